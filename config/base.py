@@ -12,7 +12,7 @@ from forebay.system.names import shown
 
 _DURATION = re.compile(r"([0-9]{1,20})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-# Longer ones are slips, and lead out of the calendar.
+# Longer ones are mistakes, and date arithmetic with them would overflow.
 _LONGEST = timedelta(days=36_525)
 
 
@@ -55,7 +55,7 @@ def format_duration(value: timedelta) -> str:
 
 
 _WRITTEN = "a time is written 2026-03-01 or 2026-03-01T07:00:00Z, not {}"
-# Far from where the calendar ends, so that windows, offsets and time zones never leave it.
+# Well inside datetime's range, so that windows, offsets and time zones never overflow it.
 _FIRST, _LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 

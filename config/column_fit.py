@@ -44,7 +44,7 @@ _VALUE_TYPES: dict[ColumnType, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Misfit:
-    """What does not fit: the key below the feature or the label, the sentence, a right value."""
+    """What does not fit: the key below the feature or label, the message, whether to quote it."""
 
     path: KeyPath
     code: str
@@ -117,7 +117,7 @@ def _both_misfits(positive: LabelValues, negative: LabelValues) -> Iterator[Misf
     for index, value in enumerate(_listed(negative)):
         if value in _listed(positive):
             path: KeyPath = ("negative", index) if isinstance(negative, list) else ("negative",)
-            yield Misfit(path, "label-rule", f"{value!r} is listed as positive too: remove one")
+            yield Misfit(path, "label-rule", f"{value!r} is also listed as positive: remove one")
 
 
 def _listed(values: LabelValues) -> list[bool | int | float | str]:

@@ -11,9 +11,9 @@ from forebay.config.sources import ColumnType, SourceSpec
 def declared_columns(
     pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> dict[str, ColumnType]:
-    """Columns of all sources of a pipeline; of several declarations of a name the first counts.
+    """Columns of all sources of a pipeline; if a name is declared more than once, the first counts.
 
-    `forebay check` makes sure that those which the pipeline uses agree.
+    `forebay check` makes sure that the declarations agree for every column the pipeline uses.
     """
     found: dict[str, ColumnType] = {}
     for name in pipeline.source_names:

@@ -1,6 +1,6 @@
 """Contradictions between keys and between files. Pure: it sees declarations, never storage.
 
-Only what has no structural problem is compared, so that one slip makes one problem.
+Only files without structural problems are compared, so that one mistake gives one problem.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _event_time(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Proble
     if column is None:
         if source.kind and source.options and source.kind.needs_event_time(source.options):
             message = (
-                f"event_time is missing: kind {spec.kind} cuts windows by it; "
+                f"event_time is missing: kind {spec.kind} assigns rows to windows by it; "
                 f"name the timestamp column that says when a row happened"
             )
             hint = f"event_time: {timestamps[0]}" if len(timestamps) == 1 else ""
@@ -56,15 +56,15 @@ def _event_time(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Proble
 
 def _lifetime(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Problem]:
     if spec.starts and spec.ends and spec.ends <= spec.starts:
-        message = f"ends: {spec.ends:%Y-%m-%dT%H:%M} is not after starts: no row is left"
+        message = f"ends: {spec.ends:%Y-%m-%dT%H:%M} is not after starts: no rows are left"
         yield source.document.problem(("ends",), "empty-range", message)
 
 
 def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Problem]:
     """Contradictions inside a pipeline and between it and its sources.
 
-    Names that nothing has are found in files with structural problems too, as far as these can be
-    used: who corrects a file is told all of it at once.
+    Unknown names are also reported in files with structural problems, as far as these files can be
+    read, so that whoever corrects a file sees everything in one go.
     """
     spec, parts = pipeline.spec, dataset_parts(pipeline)
     names = chain(_stream_names(pipeline, parts), _source_names(pipeline, parts, sources))
@@ -109,7 +109,7 @@ def _source_names(
                 yield pipeline.document.problem(path, "source-twice", message)
             elif name not in sources:
                 there = ", ".join(sources) or "none"
-                message = f"stream {stream!r}: no source {name!r}. Declared sources: {there}"
+                message = f"stream {stream!r}: unknown source {name!r}. Declared sources: {there}"
                 yield pipeline.document.problem(
                     path, "unknown-source", message, nearest(name, sources)
                 )
@@ -122,7 +122,7 @@ def _doubled_message(found: Doubled, parts: DatasetParts) -> str:
     offset = format_duration(parts.offsets[first])
     return (
         f"stream {found.stream!r} reads source {name!r} with the offset of stream {first!r} "
-        f"({offset}): each row would be in a window twice; give one of them another offset, or "
+        f"({offset}): each row would be in a window twice; give one of them a different offset, or "
         "remove one"
     )
 
@@ -181,7 +181,7 @@ class _Columns:
                 elif column in answers:
                     message = (
                         f"feature {name!r} reads column {column!r}, which is the label: a model "
-                        "that is shown the answer learns nothing; remove the feature"
+                        "that sees the answer learns nothing; remove the feature"
                     )
                     yield self._document.problem(key, "label-as-feature", message)
                 elif kind:

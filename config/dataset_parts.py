@@ -1,7 +1,7 @@
-"""What a dataset refers to, as far as its file can be used: a slip elsewhere hides no other one.
+"""What a dataset refers to, as far as its file is usable: one mistake does not hide another.
 
-Names of sources and columns are looked up together with everything else that `check` finds. Of a
-file with structural problems those parts are taken that have none.
+Source and column names are checked in the same pass as everything else `check` looks at. In a file
+with structural problems, the parts without one are used.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _FEATURE: TypeAdapter[FeatureSpec] = TypeAdapter(
 class DatasetParts:
     """References of one dataset.
 
-    event_id: its columns as they are written; None where they cannot be used. targets, features:
-    by name, the only label by "". slices: names of features. streams: names of sources by stream.
-    offsets: of the streams; none where the file has a structural problem.
+    event_id: its columns as written; None if they cannot be used. targets, features: by name; a
+    single label has the name "". slices: names of features. streams: names of sources by stream.
+    offsets: of the streams; empty if the file has a structural problem.
     """
 
     event_id: str | list[str] | None = None
@@ -52,7 +52,7 @@ class DatasetParts:
 
 
 def dataset_parts(pipeline: Loaded[PipelineSpec]) -> DatasetParts:
-    """All parts of a pipeline that can be read; else those without a problem."""
+    """All parts of a pipeline; if its file has structural problems, the parts without one."""
     if pipeline.spec is None:
         return _Reader(pipeline).parts()
     dataset = pipeline.spec.dataset
@@ -88,7 +88,7 @@ class _Reader:
         )
 
     def _each(self, key: str, inside: KeyPath, reader: TypeAdapter[Part]) -> dict[str, Part]:
-        """The parts below a key by name, or what each has `inside`."""
+        """The parts below a key by name, or the value at `inside` of each."""
         values = self._dataset.get(key)
         found = {}
         for name, value in values.items() if isinstance(values, dict) else ():
@@ -98,17 +98,17 @@ class _Reader:
         return {name: part for name, part in found.items() if part is not None}
 
     def _part(self, path: KeyPath, value: object, reader: TypeAdapter[Part]) -> Part | None:
-        """One part; None for one that has a problem, which may be a name that is misspelt."""
+        """One part; None if it has a problem, which may be a misspelt name."""
         if value is None or ("dataset", *path) in self._wrong:
             return None
         try:
             return reader.validate_python(value)
         except ValidationError:
-            return None  # it has its problem by now
+            return None  # its problem has been reported already
 
 
 def _with_problems(pipeline: Loaded[PipelineSpec]) -> set[KeyPath]:
-    """Paths of what has a problem, and of all that it is in."""
+    """Paths of everything that has a problem, and of everything that contains it."""
     wrong = {(problem.line, problem.column) for problem in pipeline.problems}
     document = pipeline.document
     return {

@@ -23,22 +23,22 @@ LABELS_MAX = 8
 
 @cache
 def _time_zones() -> frozenset[str]:
-    """Names of all time zones: to list them, some 600 files are opened."""
+    """Names of all time zones. Cached: listing them opens some 600 files."""
     return frozenset(available_timezones())
 
 
 class StreamSpec(Spec):
     """Sources read together with one offset.
 
-    `offset: 24h` means that run W reads rows of W minus 24 hours. `feed` says which tower the
-    rows train: bounded sources feed `batch`, unbounded ones `stream`, unless written here.
-    `weight` is w in Primus Eq. 4; `floor` is the least share of rows that the stream gets.
+    `offset: 24h` means that the run of window W reads the rows of W minus 24 hours. `feed` says
+    which tower the rows train: by default bounded sources feed `batch`, unbounded ones `stream`.
+    `weight` is w in Primus Eq. 4; `floor` is the smallest share of rows that the stream gets.
     """
 
     sources: list[str] = Field(
         min_length=1,
-        description="Sources that are read together. Another stream may read the same ones with "
-        "another offset",
+        description="Sources that are read together. Another stream may read the same ones with a "
+        "different offset",
     )
     offset: Duration = Field(
         default=timedelta(0),
@@ -85,7 +85,7 @@ class DatasetSpec(Spec):
     named_labels: dict[str, NamedLabelSpec] = Field(
         default={},
         max_length=LABELS_MAX,
-        description="Several labels in place of `label`, by name: one model learns all of them, "
+        description="Several labels in place of `label`, by name: one model predicts all of them, "
         "with an output for each. The first one decides what serves, unless `job.publish.label` "
         "names another",
     )
@@ -93,8 +93,8 @@ class DatasetSpec(Spec):
         default=None,
         description="How long before a window a stream may have published copies of its batch "
         "rows, which are found by event id. Default: the largest offset. Set it longer if batch "
-        "rows are stored by another time than that of their event. Each of several labels may "
-        "have its own",
+        "rows are stored by a time other than their event's. Each of several labels may have its "
+        "own",
     )
     streams: dict[str, StreamSpec] = Field(
         min_length=1,
@@ -107,8 +107,8 @@ class DatasetSpec(Spec):
     slices: list[str] = Field(
         default=[],
         max_length=8,
-        description="Features: event scores are also shown for each of their values. No numbers, "
-        "no lists",
+        description="Features for whose values event scores are also shown separately. Not "
+        "numeric features or lists",
     )
     queue_unit: float = Field(
         default=1.0, gt=0, allow_inf_nan=False, description="Rows per unit of q in Primus Eq. 4"
@@ -129,7 +129,7 @@ class DatasetSpec(Spec):
         if self.label is None and not self.named_labels:
             raise ValueError("label is missing: name the column that says what is positive")
         if self.label is not None and self.named_labels:
-            raise ValueError("give label, or several of them as named_labels, not both")
+            raise ValueError("give either label or, for several, named_labels, not both")
         if len(self.named_labels) == 1:
             raise ValueError("named_labels has only one label: write it as `label`, without a name")
         return self
@@ -144,29 +144,29 @@ class DatasetSpec(Spec):
                 )
             if isinstance(feature, NumericFeature):
                 raise ValueError(
-                    f"slices: feature {name!r} is a number: declare another feature of its column "
-                    "with encode: bucketise, and name that one"
+                    f"slices: feature {name!r} is numeric: declare another feature of its column "
+                    "with encode: bucketise, and list that one"
                 )
         if len(set(self.slices)) != len(self.slices):
-            raise ValueError("slices names one feature twice")
+            raise ValueError("slices lists a feature twice")
         return self
 
     @property
     def targets(self) -> Mapping[str, LabelSpec]:
-        """What is learnt: each of several labels by name, the first one first; one alone by ""."""
+        """Labels of the model: several by name, in declared order; a single one by ""."""
         return self.named_labels if self.label is None else {"": self.label}
 
     def label_named(self, name: str) -> LabelSpec:
-        """One of several labels; "" is the only one, or the first."""
+        """A label by name; "" is the only one, or the first of several."""
         return self.targets[name] if name else next(iter(self.targets.values()))
 
     @property
     def further_labels(self) -> list[str]:
-        """Names of those after the first."""
+        """Names of the labels after the first."""
         return list(self.targets)[1:]
 
     def label_key(self, name: str | None) -> str:
-        """How scores are kept of a label: the first one and the only one by "", others by name."""
+        """Key of a label's scores: "" for the first or only label, the name for any other."""
         return name if name in self.further_labels else ""
 
     @property
@@ -181,7 +181,7 @@ class DatasetSpec(Spec):
 
     @property
     def doubled_sources(self) -> list[Doubled]:
-        """Sources that would give a window rows which it has."""
+        """Sources that would give a window the same rows twice."""
         streams = {name: stream.sources for name, stream in self.streams.items()}
         offsets = {name: stream.offset for name, stream in self.streams.items()}
         return list(doubled_sources(streams, offsets))
@@ -193,7 +193,7 @@ class DatasetSpec(Spec):
 
     @property
     def joined_within(self) -> timedelta:
-        """`label_join`, or what it is unless written."""
+        """`label_join`, or its default."""
         return self.offset_max if self.label_join is None else self.label_join
 
     def label_joined_within(self, name: str) -> timedelta:
@@ -203,17 +203,17 @@ class DatasetSpec(Spec):
 
     @property
     def label_delay(self) -> timedelta:
-        """How long after an event its complete label may come."""
+        """How long after an event its complete label may arrive."""
         joined = (self.label_joined_within(name) for name in self.targets)
         return max(self.offset_max, self.joined_within, *joined)
 
     @property
     def label_horizon(self) -> int:
-        """Windows after its own in which a row's complete label may still come.
+        """How many windows after its own a row's complete label may still arrive.
 
-        A row's batch copy comes `offset` after it happened and its stream copy possibly later than
-        that instant's window; one window more covers rows published after their window's end.
-        Copies that are looked for `label_join` back have their labels as much later.
+        A row's batch copy arrives `offset` after the event, and its stream copy possibly after the
+        event's window; one more window covers rows published after their window's end. If copies
+        are searched for `label_join` back, labels may be as much later.
         """
         one = self.grid.at(self.start)
         return -(-self.label_delay // (one.end - one.start)) + 1

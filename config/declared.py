@@ -1,6 +1,6 @@
-"""A pipeline and its sources as they are written: what is stored of them, and filled in later.
+"""A pipeline and its sources as written: what is stored, with variables filled in later.
 
-Values of the environment may be secrets, so none is stored: whoever needs one takes it from its own
+Environment values may be secrets, so none is stored: a process that needs one takes it from its own
 environment.
 """
 
@@ -26,7 +26,7 @@ from forebay.system.message import Message
 
 
 class Reference(Message):
-    """A text of a declaration that has variables of the environment.
+    """A text of a declaration that contains environment variables.
 
     source: whose declaration; empty for the pipeline's own. path: the keys that lead to the text.
     place: file, line and column of the text.
@@ -38,13 +38,13 @@ class Reference(Message):
 
     @property
     def is_option(self) -> bool:
-        """Whether the text is an option of a source: only who opens the source needs it."""
+        """Whether the text is an option of a source: only a process that opens it needs it."""
         return bool(self.source) and self.path[0] == OPTIONS
 
 
 @dataclass(frozen=True)
 class Declared:
-    """One pipeline and its sources by name, as values that JSON can hold; nothing is filled in."""
+    """One pipeline and its sources by name, as JSON values, with nothing filled in."""
 
     pipeline: dict[str, Any]
     sources: dict[str, dict[str, Any]]
@@ -52,7 +52,7 @@ class Declared:
 
     @classmethod
     def of(cls, pipeline: Document, sources: Mapping[str, Document]) -> Declared:
-        """Take it from files that were read and have no problem."""
+        """Build it from files that were read and have no problems."""
         documents = {"": pipeline, **sources}
         found = [each for name, doc in documents.items() for each in _references(name, doc)]
         return cls(
@@ -62,7 +62,7 @@ class Declared:
         )
 
     def settled(self, names: Collection[str], environ: Mapping[str, str]) -> Declared:
-        """The same with some variables filled in for good: those that are no secrets."""
+        """A copy with some variables, which must not be secrets, filled in permanently."""
 
         def settled(value: dict[str, Any]) -> dict[str, Any]:
             filled: dict[str, Any] = with_texts(
@@ -80,13 +80,13 @@ def filled_in(
     """A declaration with the texts of these references filled in.
 
     Args:
-        value: the declaration as it is written.
-        references: texts of it that are needed now; others stay as they are written.
-        environ: where the values are.
-        who: needs them, in the error.
+        value: the declaration as written.
+        references: its texts that are needed now; the others stay as written.
+        environ: where the values come from.
+        who: the process that needs them, named in the error.
 
     Raises:
-        ConfigError: naming each variable that is not set, where it is written, and the way out.
+        ConfigError: naming each variable that is not set, where it is written, and what to do.
     """
     by_path = {each.path: each for each in references}
     wrong: list[str] = []
@@ -110,7 +110,7 @@ def filled_in(
 
 
 def as_written(shown: dict[str, Any], written: object) -> dict[str, Any]:
-    """A dumped declaration in which texts with variables are as they are written in YAML."""
+    """A dumped declaration in which texts with variables are as written in YAML."""
     texts = {path: text for path, text in texts_of(written) if is_reference(text)}
 
     def shown_at(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 - a value of JSON

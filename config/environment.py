@@ -1,8 +1,8 @@
 """`${NAME}` and `${NAME:-default}` in YAML texts, replaced from the environment.
 
-It happens after YAML is read, in texts only and never in keys: what comes from the environment is
-text, and then validated like text. `$${` stands for a literal `${`. What is stored of a declaration
-is what was written (`forebay.config.declared`): each process that needs a value fills it in itself.
+This happens after the YAML is read, in texts only and never in keys: a value from the environment
+is text, and is validated as text. `$${` stands for a literal `${`. A declaration is stored as
+written (`forebay.config.declared`): each process that needs a value fills it in itself.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from forebay.system.names import shown
 from forebay.system.redaction import hide, hide_passwords, is_secret_name
 
 _VARIABLE = re.compile(r"\$(\$?)\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-([^}]{0,1000}))?\})?")
-# Where secrets may be declared; nothing else of a declaration is one.
+# The only part of a declaration in which secrets may be written.
 OPTIONS = "options"
-# Options that say where something is: of their values only a password in an address is a secret.
+# Options that say where something is: in their values only a password in an address is secret.
 _PLACES = frozenset(
     {"bootstrap", "format", "name", "path", "region", "table", "topic", "type", "warehouse"}
 )
@@ -35,22 +35,22 @@ class Filled(NamedTuple):
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text, as it is written, has a variable or an escaped one."""
+    """Whether a text, as written, contains a variable or an escaped one."""
     return _VARIABLE.search(text) is not None
 
 
 def names_of(value: object) -> frozenset[str]:
-    """The names of the environment that a declaration refers to, as it is written in YAML.
+    """Names of the environment variables that a declaration, as written in YAML, refers to.
 
     value: a whole declaration or a part of it (`options` of a source, say), with nothing filled in
-        yet. A name with a default counts; an escaped one, and what is in a key, does not.
+        yet. Names with a default count; escaped ones and those in keys do not.
     """
     found = (_VARIABLE.finditer(text) for _, text in texts_of(value))
     return frozenset(each[2] for text in found for each in text if each[2] and not each[1])
 
 
 def texts_of(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Every text of a value that YAML gave, with its place in it."""
+    """Every text in a YAML value, with its path."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from texts_of(item, (*path, key))
@@ -71,7 +71,7 @@ def with_texts(value: Any, change: Callable[[str, KeyPath], str], path: KeyPath 
 
 
 def fill_text(text: str, path: KeyPath, environ: Mapping[str, str]) -> Filled:
-    """Replace the variables of one text. Those of options are shown no more in this process."""
+    """Replace the variables of one text. From now on this process hides values used in options."""
     missing: list[str] = []
 
     def replaced(match: re.Match[str]) -> str:
@@ -92,7 +92,7 @@ def fill_text(text: str, path: KeyPath, environ: Mapping[str, str]) -> Filled:
 
 
 def fill_names(text: str, names: Collection[str], environ: Mapping[str, str]) -> str:
-    """Replace some variables of a text for good; the others stay as they are written."""
+    """Replace some variables of a text permanently; the others stay as written."""
 
     def replaced(match: re.Match[str]) -> str:
         escaped, name, has_default, default = match.groups()
@@ -105,7 +105,7 @@ def fill_names(text: str, names: Collection[str], environ: Mapping[str, str]) ->
 
 
 def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
-    """Replace variables in every text of the document; name those that are not set."""
+    """Replace variables in every text of the document; report those that are not set."""
     problems: list[Problem] = []
 
     def text(value: str, path: KeyPath) -> str:
@@ -113,7 +113,7 @@ def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
             return value
         for match in _VARIABLE.finditer(value):
             if match[2] is None and not match[1]:
-                message = f"{shown(value)}: a variable is written ${{NAME}} or ${{NAME:-default}}"
+                message = f"{shown(value)}: write a variable as ${{NAME}} or ${{NAME:-default}}"
                 problems.append(document.problem(path, "variable", message))
         filled = fill_text(value, path, environ)
         for name in filled.missing:
@@ -133,9 +133,9 @@ def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
 
 
 def hide_options(declared: object, environ: Mapping[str, str]) -> None:
-    """Show no more in this process what the options of a source refer to, needed here or not.
+    """Hide, in all output of this process, the variables that a source's options refer to.
 
-    declared: the source as it is written.
+    declared: the source as written. Variables that this process does not need are hidden too.
     """
     for path, text in texts_of(declared):
         for name in names_of(text) & environ.keys():
@@ -143,13 +143,13 @@ def hide_options(declared: object, environ: Mapping[str, str]) -> None:
 
 
 def hide_written(declared: object, fields: Collection[str] = ()) -> None:
-    """Show no more in this process what a source's YAML holds as a secret itself.
+    """Hide, in all output of this process, secrets written directly in a source's YAML.
 
-    It is looked for below `options` and below keys that are mistakes, by the names of all keys that
-    it is below: whoever nested one too deep shows its line.
+    They are searched for below `options` and below mistaken keys, by the names of all enclosing
+    keys: an error about a value nested too deeply shows its line.
 
-    fields: keys that may be at the top of the file; what is below those, but for `options`, is
-        no secret.
+    fields: keys allowed at the top of the file; what is below them, except `options`, is not
+        secret.
     """
     for path, written in texts_of(declared):
         keys = [part for part in path if isinstance(part, str)]

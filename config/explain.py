@@ -55,7 +55,7 @@ def feature_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> l
 
 
 def first_windows(pipeline: PipelineSpec, count: int) -> list[Window]:
-    """The warm start, if one is declared, and the first `count` windows that may run."""
+    """The warm start, if one is declared, and the first `count` windows of the dataset."""
     dataset = pipeline.dataset
     windows = list(islice(_windows(dataset), count))
     warm_start = pipeline.train.warm_start

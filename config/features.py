@@ -1,4 +1,4 @@
-"""Features: how a stored column becomes a number that a model reads."""
+"""Features: how a stored column becomes a number for the model."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class VocabularyFeature(_Column):
     )
     values: list[str | int] = Field(
         min_length=1,
-        description="The values that get ids of their own",
+        description="The values that get their own ids",
     )
     dimension: Dimension = Field(
         default=8,
@@ -119,7 +119,7 @@ class NumericFeature(_Column):
 
 
 class CrossFeature(Spec):
-    """Hash of the texts of several columns joined with U+001F, as `hash` does it."""
+    """Hash of the texts of several columns, joined with U+001F; otherwise as `hash`."""
 
     encode: Literal["cross"] = Field(
         description="Hash of the texts of several columns, joined with U+001F; otherwise as `hash`",
@@ -141,7 +141,7 @@ class CrossFeature(Spec):
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         if len(set(self.columns)) != len(self.columns):
-            raise ValueError("a cross names each column once")
+            raise ValueError("a cross may name each column only once")
         return self
 
 

@@ -1,6 +1,6 @@
 """Feeds: which rows are history (`batch`) and which are fresh (`stream`), and who trains on them.
 
-Bounded sources are history, unbounded ones fresh, unless the stream says it.
+By default bounded sources are history and unbounded ones fresh; a stream may declare its feed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR
 from forebay.errors import ConfigError
 
-# What minibatches belong to: the warm start, the last hours of it, of which history holds no rows
-# yet, or a window after it.
+# What a minibatch belongs to: the warm start, its last hours, for which history has no rows yet,
+# or a window after it.
 Phase = Literal["warm_start", "warm_start_end", "window"]
 
 
 def stream_feed(name: str, stream: StreamSpec, sources: Mapping[str, SourceSpec]) -> Feed:
-    """The declared feed of a stream, or the one that the kinds of its sources say.
+    """The declared feed of a stream, or else the one that follows from its sources' kinds.
 
     Raises:
-        ConfigError: when the kinds disagree and the stream does not say. `forebay check` reports
-            it, and no command runs a pipeline that has a problem.
+        ConfigError: when the kinds disagree and the stream declares no feed. `forebay check`
+            reports it, and no command runs a pipeline that has a problem.
     """
     if stream.feed is not None:
         return stream.feed
@@ -41,7 +41,7 @@ def stream_feed(name: str, stream: StreamSpec, sources: Mapping[str, SourceSpec]
 
 
 def source_feeds(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> dict[str, Feed]:
-    """What each use of a source feeds, by its name."""
+    """The feed of each source use, by the use's name."""
     streams = pipeline.dataset.streams.items()
     feeds = {name: stream_feed(name, stream, sources) for name, stream in streams}
     return {use.name: feeds[use.stream] for use in pipeline.uses}
@@ -53,9 +53,9 @@ def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> boo
 
 
 def unread_hours(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> int:
-    """The last hours before a window's end of which the stream has rows, and history none yet.
+    """How many hours before a window's end have rows in the stream but none in history yet.
 
-    The least offset of history, less what the stream is late itself; 0 without one of both feeds.
+    The smallest batch offset minus the largest stream offset; 0 if either feed is absent.
     """
     offsets: dict[Feed, list[int]] = {"batch": [], "stream": []}
     for name, stream in pipeline.dataset.streams.items():
@@ -66,11 +66,12 @@ def unread_hours(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> i
 
 
 def learns_from(paradigm: Paradigm, feed: Feed, phase: Phase) -> bool:
-    """Whether a paradigm learns from minibatches of this feed.
+    """Whether a paradigm trains on minibatches of this feed.
 
-    `batch_then_stream` learns from batch rows while the warm start lasts, from stream rows too in
-    the last hours of it, whose batch rows come after it, and from stream rows alone in every window
-    after it: without them it would miss a day for good. Without a warm start it equals `stream`.
+    `batch_then_stream` trains on batch rows during the warm start, on stream rows too in its last
+    hours, and on stream rows alone in every later window. The batch rows of those last hours arrive
+    only after the warm start; without the stream rows it would never train on them. Without a warm
+    start it equals `stream`.
     """
     if paradigm in ("mixed", "mixture"):
         return True

@@ -10,18 +10,18 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from forebay.config.base import Duration, Spec, format_duration
 
-# Windows of which copies of the model stay, where nothing else is declared.
+# How many windows keep copies of the model by default.
 _MODELS_KEPT = 400
-# More than there are hours in 100,000 years. Databases count to 2^63.
+# More than the hours of 100,000 years. Databases count to 2^63.
 _WINDOWS_KEPT_MAX = 1_000_000_000
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?|\*")
-# A process looks at its own work twice a second, and its supervisor once.
+# A process checks its own progress twice a second, its supervisor once a second.
 _DEADLINE_SHORTEST, _DEADLINE_LONGEST = timedelta(seconds=5), timedelta(days=1)
 
 
 def _variable(text: str) -> str:
     if not _VARIABLE.fullmatch(text):
-        # Not quoted: who writes a value here, or ${NAME}, may have written a secret.
+        # Not quoted: a value written here, or filled in for ${NAME}, may be a secret.
         raise ValueError(
             "write the name of a variable (ACME_TOKEN) or a prefix (ACME_*), without a value: "
             "values come from the environment"
@@ -33,7 +33,7 @@ class RuntimeSpec(Spec):
     """What a role's processes run in.
 
     `python` is their interpreter (default: the submitter's). `environment` names variables that
-    they inherit beside those that Forebay knows they need.
+    they inherit in addition to those that Forebay knows they need.
     """
 
     python: str | None = Field(
@@ -78,7 +78,7 @@ class RolesSpec(Spec):
     @classmethod
     def _one_trainer(cls, role: RoleSpec) -> RoleSpec:
         if role.count != 1:
-            raise ValueError(f"count is {role.count}, but a job has one trainer: leave it out")
+            raise ValueError(f"count is {role.count}, but a job has one trainer: remove count")
         return role
 
 
@@ -86,7 +86,7 @@ class BuffersSpec(Spec):
     """Bounds of the data path."""
 
     rows_max: int = Field(
-        default=131_072, ge=1, description="Most rows of one source, decoded and not sent"
+        default=131_072, ge=1, description="Most rows of one source that are decoded but not sent"
     )
     bytes_max: int = Field(default=64 * 2**20, ge=2**16, description="Most bytes of these rows")
     chunk_rows: int = Field(
@@ -102,8 +102,8 @@ class BuffersSpec(Spec):
         default=5.0,
         ge=0,
         description=(
-            "How long rows of an hour wait for others of it that are still being read, so that "
-            "their order does not depend on which source is faster"
+            "How long rows of an hour wait for other rows of that hour that are still being read, "
+            "so that their order does not depend on which source is faster"
         ),
     )
     align_hours: int = Field(
@@ -112,9 +112,9 @@ class BuffersSpec(Spec):
 
 
 class ProgressDeadlinesSpec(Spec):
-    """How long a process of each role may show no progress before it is ended and started again.
+    """How long a process of each role may make no progress before it is ended and restarted.
 
-    Waiting for others is not a hang: for rows, for room, for the database. Nor is it to compute.
+    Waiting for rows, for buffer space or for the database is not a hang. Nor is computing.
     """
 
     driver: Duration = Field(
@@ -134,12 +134,12 @@ class ProgressDeadlinesSpec(Spec):
     def _in_bounds(cls, value: timedelta) -> timedelta:
         if not _DEADLINE_SHORTEST <= value <= _DEADLINE_LONGEST:
             shortest, longest = map(format_duration, (_DEADLINE_SHORTEST, _DEADLINE_LONGEST))
-            raise ValueError(f"{format_duration(value)}: write from {shortest} to {longest}")
+            raise ValueError(f"{format_duration(value)}: must be between {shortest} and {longest}")
         return value
 
 
 class FailoverSpec(Spec):
-    """How often a role may be started again, and when a silent process counts as dead."""
+    """How often a role may be restarted, and when a silent process counts as dead."""
 
     restarts_max: int = Field(
         default=8,
@@ -180,9 +180,9 @@ class CheckpointSpec(Spec):
         default=None,
         ge=1,
         le=_WINDOWS_KEPT_MAX,
-        description="How many newest windows keep their checkpoints: the windows after them can be "
-        "trained again, and they judge events of their time (default: job.windows_kept, at most "
-        "400, or more while labels may still come)",
+        description="How many of the newest windows keep their checkpoints, which are needed to "
+        "train the windows after them again and to judge events of their time (default: "
+        "job.windows_kept, at most 400, or more while labels may still arrive)",
     )
 
 
@@ -192,11 +192,11 @@ GateMetric = Literal["auc", "log_loss", "normalised_entropy"]
 class PublishSpec(Spec):
     """Whether a finished window's model becomes the one that serves.
 
-    `when: gate` lets another paradigm of `train.compare` serve where event scores say that it is
+    `when: gate` lets another paradigm of `train.compare` serve if event scores show that it is
     significantly better by `metric`: than the declared one (`against: best_paradigm`), or than the
-    one that serves now (`against: served`). Until `min_rows` rows of the newest windows are judged,
-    all labels of these windows there and of both classes, the declared one serves. The more rows,
-    the seldomer it changes its mind: docs/learning.md says how often.
+    one that serves now (`against: served`). The declared one serves until `min_rows` rows of the
+    newest windows are judged, with all labels of these windows known and both classes present. The
+    more rows, the less often the decision changes: docs/learning.md says how often.
     """
 
     when: Literal["always", "never", "gate"] = Field(
@@ -214,7 +214,7 @@ class PublishSpec(Spec):
         "serves now",
     )
     min_rows: int = Field(
-        default=30_000, ge=2, description="How many judged rows of the newest windows decide"
+        default=30_000, ge=2, description="How many judged rows of the newest windows are compared"
     )
     label: str | None = Field(
         default=None,
@@ -225,8 +225,8 @@ class PublishSpec(Spec):
         default=None,
         ge=1,
         le=_WINDOWS_KEPT_MAX,
-        description="How many newest windows keep their exported models, beside the one that "
-        "serves (default: job.windows_kept, at most 400)",
+        description="How many of the newest windows keep their exported models, in addition to "
+        "the one that serves (default: job.windows_kept, at most 400)",
     )
 
 
@@ -234,7 +234,8 @@ class JobSpec(Spec):
     """Everything about running that is not data or model.
 
     `windows_kept` bounds what a model line keeps of its older windows: scores, steps, folders of
-    ended jobs, plans that were replaced. What is as big as the model has bounds of its own.
+    ended jobs, replaced plans. Checkpoints and exports, which are as big as the model, have bounds
+    of their own.
     """
 
     plane: Literal["local"] = Field(
@@ -251,8 +252,8 @@ class JobSpec(Spec):
     )
     transport: Literal["flight", "frames"] = Field(
         default="flight",
-        description="How rows get to the trainer: by Arrow Flight (`flight`), or packed as the "
-        "step reads them (`frames`), which costs the trainer less CPU",
+        description="How rows get to the trainer: by Arrow Flight (`flight`), or packed in the "
+        "layout that the training step reads (`frames`), which costs the trainer less CPU",
     )
     failover: FailoverSpec = Field(
         default=FailoverSpec(),
@@ -270,14 +271,14 @@ class JobSpec(Spec):
         default=50_000,
         ge=0,
         le=10_000_000,
-        description="Most events of a window that are scored again by the model of their time: a "
-        "sample by hash of the event id. 0 judges none",
+        description="Most events of a window that are scored again by the model of their time, "
+        "sampled by a hash of the event id. 0 judges none",
     )
     windows_kept: int = Field(
         default=10_000,  # more than a year of hours
         ge=1,
         le=_WINDOWS_KEPT_MAX,
-        description="How many newest windows of a model line keep everything",
+        description="How many of the newest windows of a model line keep everything",
     )
 
     @model_validator(mode="after")
@@ -291,10 +292,10 @@ class JobSpec(Spec):
 
     @property
     def checkpoints_kept(self) -> int:
-        """Newest windows whose checkpoints stay."""
+        """How many of the newest windows keep their checkpoints."""
         return self.checkpoint.windows_kept or min(self.windows_kept, _MODELS_KEPT)
 
     @property
     def exports_kept(self) -> int:
-        """Newest windows whose exported models stay."""
+        """How many of the newest windows keep their exported models."""
         return self.publish.windows_kept or min(self.windows_kept, _MODELS_KEPT)

@@ -1,4 +1,4 @@
-"""Unknown keys: each one becomes one problem, and the value is used as it was meant.
+"""Unknown keys: each one becomes one problem, and its value is used for the key that was meant.
 
 Keys are compared with the models before values are validated. A misspelled key is renamed in the
 value, so that it causes no second problem (a missing key, a variant that cannot be determined).
@@ -21,7 +21,7 @@ Model = type[BaseModel]
 
 
 def yaml_fields(model: Model) -> dict[str, FieldInfo]:
-    """Fields of a model by the key that YAML gives them, without those the file name gives."""
+    """Fields of a model by their YAML key, without those that come from the file name."""
     fields: dict[str, FieldInfo] = {}
     for name, field in model.model_fields.items():
         extra = field.json_schema_extra
@@ -46,7 +46,7 @@ class _KeyChecker:
         self.problems: list[Problem] = []
 
     def walk(self, annotation: Any, value: Any, path: KeyPath, tag: str | None) -> None:  # noqa: ANN401
-        """Compare a value with its annotation; `tag` is the key that tells a union's variants."""
+        """Compare a value with its annotation; `tag` is the key that selects a union's variant."""
         if get_origin(annotation) is Annotated:
             annotation, *metadata = get_args(annotation)
             tag = next((_tag(item) for item in metadata if _tag(item)), tag)
@@ -82,7 +82,7 @@ class _KeyChecker:
         for key in [key for key in value if key not in fields]:
             absent = [name for name in fields if name not in value]
             missing = [name for name in absent if fields[name].is_required()]
-            # Beyond these nobody reads hints, and a file may have very many keys.
+            # Nobody reads more hints than this, and a file may have very many keys.
             few = len(self.problems) < HINTS_MAX
             hint = nearest(key, fields, missing, absent) if few else ""
             self._report(key, path, model, fields, hint)
@@ -98,7 +98,7 @@ class _KeyChecker:
         self, key: str, path: KeyPath, model: Model, fields: Iterable[str], hint: str
     ) -> None:
         if len(self.problems) > PROBLEMS_MAX:
-            return  # there are more than are shown, and more of them take time
+            return  # more than are shown already, and each one takes time
         if key in model.model_fields:
             message = f"{key!r} is taken from the file's name: remove the line"
             problem = self.document.problem((*path, key), "key-from-file", message, at_key=True)
@@ -125,7 +125,7 @@ class _KeyChecker:
             self.walk(fitting[0], value, path, None)
 
     def _bool_as_number(self, path: KeyPath, allowed: list[Any]) -> None:
-        """Pydantic would take yes for 1, and YAML takes an unquoted NO (Norway) for false."""
+        """Pydantic would read yes as 1, and YAML reads an unquoted NO (Norway) as false."""
         if bool in allowed or not {int, float} & set(allowed):
             return
         raw = self.document.raw.get(path, "")

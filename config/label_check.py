@@ -1,4 +1,4 @@
-"""Contradictions in what is said of labels: when they are known, and how late ones are found."""
+"""Contradictions in label declarations: when labels are known, and how late ones are found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from forebay.config.yaml_positions import Document, KeyPath
 
 
 def label_path(name: str) -> KeyPath:
-    """Where a label is declared: one of several by its name, the only one by ""."""
+    """Where a label is declared; "" is a single label without a name."""
     return ("dataset", "named_labels", name) if name else ("dataset", "label")
 
 
@@ -37,7 +37,7 @@ def check_labels(
     for name, label in spec.dataset.targets.items():
         path = label_path(name)
         if label.negative is not None and label.positive is None:
-            message = "negative lists the values beside those of positive: give both"
+            message = "negative without positive: give both lists of values"
             yield document.problem((*path, "negative"), "label-rule", message)
         if label.known_at is not None:
             yield from _known_at(document, (*path, "known_at"), label.known_at, batch)
@@ -54,7 +54,7 @@ def _known_at(
 ) -> Iterator[Problem]:
     if not batch:
         message = (
-            "known_at: no stream feeds batch, and labels of a stream are those known when it "
+            "known_at: no stream feeds batch, and a stream's labels are those known when it "
             "published them; remove it"
         )
         yield document.problem(path, "known-at", message, at_key=True)
@@ -74,7 +74,7 @@ def _leaks(document: Document, spec: PipelineSpec, column: str) -> Iterator[Prob
         if column in feature_columns(name, feature):
             message = (
                 f"feature {name!r} reads column {column!r}, which is the label's known_at: the "
-                "time at which a label became known gives it away; remove the feature"
+                "time when a label became known gives the label away; remove the feature"
             )
             path = ("dataset", "features", name)
             yield document.problem(path, "label-as-feature", message, at_key=True)
@@ -90,8 +90,8 @@ def _join(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         if within is not None and within < longest:
             message = (
                 f"label_join: {format_duration(within)} is shorter than the largest offset "
-                f"({format_duration(longest)}): batch rows that old would never find their copies "
-                "in the stream; raise it, or remove it"
+                f"({format_duration(longest)}): batch rows that old would never be matched with "
+                "their copies in the stream; raise it, or remove it"
             )
             yield document.problem(path, "label-join", message, format_duration(longest))
 
@@ -102,7 +102,7 @@ def _same_rows(
     sources: Mapping[str, SourceSpec],
     feeds: Mapping[str, Feed],
 ) -> Iterator[Problem]:
-    """Notes on batch rows that are those of the stream once more: they judge themselves."""
+    """Notes on batch rows that are the stream's own rows again: their labels are never checked."""
     fresh = {use.source: use.stream for use in spec.uses if feeds[use.name] == "stream"}
     for use in spec.uses:
         kind = sources[use.source].kind
@@ -110,8 +110,8 @@ def _same_rows(
             message = (
                 f"stream {use.stream!r} feeds batch with the rows of source {use.source!r} that "
                 f"stream {fresh[use.source]!r} reads when they are published: a {kind} never "
-                "changes a row, so each counts as its own complete label; if labels come later, "
-                "read complete ones from another source"
+                "changes a row, so its label counts as complete; if labels arrive later, read "
+                "complete ones from another source"
             )
             path: KeyPath = ("dataset", "streams", use.stream, "feed")
             yield replace(document.problem(path, "own-labels", message), severity="note")
@@ -120,15 +120,15 @@ def _same_rows(
 def _corrections(
     document: Document, spec: PipelineSpec, stream: Mapping[str, SourceSpec]
 ) -> Iterator[Problem]:
-    """A correction has to know how long stream rows have waited."""
+    """A correction needs to know how long after the event each stream row was published."""
     for path, variant in _variants(spec):
         for name, source in stream.items():
             problem = ""
             if not kind_named(source.kind).bounded:
                 if source.event_time is None:
                     problem = (
-                        f"source {name!r} has no event_time, and the delay of its rows is "
-                        "measured from there; add it"
+                        f"source {name!r} has no event_time, from which the delay of its rows is "
+                        "measured; add it"
                     )
             else:
                 problem = (
@@ -141,7 +141,7 @@ def _corrections(
 
 
 def _variants(spec: PipelineSpec) -> Iterator[tuple[KeyPath, Variant]]:
-    """Variants that correct late labels, and where that is written."""
+    """Variants that correct late labels, and where each is declared."""
     for index, variant in enumerate(spec.train.variants):
         if variant.delay != "none" and variant.paradigm != "batch":
             where: KeyPath = ("train", "compare", index - 1) if index else ("train",)

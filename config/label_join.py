@@ -1,4 +1,4 @@
-"""Label join: whether batch rows are compared with what the stream said of them, and how far."""
+"""Label join: whether batch rows are compared with their copies in the stream, and how far back."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from datetime import timedelta
 from forebay.config.labels import delay_of
 from forebay.config.pipelines import PipelineSpec
 
-# Rows of more hours than that in one minibatch are rare: then there are few in a day.
+# Minibatches that span more hours are rare: only with few rows a day.
 _TOGETHER_MAX = 6
 _PART_OF_OFFSET = 4
 
 
 def joined_labels(pipeline: PipelineSpec) -> list[str]:
-    """Labels of which a variant learns how late they are in the stream, see `label_key`."""
+    """Labels for which a variant learns how late they are in the stream, see `label_key`."""
     if pipeline.model.kind != "towers":
         return []
     return [
@@ -29,12 +29,13 @@ def joins_labels(pipeline: PipelineSpec) -> bool:
 
 
 def hours_together(pipeline: PipelineSpec) -> int | None:
-    """How many hours later than its first row a row of the same minibatch may be; None: any.
+    """How many hours after a minibatch's first row its other rows may be; None: any number.
 
-    Bounded, a batch row finds its copy in the stream of its own window too: rows that are served
-    that many hours before it, and two more, have come by then, whatever was killed meanwhile. Only
-    a single data executor serves its rows in that order. In windows of an hour there is nothing to
-    find, copies are in earlier ones; but their line's warm start is one span of many hours.
+    With a bound, a batch row can also be matched with its copy in the stream of its own window:
+    rows served this many hours plus two before it have arrived by then, whatever was killed
+    meanwhile. Only a single data executor serves its rows in that order. Hourly windows contain no
+    such copies, which are in earlier windows, but the warm start of their line is one span of many
+    hours.
     """
     single = pipeline.job.roles.data.count == 1
     if not single or not joins_labels(pipeline):

@@ -1,4 +1,4 @@
-"""Labels: which column says what is positive, when it is known, and how late ones are used."""
+"""Labels: which column says what is positive, when it is known, and how late labels are handled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LabelSpec(Spec):
     positive: LabelValues | None = Field(
         default=None,
         description="A row with this value, or one of these values, is positive. By default true "
-        "and any number but 0",
+        "and any number other than 0",
     )
     negative: LabelValues | None = Field(
         default=None,
@@ -56,25 +56,25 @@ class LabelSpec(Spec):
 
     @property
     def correction(self) -> Delay | None:
-        """How variants that correct late labels do so of this one; None: as they declare it."""
+        """How variants that correct late labels correct this one; None: by their own method."""
         return None
 
     @property
     def share_of_loss(self) -> float:
-        """Factor on the label's loss in the sum that the model learns by."""
+        """Factor on the label's loss in the sum that training minimises."""
         return 1.0
 
     @property
     def join_within(self) -> timedelta | None:
-        """How far back copies of its batch rows are looked for; None: as the dataset says."""
+        """How far back copies of its batch rows are searched for; None: as the dataset says."""
         return None
 
 
 class NamedLabelSpec(LabelSpec):
-    """One of several labels. A row that does not say it is learnt for the others.
+    """One of several labels. A row without it still trains the others.
 
-    delay: how a variant that corrects late labels (`train.delay`, `train.compare`) does so of this
-    one: `none` where it is known at once; `head` and `fnw` in place of the variant's own method.
+    delay: how a variant that corrects late labels (`train.delay`, `train.compare`) corrects this
+    one: `none` if it is known immediately; `head` or `fnw` in place of the variant's own method.
     """
 
     delay: Delay | None = Field(
@@ -86,7 +86,7 @@ class NamedLabelSpec(LabelSpec):
         default=1.0,
         gt=0,
         allow_inf_nan=False,
-        description="Factor on the label's loss in the sum that the model learns by",
+        description="Factor on the label's loss in the sum that training minimises",
     )
     label_join: Duration | None = Field(
         default=None, description="In place of `dataset.label_join`, for this label alone"
@@ -109,7 +109,7 @@ class NamedLabelSpec(LabelSpec):
 
 
 def delay_of(label: LabelSpec, variant: Variant) -> Delay:
-    """How a variant corrects a label: not at all, as the label says, or as the variant says."""
+    """How a variant corrects a label: not at all, as the label declares, or as the variant does."""
     if variant.delay == "none":
         return "none"
     return variant.delay if label.correction is None else label.correction

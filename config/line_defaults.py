@@ -1,7 +1,7 @@
-"""Defaults that changed: a model line keeps those with which its first window was trained.
+"""Changed defaults: a model line keeps those with which its first window was trained.
 
-Each set of defaults has a version. Version 1 is what was the default before others came, and
-the newest is what the models of `config` say now. What is written in YAML counts in all of them.
+Each set of defaults has a version. Version 1 holds the original defaults, and the newest is what
+the models in `config` say now. What is written in YAML takes precedence in all of them.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 
 from forebay.config.pipelines import PipelineSpec
 
-# By version: what an unwritten key meant, where it means something else now.
+# By version: earlier defaults of keys whose default has changed since.
 _EARLIER: Mapping[int, Mapping[str, Any]] = {
     1: {"model": {"mixture": {"mode": "paper"}}, "train": {"guard": False}},
 }
 NEWEST = len(_EARLIER) + 1
-# Those of requests and lines from before versions were counted.
+# The version of requests and lines that were written before versions existed.
 FIRST = 1
 
 
 def with_defaults(spec: PipelineSpec, version: int) -> PipelineSpec:
-    """The pipeline as it is meant by the defaults of a version."""
+    """The pipeline with the defaults of a version."""
     if version == NEWEST:
         return spec
     written = spec.model_dump(mode="json", exclude_unset=True)
@@ -29,12 +29,12 @@ def with_defaults(spec: PipelineSpec, version: int) -> PipelineSpec:
 
 
 def filled(written: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """A declaration as it is written, with what else it meant by the defaults of a version."""
+    """A declaration as written, completed with the earlier defaults of a version."""
     return _merged(written, _EARLIER.get(version, {}))
 
 
 def earlier_defaults(spec: PipelineSpec, version: int) -> dict[str, Any]:
-    """Keys of a pipeline that a version's defaults set otherwise than the newest, by their path."""
+    """Keys of a pipeline whose default differs in this version from the newest, by path."""
     then = with_defaults(spec, version).model_dump(mode="json")
     return dict(_changes(spec.model_dump(mode="json"), then, ""))
 

@@ -31,10 +31,10 @@ AnySpec = TypeVar("AnySpec", SourceSpec, PipelineSpec)
 
 @dataclass(frozen=True)
 class Project:
-    """All declarations of one `config/` folder. Files without a problem are usable beside bad ones.
+    """All declarations of one `config/` folder. Files without problems are usable despite bad ones.
 
     root: parent of the folder; relative paths in source options start there.
-    sources, pipelines: what is usable, by name; a pipeline with all its sources.
+    sources, pipelines: what is usable, by name; a pipeline only if all its sources are.
     problems: everything wrong, in file order.
     """
 
@@ -75,7 +75,7 @@ class Project:
         return self.sources[name]
 
     def declared(self, name: str) -> Declared | None:
-        """A usable pipeline and its sources as they are written; None where no file says so."""
+        """A usable pipeline and its sources as written; None if it is not in a file or usable."""
         pipeline = self.pipeline_files.get(name)
         if pipeline is None or name not in self.pipelines:
             return None
@@ -84,7 +84,7 @@ class Project:
         return Declared.of(pipeline.document, sources)
 
     def where(self, folder: Folder, name: str, path: KeyPath) -> tuple[str, int, int]:
-        """File, line and column of a key; of its nearest parent when it is not written."""
+        """File, line and column of a key; of its nearest parent if the key is not in the file."""
         files: Mapping[str, Loaded[SourceSpec] | Loaded[PipelineSpec]] = (
             self.source_files if folder == "sources" else self.pipeline_files
         )
@@ -92,7 +92,7 @@ class Project:
         return (document.file, *document.key_place(path))
 
     def variables(self, pipeline: str) -> frozenset[str]:
-        """Names of the environment that a usable pipeline and its sources refer to."""
+        """Names of the environment variables that a usable pipeline and its sources refer to."""
         sources = (self.source_files[name] for name in self.pipelines[pipeline].source_names)
         return self.pipeline_files[pipeline].variables.union(*(each.variables for each in sources))
 
@@ -104,7 +104,7 @@ class Project:
 
 
 def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> Project:
-    """Read DIR/sources/*.yaml and DIR/pipelines/*.yaml. Never raises for what they say."""
+    """Read DIR/sources/*.yaml and DIR/pipelines/*.yaml. Never raises because of their content."""
     environ = os.environ if environ is None else environ
     sources, doubled = _load_all(config_dir / "sources", load_source, environ)
     pipelines, doubled_too = _load_all(config_dir / "pipelines", load_pipeline, environ)
@@ -146,9 +146,9 @@ def _project(
 
 
 def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = None) -> Project:
-    """Read one pipeline and the sources that it names; files of others are not opened.
+    """Read one pipeline and the sources that it names; other files are not opened.
 
-    Its problems are the ones that `load_project` finds. Never raises for what they say.
+    Reports the same problems as `load_project`. Never raises because of the files' content.
     """
     environ = os.environ if environ is None else environ
     pipelines, doubled = _load_all(config_dir / "pipelines", load_pipeline, environ, {name})
@@ -160,7 +160,7 @@ def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = No
     for loaded in used.values():
         loaded.problems += check_source(loaded)
     for pipeline in pipelines.values():
-        # All names there are, read or not: a name that is not there may be a slip for another.
+        # All existing names, read or not: an unknown name may be a misspelling of any of them.
         pipeline.problems += check_pipeline(pipeline, sources)
     concerned = [
         problem
@@ -185,15 +185,15 @@ def _load_all(
     environ: Mapping[str, str],
     names: Collection[str] | None = None,
 ) -> tuple[dict[str, Loaded[AnySpec]], list[Problem]]:
-    """Files of one folder by name, and a problem for each second file of a name.
+    """Files of one folder by name, and a problem for each second file with the same name.
 
-    Files of other names than `names` are in the answer too, but were not read.
+    Files whose names are not in `names` are returned too, but have not been read.
     """
     files: dict[str, Loaded[AnySpec]] = {}
     paths, problems = yaml_files(folder)
     for path in paths:
         if path.stem in files:
-            message = f"{path.stem!r} is declared in {files[path.stem].file} too: remove one file"
+            message = f"{path.stem!r} is also declared in {files[path.stem].file}: remove one file"
             problems.append(Problem(str(path), 1, 1, DUPLICATE, message))
         elif names is not None and path.stem not in names:
             files[path.stem] = Loaded(path.stem, Document(str(path)))
@@ -203,17 +203,17 @@ def _load_all(
 
 
 def _folder_problems(config_dir: Path) -> list[Problem]:
-    # Of `os`, which answers False for what may not be looked at.
+    # From `os`, which returns False for a folder that may not be accessed.
     if not os.path.isdir(config_dir):  # noqa: PTH112
-        message = "there is no such folder: give --config DIR, or start with `forebay init .`"
+        message = "no such folder: give --config DIR, or start with `forebay init .`"
         return [Problem(str(config_dir), 1, 1, "no-config-folder", message)]
     return []
 
 
 def _misplaced(config_dir: Path) -> list[Problem]:
-    """Files that are read by nobody. They concern no pipeline, so `load_one` does not name them."""
+    """Files that nothing reads. They concern no pipeline, so `load_one` does not report them."""
     paths, problems = yaml_files(config_dir)
-    message = "files belong in sources/ or pipelines/ of this folder: move it there"
+    message = "files belong in sources/ or pipelines/ of this folder: move this one there"
     misplaced = [Problem(str(path), 1, 1, "misplaced-file", message) for path in paths]
     return [*problems, *misplaced]
 

@@ -26,10 +26,10 @@ AnySpec = TypeVar("AnySpec", SourceSpec, PipelineSpec)
 
 @dataclass
 class Loaded(Generic[AnySpec]):
-    """A file as far as it could be read. `spec` is None when it has a structural problem.
+    """A file as far as it could be read. `spec` is None if it has a structural problem.
 
-    kind, options: of a source whose kind is installed and whose options are valid.
-    variables: names of the environment that it refers to.
+    kind, options: set for a source whose kind is installed and whose options are valid.
+    variables: names of the environment variables that it refers to.
     """
 
     name: str
@@ -42,12 +42,12 @@ class Loaded(Generic[AnySpec]):
 
     @property
     def file(self) -> str:
-        """The path as it is shown to people."""
+        """The path as shown to users."""
         return self.document.file
 
 
 def load_source(path: Path, environ: Mapping[str, str]) -> Loaded[SourceSpec]:
-    """Read one file of `sources/`, options of its kind included."""
+    """Read one file of `sources/`, including the options of its kind."""
     loaded: Loaded[SourceSpec] = _read(path, SourceSpec, environ)
     value = loaded.document.value
     if isinstance(value, dict) and isinstance(value.get("kind"), str):
@@ -63,7 +63,7 @@ def load_pipeline(path: Path, environ: Mapping[str, str]) -> Loaded[PipelineSpec
 def _read(path: Path, model: type[AnySpec], environ: Mapping[str, str]) -> Loaded[AnySpec]:
     loaded: Loaded[AnySpec] = Loaded(path.stem, Document(str(path)))
     if not is_name(path.stem):
-        message = f"the file's name is the name {path.stem!r}, and {NAME_RULE}: rename the file"
+        message = f"the file name gives the name {path.stem!r}, but {NAME_RULE}: rename the file"
         loaded.problems.append(Problem(str(path), 1, 1, "name", message))
     text, unreadable = read_text(path)
     if unreadable:
@@ -100,7 +100,7 @@ def _read_options(loaded: Loaded[SourceSpec], value: dict[str, Any]) -> None:
         problems = [document.problem(("kind",), "broken-kind", str(error))]
     except Exception as error:  # noqa: BLE001 - a kind is anybody's code, and other files are not
         message = (
-            f"kind {name!r} cannot check its options: {type(error).__name__}: {error}; that is a "
+            f"kind {name!r} cannot check its options: {type(error).__name__}: {error}; this is a "
             "bug in the package that provides the kind"
         )
         problems = [document.problem(("options",), "broken-kind", message)]
@@ -117,7 +117,7 @@ def _validated(loaded: Loaded[AnySpec], model: type[AnySpec]) -> Loaded[AnySpec]
 
 
 def _add(loaded: Loaded[AnySpec], problems: list[Problem]) -> None:
-    """Add problems, but none about a value that has one: the first says what has to change."""
+    """Add problems, except about a value that already has one: the first says what to change."""
     known = {_place(problem) for problem in loaded.problems}
     loaded.problems += [
         problem

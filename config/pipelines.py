@@ -19,19 +19,19 @@ Accepted = Literal["incomplete_labels", "no_positives"]
 
 
 class ComparedSpec(Spec):
-    """A paradigm that is trained beside the declared one, and its correction of late labels."""
+    """A paradigm that is trained alongside the declared one, and its correction of late labels."""
 
     paradigm: Paradigm = Field(
-        description="What to train beside the declared paradigm",
+        description="What to train alongside the declared paradigm",
     )
     delay: Delay = Field(
         default="none",
-        description="How it corrects labels that are late",
+        description="How it corrects late labels",
     )
 
 
 def _spelled_out(value: object) -> object:
-    """A variant by the name of its scores is refused with what is written for it."""
+    """Reject a variant given by the name of its scores, saying what to write instead."""
     for delay in get_args(Delay):
         for paradigm in get_args(Paradigm):
             if value == f"{paradigm}+{delay}":
@@ -46,14 +46,15 @@ Compared = Annotated[Paradigm | ComparedSpec, BeforeValidator(_spelled_out)]
 
 
 class TrainSpec(Spec):
-    """Which paradigms learn, from when, in minibatches of how many rows.
+    """Which paradigms are trained, from when, in minibatches of how many rows.
 
-    `compare` trains further paradigms beside the first in the same process on the same
+    `compare` trains further paradigms alongside the first, in the same process on the same
     minibatches in the same order. `warm_start` replays history from that instant to the
     pipeline's first window as one span before the first window.
-    delay: how `paradigm` corrects stream labels that are late. seeds: how many models of each
-    paradigm learn side by side, model.seed counted up; the first one serves. guard: pause learning
-    from a stream whose labels stop coming, by what a tower expects that batch rows train.
+    delay: how `paradigm` corrects late stream labels. seeds: how many models of each paradigm are
+    trained side by side, with seeds counted up from model.seed; the first one serves. guard: pause
+    training on a stream whose labels stop arriving, judged by what a tower trained on batch rows
+    expects.
     """
 
     paradigm: Paradigm = Field(
@@ -64,9 +65,9 @@ class TrainSpec(Spec):
     )
     delay: Delay = Field(
         default="none",
-        description="How the paradigm corrects stream labels that are late: not at all, with a "
-        "delay `head` that estimates which share of labels is known, or by `fnw` (late positives "
-        "from batch rows)",
+        description="How the paradigm corrects late stream labels: not at all, with a delay "
+        "`head` that estimates what share of labels is known, or by `fnw` (late positives from "
+        "batch rows)",
     )
     compare: tuple[Compared, ...] = Field(
         default=(),
@@ -77,13 +78,13 @@ class TrainSpec(Spec):
         default=1,
         ge=1,
         le=16,
-        description="Number of models of each paradigm that learn side by side, with seeds "
+        description="Number of models of each paradigm that are trained side by side, with seeds "
         "counted up from `model.seed`. The first one serves; three or more give intervals that "
         "include training noise",
     )
     guard: bool = Field(
         default=True,
-        description="Pause learning from a stream whose labels stop coming, judged by what a "
+        description="Pause training on a stream whose labels stop arriving, judged by what a "
         "tower trained on batch rows expects",
     )
     minibatch_rows: int = Field(
@@ -98,21 +99,21 @@ class TrainSpec(Spec):
     )
     accept: tuple[Accepted, ...] = Field(
         default=(),
-        description="Findings of `forebay check --connect` that you intend: they become notes "
-        "instead of errors, and runs do not warn. incomplete_labels: a stream knows less than 0.9 "
-        "of its positives when it publishes them, and nothing corrects that. no_positives: no "
+        description="Findings of `forebay check --connect` that are intended: they become notes "
+        "instead of errors, and runs do not warn. incomplete_labels: less than 0.9 of a stream's "
+        "positives are known when it publishes them, and nothing corrects that. no_positives: no "
         "sampled row is positive",
     )
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         if len(set(self.paradigms)) != len(self.paradigms):
-            raise ValueError("paradigm and compare name one paradigm twice")
+            raise ValueError("paradigm and compare name the same paradigm twice")
         return self
 
     @property
     def variants(self) -> list[Variant]:
-        """What is trained: the one that serves first, then those beside it."""
+        """What is trained: first the one that serves, then the compared ones."""
         others = [
             Variant(each.paradigm, each.delay) if isinstance(each, ComparedSpec) else Variant(each)
             for each in self.compare

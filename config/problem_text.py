@@ -1,4 +1,4 @@
-"""Problems as people see them: one line each, then the source line with a mark below the place."""
+"""Problems as users see them: one line each, then the source line with a mark below the place."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from forebay.system.redaction import HIDDEN, is_secret_name
 _COLUMNS_MAX = 300
 _LINES_ABOVE_MAX = 1000
 _KEY = re.compile(r"(?P<name>[\w.\-]{1,200})['\"]?\s{0,9}[:=,]")
-# With nothing after it but what begins a text of several lines, a list or a mapping.
+# Followed at most by what starts a multi-line text, a list or a mapping.
 _LAST_KEY = re.compile(r"(?P<name>[\w.\-]{1,200})['\"]?\s{0,9}:(?:\s*[|>\[{&!].{0,200})?\s*$")
 
 
 def caret_lines(problem: Problem) -> list[str]:
-    """The source line and a mark below the place; nothing where they cannot be shown."""
+    """The source line and a mark below the place; nothing if they cannot be shown."""
     try:
         text = read_bytes(Path(problem.file)).decode(errors="replace")
     except OSError:
@@ -31,9 +31,9 @@ def caret_lines(problem: Problem) -> list[str]:
 
 
 def _without_secrets(lines: Sequence[str], index: int) -> str:
-    """A line without what a key of it, or the key that it is below, says to be a secret.
+    """A line without values that its own keys, or an enclosing key, mark as secret.
 
-    By the text alone, as the file may not be YAML: nothing is shown after such a key.
+    Works on the text alone, as the file may not be YAML: nothing is shown after such a key.
     """
     line = lines[index]
     if _is_below_secret(lines, index):
@@ -45,7 +45,7 @@ def _without_secrets(lines: Sequence[str], index: int) -> str:
 
 
 def _is_below_secret(lines: Sequence[str], index: int) -> bool:
-    """Whether a key of one of the lines that a line is below has its value there."""
+    """Whether a line belongs to the value of a secret key on a line above it."""
     depth = _depth(lines[index])
     for above in reversed(lines[max(0, index - _LINES_ABOVE_MAX) : index]):
         if above.strip() and _depth(above) < depth:
@@ -57,7 +57,7 @@ def _is_below_secret(lines: Sequence[str], index: int) -> bool:
 
 
 def _depth(line: str) -> int:
-    """A list's items are below its key, also where they begin as far to the left."""
+    """Indentation depth. Items of a list count as deeper than its key even at the same indent."""
     return 2 * len(_indent(line)) + line.lstrip().startswith("-")
 
 

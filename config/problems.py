@@ -1,4 +1,4 @@
-"""Problem: one thing wrong with a declaration, where it is and the way out."""
+"""Problem: one thing wrong with a declaration, where it is and what to do about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 __all__ = ["Problem"]
 
 Severity = Literal["error", "note"]
-# Of one file. Nobody reads on, and to find right spellings takes time.
+# Per file. Nobody reads more than these, and finding the right spellings takes time.
 PROBLEMS_MAX = 100
 HINTS_MAX = 10
 
@@ -18,8 +18,8 @@ HINTS_MAX = 10
 class Problem:
     """Something wrong at one place of a file. A `note` is worth knowing and fails nothing.
 
-    `message` is a whole sentence with the thing, its value and the way out; `hint` is the bare
-    right spelling where one is known, else empty. Lines and columns count from 1.
+    `message` is a whole sentence with the thing, its value and what to do; `hint` is just the right
+    spelling if one is known, else empty. Lines and columns count from 1.
     """
 
     file: str
@@ -46,7 +46,7 @@ class Problem:
         return f"{self.file}:{self.line}:{self.column}: {note}{self.message}{self._way_out()}"
 
     def _way_out(self) -> str:
-        """A spelling is a question; what is more than one word is said as it is."""
+        """A spelling is offered as a question; a hint of several words is shown as it is."""
         if not self.hint:
             return ""
         spelling = " " not in self.hint or self.hint.startswith('"')
@@ -54,11 +54,11 @@ class Problem:
 
 
 def first_of_file(problems: list[Problem]) -> list[Problem]:
-    """The first PROBLEMS_MAX of a file in order, and a last one that says that there are more."""
+    """The first PROBLEMS_MAX of a file in order, plus one saying that there are more, if so."""
     shown = sorted(problems)[:PROBLEMS_MAX]
     if len(problems) > len(shown):
         last = shown[-1]
-        message = "there are more problems in this file: correct those above first"
+        message = "there are more problems in this file: correct the ones above first"
         shown.append(Problem(last.file, last.line, last.column, "more-problems", message))
     return shown
 

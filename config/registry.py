@@ -1,7 +1,7 @@
-"""Source kinds, found by the entry-point group `forebay.sources`.
+"""Source kinds, found through the entry-point group `forebay.sources`.
 
-Reading a declaration loads the class of its kind, and so does Airflow when it parses a pipeline:
-the kinds that come with Forebay import neither Arrow nor a storage client for that.
+Reading a declaration loads the class of its kind, as does Airflow when it parses a pipeline, so the
+kinds that come with Forebay do not import Arrow or a storage client at that point.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ GROUP = "forebay.sources"
 
 
 class SourceKind:
-    """What a declaration needs to know of a storage system, registered by one entry point.
+    """What a declaration needs to know about a storage system, registered by one entry point.
 
-    A `Source` (forebay.datatasks.sources.common.base) is a `SourceKind` and reads the storage too.
-    One class is enough; two keep reading a declaration light: then the entry point names the light
-    one, whose `source` names the other.
+    A `Source` (forebay.datatasks.sources.common.base) is a `SourceKind` that also reads the
+    storage. One class is enough; with two, reading a declaration stays light: the entry point then
+    names the light one, whose `source` names the other.
 
     name: what `kind:` says in YAML; equals the entry point's name.
     bounded: True when windows are cut by event time, False when by publication time.
     source: "package.module:Class" of the `Source`, imported when a source of the kind is opened;
-        empty where this class is the `Source`.
+        empty if this class is the `Source`.
     Options: the model of `options:` in YAML; without one the kind takes no options.
     """
 
@@ -38,10 +38,10 @@ class SourceKind:
 
     @classmethod
     def needs_event_time(cls, options: Spec) -> bool:  # noqa: ARG003 - kinds look at their options
-        """Whether windows can be cut only where the declaration names its `event_time` column.
+        """Whether the declaration must name its `event_time` column so that windows can be cut.
 
         Called by `forebay check`, by Airflow's parser and before a source is opened. Never called
-        for options that are not valid.
+        with invalid options.
         """
         return cls.bounded
 
@@ -58,7 +58,7 @@ def kind_names() -> list[str]:
 
 @cache
 def kind_named(name: str) -> type[SourceKind]:
-    """The kind of a name.
+    """The kind with this name.
 
     Raises:
         ConfigError: when no such kind is installed.

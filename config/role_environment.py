@@ -1,7 +1,7 @@
-"""Which variables of the environment the processes of a job inherit, and stages that plan for it.
+"""Which environment variables a job's processes, and the stages that plan for it, inherit.
 
-Each role gets what any process of Forebay needs, what its own work needs, the variables that its
-declarations refer to, and what `runtime.environment` of the role names.
+Each role gets what every Forebay process needs, what its own work needs, the variables that its
+declarations refer to, and those that the role's `runtime.environment` names.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def role_variables(
 ) -> dict[str, str]:
     """What a role inherits.
 
-    The driver opens sources too and runs as a data role. A data executor decodes what strangers
-    wrote, so it alone does not get the database's address. The trainer opens no source: it gets
-    keys of a bucket where the store is in one, and what sources refer to outside their options.
+    The driver opens sources too and runs as a data role. A data executor decodes untrusted data, so
+    it alone does not get the database's address. The trainer opens no sources: it gets the bucket's
+    keys if the store is in a bucket, and what sources refer to outside their options.
 
     Args:
-        role: of the process.
-        environ: of the supervisor.
+        role: the role of the process.
+        environ: the supervisor's environment.
         job: how the pipeline runs.
-        pipeline: its declaration, with its `${NAME}`.
-        sources: those of its sources.
+        pipeline: its declaration, with `${NAME}` not filled in.
+        sources: the declarations of its sources.
     """
     declared = names_of(pipeline)
     for source in sources.values():
@@ -55,7 +55,7 @@ def role_variables(
 
 
 def declared_variables(job: JobSpec, referred: Iterable[str]) -> Patterns:
-    """What a pipeline declares of the environment, for all of its processes: names and prefixes.
+    """Environment variables that a pipeline declares for all of its processes: names and prefixes.
 
     Args:
         job: how the pipeline runs.

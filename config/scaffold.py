@@ -1,6 +1,6 @@
-"""`forebay init`: a new project with an example, and a source's YAML out of stored columns.
+"""`forebay init`: a new project with an example, and a source's YAML from stored columns.
 
-Pure text: the caller reads the file's schema and passes the columns in.
+Produces text only: the caller reads the file's schema and passes the columns in.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Sources and pipelines for Forebay.
 ```
 forebay check               # every problem with file, line and column
 forebay check --connect     # compare the declarations with the storage
-forebay explain example     # what a pipeline runs
+forebay explain example     # what the pipeline will run
 forebay run example --from 2026-03-01 --to 2026-03-03
 forebay why example 2026-03-03
 forebay models ls example
 ```
 
 `config/sources/example.yaml` and `config/pipelines/example.yaml` run as they are, on the generated
-rows in `data/example`. Remove the three when you have your own. An editor completes and checks the
-YAML with `schema/`; for a later version remove it and call `forebay init .` again.
+rows in `data/example`. Remove all three when you have your own. Editors complete and check the YAML
+with `schema/`; after an upgrade remove it and run `forebay init .` again.
 """
 SCHEMA_LINE = "# yaml-language-server: $schema=../../schema/{of}.json\n"
 EXAMPLE_SOURCE = """\
@@ -95,7 +95,7 @@ repos:
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column as it is stored: its type's name there, and the declared type that fits, if any."""
+    """A column as stored: the name of its stored type, and the declared type that fits, if any."""
 
     name: str
     stored_as: str
@@ -103,12 +103,12 @@ class StoredColumn:
 
 
 def schema_line(of: Literal["source", "pipeline"]) -> str:
-    """The first line of a YAML file, by which editors complete and check it."""
+    """The first line of a YAML file, from which editors know its schema."""
     return SCHEMA_LINE.format(of=of)
 
 
 def example_files() -> dict[str, str]:
-    """A source and a pipeline that run, by relative path."""
+    """An example source and pipeline that run, by relative path."""
     return {
         "config/sources/example.yaml": schema_line("source") + EXAMPLE_SOURCE,
         "config/pipelines/example.yaml": schema_line("pipeline") + EXAMPLE_PIPELINE,
@@ -116,7 +116,7 @@ def example_files() -> dict[str, str]:
 
 
 def project_files(name: str) -> dict[str, str]:
-    """Texts of a project without declarations by relative path."""
+    """Texts of a new project without declarations, by relative path."""
     return {
         "config/sources/.gitkeep": "",
         "config/pipelines/.gitkeep": "",
@@ -127,7 +127,7 @@ def project_files(name: str) -> dict[str, str]:
 
 
 def source_name(text: str) -> str:
-    """A name that a file may have, as near to `text` as the rule for names allows."""
+    """A valid file name, as close to `text` as the rule for names allows."""
     name = _NOT_IN_NAMES.sub("_", text).strip("_-")
     if not name[:1].isalpha():
         name = f"source_{name}".rstrip("_")
@@ -136,7 +136,7 @@ def source_name(text: str) -> str:
 
 
 def usable(columns: Sequence[StoredColumn]) -> list[StoredColumn]:
-    """Columns that can be declared: of a known type, with a name that is there once."""
+    """Columns that can be declared: of a known type, with a unique name."""
     names = [column.name for column in columns]
     return [
         column
@@ -170,7 +170,7 @@ def parquet_source(path: str, columns: Sequence[StoredColumn], window_path: str 
         lines += [_line("event_time", event_time)]
     if left_out:
         lines += ["# Left out, since no declared type fits (or the name is empty or not unique):"]
-        # Types name fields, and a stranger may have named those: a line of theirs would be YAML.
+        # Types contain field names that may come from untrusted files: a line break would add YAML.
         lines += [f"#   {_one_line(c.name)}: {_one_line(c.stored_as)}" for c in left_out]
     return "\n".join(lines) + "\n"
 

@@ -11,38 +11,38 @@ from forebay.config.base import Duration, Spec
 
 
 class ScheduleSpec(Spec):
-    """When windows run by themselves, and how long their tasks wait and try.
+    """When windows run automatically, and how long their tasks wait and retry.
 
-    The dataset defines which windows there are (window, timezone, start, end).
+    The dataset defines its windows (window, timezone, start, end).
     """
 
     catchup: bool = Field(
         default=False, description="Run every closed window since the start, not only the newest"
     )
     active_runs_max: int = Field(
-        default=16, ge=1, le=10_000, description="Most runs that plan and wait at a time"
+        default=16, ge=1, le=10_000, description="Most runs that plan and wait at the same time"
     )
     grace: Duration = Field(
         default=timedelta(seconds=60),
-        description="How long a task checks by itself before it defers",
+        description="How long a task checks in its worker before it defers",
     )
     retries: int = Field(
-        default=3, ge=2, le=1_000, description="Further attempts after infrastructure failures"
+        default=3, ge=2, le=1_000, description="Retries after infrastructure failures"
     )
     retry_delay: Duration = Field(
         default=timedelta(seconds=10),
         description="Time between two attempts",
     )
     turn_wait: Duration = Field(
-        default=timedelta(hours=24), description="Longest wait for the window before"
+        default=timedelta(hours=24), description="Longest wait for the previous window"
     )
     plan_timeout: Duration = Field(
-        default=timedelta(hours=1), description="Longest time of one planning stage"
+        default=timedelta(hours=1), description="Longest time that one planning stage may take"
     )
     train_timeout: Duration = Field(
-        default=timedelta(hours=24), description="Longest time in which one window trains"
+        default=timedelta(hours=24), description="Longest time that training one window may take"
     )
-    # What Airflow's database takes: with more, its scheduler would fail for all pipelines.
+    # The limit of Airflow's database: with more, its scheduler would fail for all pipelines.
     pool: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(
         default="default_pool",
         description="Airflow pool that limits the tasks of this pipeline",
@@ -61,5 +61,5 @@ class ScheduleSpec(Spec):
     @classmethod
     def _some_time(cls, value: timedelta) -> timedelta:
         if value < timedelta(seconds=1):
-            raise ValueError("no stage can end in no time: write at least 1s")
+            raise ValueError("no stage can finish in so little time: write at least 1s")
         return value

@@ -37,7 +37,7 @@ class _Generator(GenerateJsonSchema):
         return super().encode_default(dft)
 
     def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
-        """Every kind has a class `Options` inside: its definition is named after the kind too."""
+        """Every kind has an inner class `Options`, so its definition also gets the kind's name."""
         reference, mode = core_mode_ref
         named = CoreRef(re.sub(r"(?:Kind)?\.Options:", "Options:", reference))
         return super().get_defs_ref((named, mode))
@@ -49,7 +49,7 @@ class _Generator(GenerateJsonSchema):
 def json_schema(
     kinds: Mapping[str, type[SourceKind]], only: SchemaFor | None = None
 ) -> dict[str, Any]:
-    """The schema of both kinds of file, or of one. Options are told apart by `kind`."""
+    """The schema of both types of file, or of one. The `kind` decides which options apply."""
     models: list[type[BaseModel]] = [SourceSpec, PipelineSpec]
     models += [kind.Options for kind in kinds.values()]
     references, document = models_json_schema(

@@ -1,4 +1,4 @@
-"""Contradictions among several labels of one dataset, and with what names or corrects them."""
+"""Contradictions among a dataset's labels, and with the keys that name or correct them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from forebay.config.yaml_positions import Document, KeyPath
 from forebay.system.names import NAME_RULE, is_name
 
 _LABELS: KeyPath = ("dataset", "named_labels")
-# Of a label: what says which rows are positive.
+# Keys of a label that decide which rows are positive.
 _RULE = {"column", "positive", "greater_than", "less_than"}
 
 
 def check_several(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
-    """Problems of `dataset.named_labels`, and of what names a label elsewhere."""
+    """Problems of `dataset.named_labels`, and of other keys that name a label."""
     yield from _names(document, spec)
     yield from _doubles(document, spec)
     yield from _corrected(document, spec)
@@ -34,14 +34,14 @@ def _names(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
             yield document.problem((*_LABELS, name), "name", message, at_key=True)
         elif name.startswith("memory_of_"):
             message = (
-                f"label {name!r}: outputs that begin with memory_of_ are those of memory towers; "
-                "give it another name"
+                f"label {name!r}: names that begin with memory_of_ are reserved for the outputs of "
+                "memory towers; give it another name"
             )
             yield document.problem((*_LABELS, name), "name", message, at_key=True)
 
 
 def _doubles(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
-    """Two outputs that learn the same."""
+    """Labels with the same rule, whose outputs would learn the same."""
     seen: dict[str, str] = {}
     for name, label in spec.dataset.named_labels.items():
         rule = label.model_dump_json(include=_RULE)
@@ -63,14 +63,14 @@ def _corrected(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         for name, label in labels.items():
             if label.delay not in {None, "none"}:
                 message = (
-                    f"label {name!r}: delay: {label.delay} says how variants correct it, but none "
-                    f"does: write `delay: {label.delay}` under train too, or remove it here"
+                    f"label {name!r}: delay: {label.delay} says how variants correct it, but no "
+                    f"variant does: write `delay: {label.delay}` under train too, or remove it here"
                 )
                 yield document.problem((*_LABELS, name, "delay"), "label-delay", message)
     elif labels and not any(_is_late(label, spec) for label in labels.values()):
         message = (
-            "named_labels: each of them says `delay: none`, but variants are to correct late ones "
-            "(train.delay, train.compare): remove it from one label, or from the variants"
+            "named_labels: all labels say `delay: none`, but variants are to correct late labels "
+            "(train.delay, train.compare): remove it from one label, or remove the variants' delay"
         )
         yield document.problem(_LABELS, "label-delay", message, at_key=True)
 
@@ -94,7 +94,7 @@ def _published(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         yield document.problem(path, "unknown-label", message, nearest(name, labels))
     elif spec.job.publish.when != "gate":
         message = (
-            f"publish.label: {name!r} says which label the gate decides by, but publish.when is "
+            f"publish.label: {name!r} is the label that the gate decides by, but publish.when is "
             f"{spec.job.publish.when}; write `when: gate`, or remove it"
         )
         yield document.problem(path, "unread-label", message, at_key=True)

@@ -1,8 +1,8 @@
 """Uses: a source as one stream of a dataset reads it, with that stream's offset and feed.
 
-Tasks, rows, row sums, dead letters and scores are counted by use. A source that one stream reads
-has one use, which is called as the source is; where several streams read it, each use names its
-stream too.
+Tasks, rows, row sums, dead letters and scores are counted per use. A source that one stream reads
+has one use, with the same name as the source; if several streams read it, the name of each use also
+contains the stream.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from forebay.system.names import is_name
 
-# No source and no stream has it in its name.
+# No name of a source or stream contains it.
 AT = "@"
 
 
@@ -37,9 +37,9 @@ def source_uses(streams: Mapping[str, Sequence[str]]) -> list[SourceUse]:
 
 
 class Doubled(NamedTuple):
-    """A source at one place of a stream's list whose rows an earlier place reads already.
+    """A source at one position of a stream's list whose rows an earlier position already reads.
 
-    first: the stream of the earlier place.
+    first: the stream of the earlier position.
     """
 
     source: str
@@ -51,10 +51,10 @@ class Doubled(NamedTuple):
 def doubled_sources(
     streams: Mapping[str, Sequence[str]], offsets: Mapping[str, timedelta]
 ) -> Iterator[Doubled]:
-    """Places that give a window rows which it has: the same source with the same offset.
+    """Positions that give a window the same rows again: the same source with the same offset.
 
-    streams: names of sources by stream. offsets: of the streams; those whose offset is not known
-    are compared with no other.
+    streams: names of sources by stream. offsets: of the streams; a stream whose offset is not known
+    is not compared with others.
     """
     seen: dict[tuple[str, timedelta | str], str] = {}
     for stream, names in streams.items():
@@ -71,7 +71,7 @@ def source_of(use: str) -> str:
 
 
 def stream_of(use: str) -> str:
-    """The stream that a use names; empty where no other stream reads its source."""
+    """The stream that a use names; empty if no other stream reads its source."""
     return use.partition(AT)[2]
 
 

@@ -1,4 +1,4 @@
-"""SourceSpec: one storage system, what is stored there and what to do when it is late or bad."""
+"""SourceSpec: where rows are stored, what they contain, and what to do if they are late or bad."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forebay.system.names import shown
 
 __all__ = ["ColumnType", "ReadySpec", "SourceSpec"]
 
-# Why a source has nothing of a span that is after its `ends`.
+# The reason why a source has no rows in a span after its `ends`.
 AFTER_END = "after end"
 
 DEAD_LETTER_BYTES_MAX = 16 << 20
@@ -44,18 +44,18 @@ LIST_ITEMS: Mapping[ColumnType, ColumnType] = {
 
 
 class ReadySpec(Spec):
-    """When a window of this source is complete, and what happens when it stays incomplete.
+    """When a window of this source is complete, and what happens if it stays incomplete.
 
-    `marker` is a file name that must be beside the window's files; `wait` bounds the waiting;
-    `late` says what then happens: `fail` (red), or `skip` (0 rows, recorded with its reason).
-    A window without rows is complete, and `late` decides about it where the source has had none
-    for longer than `silent_max`.
+    `marker` is the name of a file that must exist beside the window's files; `wait` bounds the
+    waiting; `late` says what happens then: `fail` (red), or `skip` (0 rows, recorded with the
+    reason). A window without rows is complete, unless the source has had none for longer than
+    `silent_max`: then `late` applies to it too.
     """
 
     marker: str | None = Field(
         default=None,
         description="Name of a file, such as _SUCCESS, that must exist beside a window's files "
-        "before the window is read. Without it, a window is ready when its time is over",
+        "before the window is read. Without it, a window is ready as soon as it has ended",
     )
     wait: Duration = Field(default=timedelta(0), description="How long a run waits for this source")
     late: Literal["fail", "skip"] = Field(
@@ -108,23 +108,24 @@ class SourceSpec(Spec):
     )
     bad_rows: Literal["fail", "dead_letter"] = Field(
         default="fail",
-        description="What happens to a row or file that cannot be read: `fail` the run and "
-        "name its place, or count it and keep it as a `dead_letter`",
+        description="What happens to a row or file that cannot be read: `fail` the run and say "
+        "where it is, or count it and keep it as a `dead_letter`",
     )
     dead_letter_rows_max: int | None = Field(
         default=None,
         ge=0,
-        description="Most dead letters of one window; more fail the run. There is no limit by "
-        "default",
+        description="Most dead letters of one window; more fail the run. By default there is no "
+        "limit",
     )
     dead_letter_bytes_max: int = Field(
         default=DEAD_LETTER_BYTES_MAX,
         ge=0,
-        description="Most bytes of a window's dead letters that are kept; the others are counted",
+        description="Most bytes of a window's dead letters that are kept; the rest are only "
+        "counted",
     )
 
     def part_of(self, span: Interval) -> tuple[Interval | None, str]:
-        """The part of a span between `starts` and `ends`, or None and the reason for nothing."""
+        """The part of a span between `starts` and `ends`, or None and why it is empty."""
         part = span.clipped(self.starts, self.ends)
         if part is not None:
             return part, ""

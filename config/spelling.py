@@ -1,4 +1,4 @@
-"""Did you mean: the known word that a misspelled one was meant to be."""
+"""Did you mean: the known word closest to a misspelled one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
 _RATIO_MIN = 0.6
-# Letters that are compared with letters: a tenth of a second.
+# Comparisons between letters; this many take a tenth of a second.
 _STEPS_MAX = 100_000
 
 
 def edits(word: str, other: str) -> int:
-    """Insertions, deletions, substitutions and swaps of neighbours between two words."""
+    """Number of insertions, deletions, substitutions and adjacent swaps between two words."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for i, letter in enumerate(word, start=1):
@@ -27,7 +27,7 @@ def edits(word: str, other: str) -> int:
 
 
 def _may_be_near(letters: Counter[str], candidate: str) -> bool:
-    """Whether the letters leave that open, in whatever order: found in a fraction of the time."""
+    """Quick check, ignoring the order of letters, whether a candidate can be close enough."""
     others = Counter(candidate.casefold())
     one, other, common = letters.total(), others.total(), (letters & others).total()
     few_edits = max(one, other) - common <= max(1, len(candidate) // 3)
@@ -35,10 +35,10 @@ def _may_be_near(letters: Counter[str], candidate: str) -> bool:
 
 
 def nearest(word: str, known: Iterable[str], *preferred: Collection[str]) -> str:
-    """The known word that `word` probably was meant to be, or an empty text.
+    """The known word that `word` was probably meant to be, or an empty text.
 
-    Fewest edits win; among equals the words of the first group in `preferred`, then of the next
-    one, then the most similar word.
+    The fewest edits win; ties go to the words of the first group in `preferred`, then of the next
+    one, then to the most similar word.
     """
     best: tuple[int, int, float, str] | None = None
     letters, steps = Counter(word.casefold()), 0

@@ -1,4 +1,4 @@
-"""Pydantic's errors as problems: the thing, its value, the place in YAML and the way out."""
+"""Pydantic's errors as problems: the thing, its value, the place in YAML and what to do."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
-# More than are shown of one file, since each branch of a union has faults of its own.
+# More than are shown for one file, since each branch of a union reports its own errors.
 _FAULTS_MAX = 10 * PROBLEMS_MAX
 
-# What pydantic wanted, in the words of a YAML file; by error type, or by its first part.
+# What pydantic expected, in YAML terms; by error type, or by its first part.
 _EXPECTED = {
     "string": "text",
     "bool": "true or false",
@@ -49,9 +49,9 @@ _YAML_TYPES: dict[type, str] = {
 
 @dataclass(frozen=True)
 class _Fault:
-    """One pydantic error, its place in the value and the union branches it belongs to.
+    """One pydantic error, its path in the value and the union branches it belongs to.
 
-    branches: the place of each union and its branch, outermost first.
+    branches: the path of each union and its branch, outermost first.
     """
 
     path: KeyPath
@@ -95,7 +95,7 @@ def _has(value: object, part: str | int) -> bool:
 
 
 def _one_branch_each(faults: Iterable[_Fault]) -> Iterator[list[_Fault]]:
-    """Of a union's branches keep the one that the value came nearest to; else all of them."""
+    """Keep the branch of each union that the value matched most deeply; if none stands out, all."""
     unions: dict[KeyPath | None, list[_Fault]] = defaultdict(list)
     for fault in faults:
         unions[next((place for place, _ in fault.branches), None)].append(fault)
@@ -116,7 +116,7 @@ def _one_branch_each(faults: Iterable[_Fault]) -> Iterator[list[_Fault]]:
 
 
 class _Writer:
-    """Writes the sentence of a fault (or of one union's faults)."""
+    """Writes the message of a fault (or of one union's faults)."""
 
     def __init__(self, document: Document, base: KeyPath) -> None:
         self._document = document
@@ -166,7 +166,7 @@ class _Writer:
             rule = "the text is empty"
         elif kind == "too_short":
             rule = (
-                f"at least {context['min_length']} needed, but there are {context['actual_length']}"
+                f"needs at least {context['min_length']}, but there are {context['actual_length']}"
             )
         elif kind in {"value_error", "assertion_error"}:
             rule = str(context["error"])
@@ -174,13 +174,13 @@ class _Writer:
             rule = fault.error["msg"]
         raw, given = self._document.raw.get(path), fault.error["input"]
         if raw and "${" in raw and isinstance(given, str) and given:
-            rule = rule.replace(given, raw)  # nothing out of the environment is shown
+            rule = rule.replace(given, raw)  # values from the environment are never shown
         return self._document.problem(path, "wrong-value", f"{self._name(path)}: {rule}")
 
     def _wrong_type(self, path: KeyPath, fault: _Fault, expected: str) -> Problem:
         given, raw = fault.error["input"], self._document.raw.get(path)
         what = _YAML_TYPES.get(type(given), type(given).__name__)
-        # What is there instead of a value may hold secrets, or be one in a wrong place.
+        # What was given in place of the expected value may contain a misplaced secret.
         is_text = isinstance(given, str) and expected == _EXPECTED["dict"]
         is_shown = not is_text and not isinstance(given, list | dict)
         shown = self._shown(path, given)
@@ -189,7 +189,7 @@ class _Writer:
         message = f"{self._name(path)}: {expected} is expected, not {shown}"
         hint = ""
         if "text" in expected and raw and not isinstance(given, str):
-            message += "; YAML reads it so unless it is in quotes"
+            message += "; YAML reads it that way unless it is quoted"
             hint = f'"{raw}"'
         elif expected == _EXPECTED["list"] and isinstance(given, str):
             hint = f"[{raw}]"
@@ -199,7 +199,7 @@ class _Writer:
         return dotted(path) or "this file"
 
     def _shown(self, path: KeyPath, value: object) -> str:
-        """The value as it was written, so that nothing out of the environment is shown."""
+        """The value as written, so that values from the environment are never shown."""
         if value is None:
             return "nothing"
         raw = self._document.raw.get(path)
@@ -209,7 +209,7 @@ class _Writer:
 
 
 def _is_choice(group: Sequence[_Fault]) -> bool:
-    """Whether some of these words were wanted, or a mapping where another word was given."""
+    """Whether one of a few words was expected, or a mapping, and another word was given."""
     first, *others = group
     is_text = isinstance(first.error["input"], str)
     return not others or (is_text and all(each.error["type"] == "model_type" for each in others))
@@ -227,7 +227,7 @@ def _expected(kind: str) -> str:
 
 
 def _expected_of(group: Sequence[_Fault]) -> list[str]:
-    """What was wanted instead, when a wrong type is all that is wrong."""
+    """What was expected instead, if the type is all that is wrong."""
     found = [_expected(fault.error["type"]) for fault in group]
     if len(group) > 1:
         found = [text or fault.error["msg"] for text, fault in zip(found, group, strict=True)]

@@ -1,4 +1,4 @@
-"""Windows: hourly or daily pieces of time whose keys sort as text. Pure arithmetic."""
+"""Windows: hourly or daily spans of time whose keys sort as text. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from zoneinfo import ZoneInfo
 from forebay.system.names import shown
 
 HOUR = timedelta(hours=1)
-# Of one range: more than ten years of hours.
+# Windows in one range: more than ten years of hours.
 RANGE_MAX = 100_000
 WARM_START_SEPARATOR = "_"
 
 
 class Spanned(Protocol):
-    """What has a place in time: windows are ordered by their ends, then by their starts."""
+    """Anything with a start and an end: windows are ordered by their ends, then their starts."""
 
     @property
     def start(self) -> datetime:
@@ -30,7 +30,7 @@ class Spanned(Protocol):
 
 
 def order_of(one: Spanned) -> tuple[datetime, datetime]:
-    """The place of a window among others: compare these, never the keys."""
+    """The sort key of a window: compare these, never the window keys."""
     return one.end, one.start
 
 
@@ -49,7 +49,7 @@ class Interval:
     end: datetime
 
     def __str__(self) -> str:
-        """In words, to the minute."""
+        """As text, to the minute."""
         return f"{self.start:%Y-%m-%dT%H:%MZ} to {self.end:%Y-%m-%dT%H:%MZ}"
 
     def shifted_back(self, offset: timedelta) -> Interval:
@@ -109,10 +109,10 @@ class WindowGrid:
         return self.at(window.start - timedelta(microseconds=1))
 
     def parse(self, key: str) -> Window:
-        """The window of a key.
+        """The window with this key.
 
         Raises:
-            ValueError: when the key is not one of this grid.
+            ValueError: when the key does not belong to this grid.
         """
         hourly = self.size is WindowSize.HOUR
         form, example = ("%Y-%m-%dT%H", "2026-03-01T07") if hourly else ("%Y-%m-%d", "2026-03-01")
@@ -124,15 +124,15 @@ class WindowGrid:
             ) from None
         window = self.at(parsed.replace(tzinfo=UTC)) if hourly else self._day(parsed.date())
         if window.key != key:
-            raise ValueError(f"{shown(key)} is written {window.key!r}")
+            raise ValueError(f"write {shown(key)} as {window.key!r}")
         return window
 
     def between(self, first: str, last: str) -> list[Window]:
-        """Windows from `first` to `last`, both included. A date stands for all its hours.
+        """Windows from `first` to `last`, both included. In hourly grids a date is all its hours.
 
         Raises:
-            ValueError: for a text that is not a window, when `last` is before `first`, or for more
-                than RANGE_MAX of them.
+            ValueError: when a text is not a window, when `last` is before `first`, or when there
+                are more than RANGE_MAX windows.
         """
         start, end = self._named(first)[0], self._named(last)[1]
         one = HOUR if self.size is WindowSize.HOUR else 24 * HOUR
@@ -174,5 +174,5 @@ def is_warm_start(key: str) -> bool:
 
 
 def first_window_key(key: str) -> str:
-    """The key of the window that a warm start leads up to; that of any other window is its own."""
+    """The key of the window that a warm start leads up to; any other key unchanged."""
     return key.rpartition(WARM_START_SEPARATOR)[2]

@@ -1,7 +1,7 @@
-"""Files of YAML as bytes and as text: bounded, and never waited for.
+"""YAML files as bytes and as text: bounded in size, and read without ever blocking.
 
-A pipe, a device or a link to nothing in a folder of declarations is a problem with a place, as is
-a file that is too large, and no command waits for it.
+A pipe, a device, a broken link or an oversized file in a folder of declarations is a problem with a
+file name and position, and no command waits for it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 from forebay.config.problems import Problem
 
 SUFFIXES = (".yaml", ".yml")
-# As much as is read within a second, whatever it says.
+# Any file of this size can be processed within a second, whatever its content.
 BYTES_MAX = 2**20
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def yaml_files(folder: Path) -> tuple[list[Path], list[Problem]]:
-    """What looks like a declaration in a folder, by name, and what is wrong with the folder.
+    """What looks like a declaration in a folder, sorted by name, and problems of the folder.
 
-    Editors keep links to nothing beside a file that they have open, with a dot before its name.
+    Editors keep broken links beside files that they have open, with a dot before the name.
     """
     try:
         with os.scandir(folder) as found:
@@ -43,27 +43,27 @@ def read_bytes(path: Path) -> bytes:
     """The content of a file of at most BYTES_MAX.
 
     Raises:
-        OSError: when it is not a file, cannot be read, or is larger; the error's text says which.
+        OSError: when it is not a file, cannot be read, or is too large; the message says which.
     """
-    # Without O_NONBLOCK whoever opens a pipe waits for somebody who writes into it.
+    # Without O_NONBLOCK, opening a pipe blocks until another process writes to it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is not a file but a folder, pipe, socket or device: move it away")
+            raise OSError("it is a folder, pipe, socket or device, not a file: move it away")
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
             content = stream.read(BYTES_MAX + 1) or b""
     finally:
         os.close(descriptor)
     if len(content) > BYTES_MAX:
         raise OSError(
-            f"it has more than {BYTES_MAX:,} bytes: declare several sources or pipelines, and use "
-            "hash for features with so many values"
+            f"it has more than {BYTES_MAX:,} bytes: split it into several sources or pipelines, "
+            "and use hash for features with so many values"
         )
     return content
 
 
 def read_text(path: Path) -> tuple[str, list[Problem]]:
-    """The text of a file; what is wrong with the file where it cannot be read."""
+    """The text of a file, and problems if it cannot be read."""
     try:
         content = read_bytes(path)
     except OSError as error:

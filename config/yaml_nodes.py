@@ -1,6 +1,6 @@
-"""The nodes of a YAML text, within bounds: no text keeps its reader busy for longer than a second.
+"""The nodes of a YAML text, within bounds: reading takes at most a second, whatever the text.
 
-Parsing is libyaml's where PyYAML has it, which takes a tenth of the time.
+libyaml does the parsing if PyYAML was built with it; it takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from yaml.reader import Reader
 from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
-# Of one text, with what anchors and merge keys repeat.
+# Per text, counting what anchors and merge keys repeat.
 NODES_MAX = 50_000
 DEPTH_MAX = 32
 
 
 class _PurePython(Reader, Scanner, Parser):
-    """What libyaml does, without it."""
+    """The same parser in pure Python, for PyYAML without libyaml."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
@@ -29,15 +29,15 @@ class _PurePython(Reader, Scanner, Parser):
         Parser.__init__(self)
 
 
-# The parser that is under PyYAML's own loader.
+# The parser that PyYAML's own loader is based on.
 _Parser: Any = yaml.CSafeLoader.__mro__[1] if yaml.__with_libyaml__ else _PurePython
 
 
 class NodeLoader(Composer, _Parser, SafeConstructor, Resolver):  # type: ignore[misc]
-    """Nodes of a text, and the plain values of scalars, by the rules of PyYAML's SafeLoader."""
+    """Nodes of a text, and plain values of scalars, by the rules of PyYAML's SafeLoader."""
 
     def __init__(self, text: str) -> None:
-        """Nothing is parsed yet.
+        """Create a loader; nothing is parsed yet.
 
         Raises:
             yaml.YAMLError: when the text has characters that YAML does not allow.
@@ -50,17 +50,17 @@ class NodeLoader(Composer, _Parser, SafeConstructor, Resolver):  # type: ignore[
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401
-        """The next node with all that is inside it.
+        """The next node with everything inside it.
 
         Raises:
-            yaml.MarkedYAMLError: when it is no YAML, or there are more nodes than NODES_MAX, or
-                more than DEPTH_MAX inside each other.
+            yaml.MarkedYAMLError: when it is not YAML, has more nodes than NODES_MAX, or is nested
+                more deeply than DEPTH_MAX.
         """
         self._nodes += 1
         if self._nodes > NODES_MAX:
             self._refuse(f"the file has more than {NODES_MAX:,} keys and values")
         if self._depth == DEPTH_MAX:
-            self._refuse(f"more than {DEPTH_MAX} lists and mappings inside each other")
+            self._refuse(f"lists and mappings are nested more than {DEPTH_MAX} deep")
         self._depth += 1
         try:
             node: yaml.Node | None = super().compose_node(parent, index)

@@ -1,6 +1,6 @@
 """YAML with positions: plain values, and the line and column of every key and value.
 
-There are no tags, duplicate keys are errors, anchors and merge keys work.
+Tags and duplicate keys are errors; anchors and merge keys work.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 class Document:
     """One YAML file: its value, the places of keys and values, and scalars as they were written.
 
-    written: the value before anything of the environment was filled in.
+    written: the value before environment variables were filled in.
     """
 
     file: str
@@ -45,7 +45,7 @@ class Document:
     raw: dict[KeyPath, str] = field(default_factory=dict)
 
     def key_place(self, path: KeyPath) -> Place:
-        """Where the key is; for a list item, the item; for what is not there, its parent."""
+        """Where the key is; for a list item, the item; for a missing key, its parent."""
         for end in range(len(path), 0, -1):
             place = self.keys.get(path[:end]) or self.values.get(path[:end])
             if place is not None:
@@ -53,7 +53,7 @@ class Document:
         return self.values.get((), Place(1, 1))
 
     def value_place(self, path: KeyPath) -> Place:
-        """Where the value is; for what is not there, the key of its parent."""
+        """Where the value is; for a missing value, the key of its parent."""
         return self.values.get(path) or self.key_place(path)
 
     def problem(
@@ -76,7 +76,7 @@ def _move(places: dict[KeyPath, Any], source: KeyPath, target: KeyPath) -> None:
 
 
 def _bounded(message: str, hint: str) -> tuple[str, str]:
-    """Message and hint for people: a long hint helps nobody."""
+    """Message and hint at a readable length; a hint that is too long is dropped."""
     if len(message) > _MESSAGE_MAX:
         message = f"{message[: _MESSAGE_MAX - 3]}..."
     return message, hint if len(hint) <= _HINT_MAX else ""
@@ -111,7 +111,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.context, error.problem) if part]
-    # A password that begins with * or & is the name of an alias or an anchor.
+    # A password that begins with * or & is parsed as the name of an alias or an anchor.
     text = _NAMED.sub(r"\g<1>", "this is not YAML: " + ", ".join(parts))
     message, _ = _bounded(text, "")
     return Problem(file, line, column, "syntax", message)
@@ -124,7 +124,7 @@ def _character_problem(text: str, at: int, file: str) -> Problem:
 
 
 class _Reader:
-    """Turns nodes into plain values and notes where each of them is."""
+    """Turns nodes into plain values and records where each of them is."""
 
     def __init__(self, document: Document, loader: NodeLoader) -> None:
         self.document = document
@@ -133,7 +133,7 @@ class _Reader:
         self._nodes_left = NODES_MAX
 
     def read(self, node: yaml.Node, path: KeyPath, above: tuple[int, ...]) -> Any:  # noqa: ANN401
-        """The plain value of a node. `above` are the nodes it is in, to find endless anchors."""
+        """The plain value of a node. `above` holds the enclosing nodes, to detect anchor cycles."""
         self._spend(node)
         if id(node) in above:
             raise yaml.MarkedYAMLError(
@@ -163,7 +163,7 @@ class _Reader:
                 self._report(
                     key_node,
                     "duplicate-key",
-                    f"key {key!r} is here twice, first in line {own[key].line}: remove one",
+                    f"key {key!r} is here twice, first on line {own[key].line}: remove one",
                 )
                 continue
             own[key] = place
@@ -236,7 +236,7 @@ class _Reader:
             return node.value
 
     def _spend(self, node: yaml.Node) -> None:
-        """Count one more key or value: of those that are repeated, each time."""
+        """Count one more key or value; repeated ones count each time."""
         self._nodes_left -= 1
         if self._nodes_left < 0:
             raise yaml.MarkedYAMLError(
@@ -245,13 +245,13 @@ class _Reader:
             )
 
     def _tagged(self, node: yaml.Node) -> None:
-        # It is not shown: a password that begins with ! is one.
+        # It is not shown: a password that begins with ! is parsed as a tag.
         message = "tags are not allowed: write the plain value, in quotes if it begins with !"
         self._report(node, "tag", message)
 
     def _report(self, node: yaml.Node, code: str, message: str, hint: str = "") -> None:
         if len(self.problems) > PROBLEMS_MAX:
-            return  # there are more than are shown, and more of them take time
+            return  # more than are shown already, and each one takes time
         place = _place(node)
         bounded = _bounded(message, hint)
         self.problems.append(Problem(self.document.file, *place, code, *bounded))

@@ -1,6 +1,6 @@
-"""Plain values of YAML's scalars, and what is refused although YAML allows it.
+"""Plain values of YAML scalars, and values that are rejected although YAML allows them.
 
-YAML 1.1 reads 0755 as 493 and 12:30 as 750. Whoever writes these rarely means that.
+YAML 1.1 reads 0755 as 493 and 12:30 as 750, which is rarely what was meant.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def plain_value(constructor: Constructor, node: yaml.ScalarNode) -> object:
     """The value of a scalar with one of SCALAR_TAGS.
 
     Raises:
-        ValueError: when there is none, or it is unlikely to be meant; with the way out.
+        ValueError: when there is none, or it is unlikely to be meant; it says what to do.
     """
     kind, text = node.tag.removeprefix(_TAG), node.value
     if kind in {"int", "float"} and len(text) > _NUMBER_MAX:
@@ -55,7 +55,7 @@ def plain_value(constructor: Constructor, node: yaml.ScalarNode) -> object:
 
 
 def text_fault(text: str) -> str:
-    """Why a text cannot be used, as a sentence; empty where it can."""
+    """Why a text cannot be used, as a sentence; empty if it can."""
     if len(text) > TEXT_MAX:
         return f"a text of {len(text):,} characters is too long: at most {TEXT_MAX:,}"
     odd = _NO_TEXT.search(text)

@@ -90,7 +90,7 @@ def _deadline(text: str | None) -> timedelta | None:
     except ValueError as error:
         raise UsageError(f"--component-deadline: {error}") from error
     if not DEADLINE_SHORTEST <= found <= DEADLINE_LONGEST:
-        raise UsageError(f"--component-deadline {text}: write from 30s to 1d")
+        raise UsageError(f"--component-deadline {text}: must be between 30s and 1d")
     return found
 
 

@@ -107,7 +107,7 @@ def test_options_from_the_environment(project: Path) -> None:
 def test_no_folder(tmp_path: Path) -> None:
     result = forebay(tmp_path, "check", "--config", "nowhere")
     assert result.returncode == 1
-    assert result.stdout.startswith("nowhere:1:1: there is no such folder")
+    assert result.stdout.startswith("nowhere:1:1: no such folder")
 
 
 def test_a_terminal_shows_the_line_and_a_caret(project: Path) -> None:

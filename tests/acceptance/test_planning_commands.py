@@ -339,7 +339,7 @@ def test_why_failed(project: Project, forebay: Caller) -> None:
 @pytest.mark.parametrize(
     ("window", "message"),
     [
-        ("2026-03-1", "is written '2026-03-01'"),
+        ("2026-03-1", "as '2026-03-01'"),
         ("2026-02-01", "before the dataset's start"),
         ("yesterday", "not a window"),
     ],

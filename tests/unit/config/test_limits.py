@@ -149,7 +149,7 @@ def test_what_a_schema_does_not_show() -> None:
         assert ProgressDeadlinesSpec.model_validate(dict.fromkeys(ROLES, allowed)).data
     for role in ROLES:
         for refused in ("4s", "25h"):
-            with pytest.raises(ValidationError, match=f"{refused}: write from 5s to 1d"):
+            with pytest.raises(ValidationError, match=f"{refused}: must be between 5s and 1d"):
                 ProgressDeadlinesSpec.model_validate({role: refused})
     assert RuntimeSpec(environment=("ACME_TOKEN", "_x9*", "*")).environment[2] == "*"
     for refused in ("", "9A", "A-B", "A=b", "A**", "*A", "${A}", " A"):
@@ -171,8 +171,8 @@ def test_a_gate_needs_judged_rows() -> None:
     ("slices", "words"),
     [
         (["nothing"], "'nothing' is not a feature: user, price"),
-        (["price"], "feature 'price' is a number"),
-        (["user", "user"], "names one feature twice"),
+        (["price"], "feature 'price' is numeric"),
+        (["user", "user"], "lists a feature twice"),
     ],
 )
 def test_slices_name_features_with_ids(slices: list[str], words: str) -> None:

@@ -180,7 +180,7 @@ def test_messages_name_thing_value_and_way_out(files: Files) -> None:
     file = files.config / "pipelines/ads.yaml"
     assert first == (
         f"{file}:3:13: dataset.event_id: text or a list is expected, not no (true/false); YAML "
-        'reads it so unless it is in quotes (did you mean "no"?)'
+        'reads it that way unless it is quoted (did you mean "no"?)'
     )
     assert second == f"{file}:8:35: dataset.features.user.buckets: -4 must be at least 2"
 

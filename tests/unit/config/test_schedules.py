@@ -27,8 +27,8 @@ def test_durations_are_read_as_words() -> None:
     ("key", "value", "says"),
     [
         ("retries", 1, "greater than or equal to 2"),
-        ("plan_timeout", "0s", "no stage can end in no time"),
-        ("train_timeout", "0s", "no stage can end in no time"),
+        ("plan_timeout", "0s", "no stage can finish in so little time"),
+        ("train_timeout", "0s", "no stage can finish in so little time"),
         ("active_runs_max", 0, "greater than or equal to 1"),
         ("timeout", "1h", "Extra inputs"),
     ],

@@ -44,7 +44,7 @@ def test_variants_have_names() -> None:
 
 @pytest.mark.parametrize("compare", [["mixture"], ["stream", {"paradigm": "stream"}]])
 def test_no_variant_is_trained_twice(compare: list[Any]) -> None:
-    with pytest.raises(ValidationError, match="name one paradigm twice"):
+    with pytest.raises(ValidationError, match="name the same paradigm twice"):
         TrainSpec.model_validate({"compare": compare})
     both = TrainSpec.model_validate({"compare": [{"paradigm": "mixture", "delay": "head"}]})
     assert both.paradigms == ["mixture", "mixture+head"]

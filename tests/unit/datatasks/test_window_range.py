@@ -52,7 +52,7 @@ def test_the_window_that_holds_the_start_is_inside() -> None:
     assert parse_window(local, "2026-03-01").start < local.dataset.start
     with pytest.raises(ConfigError, match="begin with 2026-03-01"):
         parse_window(local, "2026-02-28")
-    with pytest.raises(ConfigError, match="is written '2026-03-01'"):
+    with pytest.raises(ConfigError, match="as '2026-03-01'"):
         parse_window(local, "2026-03-1")
 
 
