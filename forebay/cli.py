@@ -1,4 +1,4 @@
-"""The command line: finds the command, maps every error to its line and exit code."""
+"""The command line: finds the command, turns every error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ COMMANDS: tuple[str, ...] = (
     "completion",
 )
 
-# Their data is exact: results for a caller that goes by them, and a password that is shown once.
+# Their output must be exact: results that a program parses, and a password that is shown once.
 EXACT_OUTPUT = frozenset({"stage", "up"})
 _CLICK_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 _HELP = """Trains recommendation models on history and on what happened a second ago, together.
@@ -64,7 +64,7 @@ Exit codes: 0 done, 1 your YAML or command, 2 data not ready, 3 data bad, 4 infr
 
 @dataclass
 class _Invocation:
-    """What the error handler has to know about this call."""
+    """What the error handler needs to know about this call."""
 
     debug: bool = False
 
@@ -120,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The application; while Tab completes a command's name, no command is imported."""
+    """The application. No command is imported while Tab completes a command's name."""
     typed = complete.typed_words(os.environ)
     if typed is None:
         return build_app(_modules_for(arguments))
@@ -144,14 +144,14 @@ def _debug_first(arguments: Sequence[str]) -> list[str]:
 
 
 def _modules_for(arguments: Sequence[str]) -> Sequence[str]:
-    """Only the module of the command that is called; all of them for help or an unknown name."""
+    """The module of the called command only; all modules for help or an unknown name."""
     name = next((text for text in arguments if not text.startswith("-")), "")
     module = name.replace("-", "_")
     return (module,) if module in COMMANDS else COMMANDS
 
 
 def _usage(error: Exception) -> int:
-    """A command line that cannot be understood is the caller's to change: exit code 1, not 2."""
+    """Report a command line that cannot be parsed: the caller has to change it, so exit code 1."""
     shown = cast("Any", error)
     if type(error).__name__ == "NoArgsIsHelpError":
         shown.show()
@@ -183,8 +183,8 @@ def _write_error(text: str) -> None:
 
 
 def main() -> None:
-    """Entry point of the `forebay` script. Nothing that it writes shows secrets."""
-    # A file's name may be no UTF-8, and what shows it must not fail on that.
+    """Entry point of the `forebay` script. Its output never shows secrets."""
+    # A file name may not be valid UTF-8, and printing it must not fail.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="backslashreplace")
     filter_output(stdout=not EXACT_OUTPUT & set(_modules_for(sys.argv[1:])[:1]))
     sys.exit(run(sys.argv[1:]))

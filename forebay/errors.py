@@ -28,12 +28,12 @@ __all__ = [
 
 
 class ForebayError(Exception):
-    """Forebay could not go on."""
+    """Forebay could not continue."""
 
     exit_code: ClassVar[int] = 4
 
     def __init__(self, message: str | None = None) -> None:
-        """Use the class docstring where no message is given."""
+        """Use the class docstring if no message is given."""
         super().__init__(message or (self.__class__.__doc__ or "").strip())
 
 
@@ -78,22 +78,22 @@ class MissingExtraError(InfrastructureError):
 
 
 class LineBusyError(InfrastructureError):
-    """Another job trains this model line: wait for its end, or cancel it."""
+    """Another job is training this model line: wait until it ends, or cancel it."""
 
 
 class ExportError(InfrastructureError):
-    """An exported model does not answer as the trained one does."""
+    """An exported model does not give the same scores as the trained one."""
 
 
 class FencedError(InfrastructureError):
-    """A newer attempt owns this job or lease; the older one has to stop."""
+    """A newer attempt owns this job or lease; the older one must stop."""
 
 
 class NotKnownError(InfrastructureError):
     """The driver does not know the caller or its session (it may have been restarted)."""
 
 
-# The one table of exit codes: what a person does next decides the class.
+# The only table of exit codes: the class follows from what the user should do next.
 BY_EXIT_CODE: Mapping[int, type[ForebayError]] = MappingProxyType(
     {kind.exit_code: kind for kind in (ConfigError, NotReadyError, DataError, InfrastructureError)}
 )
@@ -103,9 +103,9 @@ def error_of(exit_code: int, message: str, name: str = "") -> ForebayError:
     """The exception for an exit code that came from another process.
 
     Args:
-        exit_code: one that is not ours (a signal, a crash) counts as infrastructure.
-        message: what the process said.
-        name: the exception's class name where it is known; another package's name decides nothing.
+        exit_code: any other code (a signal, a crash) counts as infrastructure.
+        message: what the process reported.
+        name: the exception's class name if known; names from other packages are ignored.
     """
     known = globals().get(name)
     if isinstance(known, type) and issubclass(known, ForebayError):

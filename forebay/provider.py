@@ -1,4 +1,4 @@
-"""What Airflow lists about Forebay, and its section of the configuration. Needs no Airflow."""
+"""Forebay's provider metadata for Airflow, with its configuration section. Needs no Airflow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def get_provider_info() -> dict[str, Any]:
                         "description": (
                             "Folder with Forebay's state (ledger, models, jobs), as an absolute "
                             "path that is the same for every component. The environment variable "
-                            "FOREBAY_HOME wins over it."
+                            "FOREBAY_HOME takes precedence."
                         ),
                         "version_added": __version__,
                         "type": "string",
@@ -34,8 +34,8 @@ def get_provider_info() -> dict[str, Any]:
                     },
                     "python": {
                         "description": (
-                            "Interpreter that planning and jobs run in, where a pipeline names "
-                            "none: its environment has forebay[train]. Empty: Airflow's own."
+                            "Interpreter for planning and jobs of pipelines that name none; its "
+                            "environment needs forebay[train]. If empty, Airflow's own."
                         ),
                         "version_added": __version__,
                         "type": "string",

@@ -1,4 +1,4 @@
-"""Rows of windows in a program of your own: planned, decoded and mixed by Forebay's data executors.
+"""Rows of windows in your own program: planned, decoded and mixed by Forebay's data executors.
 
 docs/reader.md shows how. May not be imported by anything that runs a job.
 """

@@ -1,4 +1,4 @@
-"""The commands of `forebay`: one module for each, imported only when it is asked for.
+"""The commands of `forebay`: one module for each, imported only when it is called.
 
-A command reads its arguments, asks the rooms below and prints. It may not know another command.
+A command reads its arguments, calls the rooms below and prints. It may not know other commands.
 """

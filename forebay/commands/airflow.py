@@ -9,7 +9,7 @@ import typer
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 
-# Everything after the name is Airflow's, `--help` too.
+# Everything after the name is passed to Airflow, including `--help`.
 _SETTINGS = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def airflow(context: typer.Context) -> None:
-    """Run a command of Airflow, such as `dags list`."""
+    """Run an Airflow command, such as `dags list`."""
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.airflow.components import AIRFLOW
     from forebay.embedded.airflow.settings import component_environment
@@ -34,7 +34,7 @@ def airflow(context: typer.Context) -> None:
     state = embedded.state()
     if state is None or state.state != "running":
         raise InfrastructureError(
-            f"no Airflow runs for {embedded.home.root}: `forebay up` starts it"
+            f"Airflow is not running for {embedded.home.root}: `forebay up` starts it"
         )
     os.execve(  # noqa: S606 - no shell is wanted
         AIRFLOW[0], [*AIRFLOW, *context.args], component_environment(embedded.layout, "cli")

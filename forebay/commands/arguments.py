@@ -1,4 +1,4 @@
-"""What commands are asked about: a project, a pipeline of it, its windows, its model line."""
+"""Arguments that commands share: a project, its pipelines, their windows and model lines."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ def _refuse(parameter: typer.CallbackParam, value: str, rule: str) -> NoReturn:
 
 
 def name(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """Folders, jobs and rows are named after it."""
+    """Check a name: folders, jobs and rows are named after it."""
     if value is not None and not is_name(value):
         _refuse(parameter, value, NAME_RULE)
     return value
 
 
 def use(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """A source, or one with the stream that reads it."""
+    """Check the name of a source, alone or with the stream that reads it."""
     if value is not None and not is_use_name(value):
-        _refuse(parameter, value, f"{NAME_RULE}; SOURCE@STREAM where several streams read it")
+        _refuse(parameter, value, f"{NAME_RULE}; SOURCE@STREAM if several streams read it")
     return value
 
 
 def _window(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """Folders are named after it too; whether there is such a window is for each command to say."""
+    """Check a window key: folders are named after it. Commands check whether the window exists."""
     if value is not None and not is_window_key(value):
         _refuse(parameter, value, WINDOW_KEY_RULE)
     return value
 
 
 def one_line(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """A text that is stored as it is, and never part of a path."""
+    """Check a text that is stored unchanged and never used in a path."""
     if value is not None and not is_one_line(value):
         _refuse(parameter, value, ONE_LINE_RULE)
     return value

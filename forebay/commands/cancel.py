@@ -1,4 +1,4 @@
-"""`forebay cancel`: end a pipeline's running job. What is sealed stays; a run continues there."""
+"""`forebay cancel`: end a pipeline's running job. A later run continues from what is sealed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cancel(
 ) -> None:
     """End the job that trains a pipeline, if there is one.
 
-    The same `run` continues from the newest checkpoint.
+    The same `run` command then continues from the newest checkpoint.
     """
     from forebay.executors.job.stored_jobs import jobs_of
     from forebay.executors.job.submit import attach
@@ -37,4 +37,4 @@ def cancel(
                 ended = handle.wait(WAIT_SECONDS)
             note(f"job {job.job_id} is {ended.state}")
             return
-    note(f"no job of pipeline {pipeline!r} runs on line {line!r}")
+    note(f"no job of pipeline {pipeline!r} is running on line {line!r}")

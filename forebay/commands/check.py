@@ -1,4 +1,4 @@
-"""`forebay check`: every problem of every declaration, with its place and the way out."""
+"""`forebay check`: every problem of every declaration, with its position and what to do."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def check(
     """Check all declarations.
 
     With --connect, types, paths and topics are compared with the storage, and a sample of each
-    pipeline's rows with its declaration: labels, vocabularies, nulls, and how many positives a
-    stream knows when it publishes them. Exits with 0 if everything is usable, 1 if something has
-    to change, 4 if a storage does not answer.
+    pipeline's rows with its declaration: labels, vocabularies, nulls, and how many of a stream's
+    positives are known when it publishes them. Exits with 0 if everything is usable, 1 if something
+    has to be changed, 4 if a storage system does not respond.
     """
     project = load_project(config)
     found = list(project.problems)
@@ -59,9 +59,9 @@ def check(
 def _connect(
     project: Project, failures: list[ForebayError], wrong_sources: set[str]
 ) -> Iterable[Problem]:
-    """Findings of every usable source; storage that does not answer goes into `failures`.
+    """Findings of every usable source; failures to reach its storage go into `failures`.
 
-    Names of sources with either go into `wrong_sources`.
+    The names of sources with either are added to `wrong_sources`.
     """
     from forebay.datatasks.open_source import open_source
 
@@ -85,7 +85,7 @@ def _sample(
     wrong_sources: set[str],
     lines: list[str],
 ) -> Iterable[Problem]:
-    """What samples of the pipelines say whose sources are all well; figures go into `lines`."""
+    """Problems in samples of the pipelines whose sources are all fine; figures go into `lines`."""
     from forebay.executors.advice.check import check_data
 
     for name, pipeline in project.pipelines.items():

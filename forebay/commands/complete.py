@@ -1,7 +1,7 @@
-"""What Tab offers: names of pipelines and sources, windows, jobs. Read from files alone.
+"""What Tab offers: names of pipelines and sources, windows, jobs. Read from files only.
 
-A shell waits for it at every Tab, so nothing heavy is imported and no database is asked. What
-cannot be read offers nothing: errors are for the command itself to show.
+A shell waits for it at every Tab, so nothing heavy is imported and no database is queried. Files
+that cannot be read offer nothing: the command itself reports errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENTRIES_MAX = 10_000
 
 
 def typed_words(environ: Mapping[str, str]) -> list[str] | None:
-    """The words before the one that Tab completes, without the program; None where none does."""
+    """The words before the one being completed, without the program; None without completion."""
     instruction = environ.get(VARIABLE)
     if instruction is None:
         return None
@@ -51,8 +51,8 @@ def sources(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def windows(context: typer.Context, incomplete: str) -> list[str]:
-    """The newest windows of the pipeline that are over, oldest first."""
-    # Of an option's value the arguments before it are not parsed yet.
+    """The pipeline's newest windows that have ended, oldest first."""
+    # While an option's value is completed, the arguments before it are not parsed yet.
     typed = (word for word in context.args if not word.startswith("-"))
     name = context.params.get("pipeline") or next(typed, "")
     if not is_name(name):
@@ -104,7 +104,7 @@ def _dataset(path: Path) -> Mapping[str, Any]:
 
 
 def _keys(dataset: Mapping[str, Any]) -> Iterator[str]:
-    """Keys of the windows that are over, the newest first."""
+    """Keys of the windows that have ended, newest first."""
     from forebay.config.windows import WindowGrid, WindowSize
 
     grid = WindowGrid(WindowSize(dataset.get("window", "1d")), dataset.get("timezone", "UTC"))

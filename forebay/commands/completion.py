@@ -1,4 +1,4 @@
-"""`forebay completion SHELL`: what lets a shell complete commands, options and names by Tab."""
+"""`forebay completion SHELL`: lets a shell complete commands, options and names with Tab."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forebay.commands.output import Output, OutputFormat
 
 
 class Shell(StrEnum):
-    """Shells that complete by Tab."""
+    """Shells that can complete with Tab."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 def completion(
     shell: Annotated[Shell, typer.Argument(help="Your shell.", metavar="SHELL")],
 ) -> None:
-    """Print the script that lets your shell complete by Tab.
+    """Print the script that lets your shell complete with Tab.
 
     It completes commands, options, and names of pipelines, sources, windows and jobs. For bash put
     `eval "$(forebay completion bash)"` into ~/.bashrc; for zsh the same with `zsh` into ~/.zshrc,

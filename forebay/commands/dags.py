@@ -16,7 +16,7 @@ DagsDir = Annotated[Path, option("--dags", help="Airflow's DAGs folder.", metava
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
     group = typer.Typer(help="The DAGs that Airflow sees.", no_args_is_help=True)
-    # With a callback a group keeps its one command's name on the command line.
+    # With a callback, a group with only one command still needs its name on the command line.
     group.callback()(_group)
     group.command("sync")(sync_command)
     app.add_typer(group, name="dags")
@@ -35,7 +35,7 @@ def sync_command(
 
     Files of removed pipelines are deleted.
 
-    All other files are never touched.
+    No other files are touched.
     """
     from forebay.dags.sync import sync
 

@@ -48,7 +48,7 @@ def ls(
 ) -> None:
     """Count dead letters by window, source and reason.
 
-    Of trained windows, and of windows that this host trains or could not train.
+    Includes trained windows, and windows that this host is training or could not train.
     """
     counts: Counter[tuple[str, str, int, str, str]] = Counter()
     for line, letter in _letters(pipeline, window, source):
@@ -73,7 +73,7 @@ def show(
 ) -> None:
     """Show dead letters one by one.
 
-    Each with its source, its place in the storage, the reason, and the row.
+    Each is shown with its source, its position in the storage, the reason, and the row.
     """
     letters = _letters(pipeline, window, source)
     shown = Output(output)

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 def doctor(output: Form = OutputFormat.TEXT) -> None:
     """Check whether this machine has what is needed.
 
-    The exit code is 4 when something is missing.
+    Exits with 4 if something is missing.
     """
     from forebay.embedded.checks import all_checks
     from forebay.embedded.layout import Layout

@@ -1,4 +1,4 @@
-"""`forebay down`: end the Airflow of this home and everything below it."""
+"""`forebay down`: stop the Airflow of this home and everything it started."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def register(app: typer.Typer) -> None:
 def down(
     remove_database: Annotated[
         bool,
-        option("--remove-database", help="Remove the history of all runs too; models stay."),
+        option("--remove-database", help="Also remove the history of all runs; models stay."),
     ] = False,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Stop Airflow, its database and the jobs of its tasks.
 
-    No process is left.
+    No process is left running.
 
-    Checkpoints of these jobs stay: after the next `forebay up`, their tasks continue from there.
+    Checkpoints of these jobs stay: after the next `forebay up`, their tasks continue from them.
     """
     from forebay.embedded.airflow.cluster import Embedded
 
@@ -45,6 +45,6 @@ def down(
     for job_id in cancelled:
         shown.line(f"job {job_id} is cancelled: its task continues after the next `forebay up`")
     if before is not None and before.state == "lost":
-        shown.line("Airflow's keeper had died: what was left of Airflow is ended")
+        shown.line("Airflow's keeper had died: its remaining processes have been stopped")
     else:
         shown.line("Airflow is down" if was_running else "no Airflow was running")

@@ -1,4 +1,4 @@
-"""`forebay explain PIPELINE`: the pipeline as it will run, or what a backfill of it will cost."""
+"""`forebay explain PIPELINE`: the pipeline as it will run, or what a backfill would cost."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def explain(
     ] = "",
     last: Annotated[str, option("--to", help="Its last window, included.")] = "",
     reprocess: Annotated[
-        bool, option("--reprocess", help="Count as if it read and trained all windows again.")
+        bool, option("--reprocess", help="Count as if all windows were trained again.")
     ] = False,
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Show what a pipeline runs, or what a backfill costs.
 
-    With --from and --to it shows what that backfill will do and how long it takes.
+    With --from and --to it shows what that backfill will do and how long it will take.
 
     For a pipeline: feeds, offsets and weights, features with their sizes, the first windows. For a
     backfill: what happens to each window, rows by source, storage calls, models that become stale.
-    The storage is read as for planning, and nothing is recorded.
+    The storage is read as in planning, but nothing is recorded.
     """
     from forebay.executors.stages.target import LineTarget
 
@@ -87,7 +87,7 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
         _head(printer, spec)
         if kept:
             said = ", ".join(f"{key} {json.dumps(value)}" for key, value in kept.items())
-            printer.line(f"defaults   line {target.line} keeps those that it began with: {said}")
+            printer.line(f"defaults   line {target.line} keeps those it started with: {said}")
         printer.line()
         printer.table(streams, _STREAM_COLUMNS)
         printer.line()
@@ -100,7 +100,7 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
 
 
 def _defaults(target: LineTarget) -> int:
-    """The version of the line's defaults; a note where the line cannot continue as declared."""
+    """The version of the line's defaults; a note if the line cannot continue as declared."""
     try:
         return target.defaults
     except ConfigError as error:
@@ -195,12 +195,12 @@ def _totals(cost: BackfillCost) -> list[str]:
 
 
 def _time(cost: BackfillCost) -> str:
-    """How long it will take by `forebay run`, of which costs, and where these come from."""
+    """How long `forebay run` will take, what that consists of, and where the figures come from."""
     pace = cost.pace
     if cost.seconds is None:
-        return "unknown: no window is trained yet to say how many rows a topic has"
+        return "unknown: how many rows a topic has is only known once a window is trained"
     if not cost.named("train", "train again"):
-        return "none: there is nothing to train"
+        return "none: nothing to train"
     of = (
         f"{_seconds(pace.job_seconds)} to start a job, then {_seconds(pace.window_seconds)} for "
         f"each window and {_seconds(1_000 * pace.row_seconds)} for each 1,000 rows"
@@ -210,13 +210,13 @@ def _time(cost: BackfillCost) -> str:
         measured = (
             f"measured on line {{}}: {counted(pace.jobs, 'job')}, {counted(pace.windows, 'window')}"
         )
-    began = "" if pace.jobs or not pace.windows else "; the start of a job is a default"
+    began = "" if pace.jobs or not pace.windows else "; the time to start a job is a default"
     about = _seconds(cost.planning_seconds + cost.seconds)
     return f"about {about}: {of} ({measured.format(cost.line)}{began})"
 
 
 def _seconds(value: float) -> str:
-    """A time for people: exact below a minute only."""
+    """A duration for people: exact only below a minute."""
     if value < 9.95:
         return f"{value:.1f} s"
     minutes, seconds = divmod(round(value), 60)

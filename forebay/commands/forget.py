@@ -25,7 +25,7 @@ def forget(
 
     The next run of the line plans and trains it again.
 
-    Its models stay until they are replaced; later windows are stale then. Other lines keep their
+    Its models stay until they are replaced; then later windows become stale. Other lines keep their
     plans and models of the window.
     """
     from forebay.config.load import load_project
@@ -39,11 +39,11 @@ def forget(
     active = [job for job in jobs_with_window(home, spec.name, window) if job.status.is_active]
     if active:
         raise InfrastructureError(
-            f"job {active[0].job_id} is working on window {window}: let it end first"
+            f"job {active[0].job_id} is working on window {window}: wait until it ends"
         )
     if not ledger.forget(window):
         known = ", ".join(ledger.windows()[-5:]) or "none"
-        raise UsageError(f"line {line!r} has no plan of {window!r} (its last windows: {known})")
+        raise UsageError(f"line {line!r} has no plan for {window!r} (its last windows: {known})")
     shown = Output(output)
     if shown.is_json:
         shown.json({"pipeline": spec.name, "line": line, "forgotten": window})

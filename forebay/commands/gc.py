@@ -1,4 +1,4 @@
-"""`forebay gc`: remove what of older windows is not kept, and what nothing names."""
+"""`forebay gc`: remove files of older windows, and files that nothing refers to."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def register(app: typer.Typer) -> None:
 
 def gc(
     dry_run: Annotated[
-        bool, option("--dry-run", help="Show what would be removed, and keep it.")
+        bool, option("--dry-run", help="Only show what would be removed.")
     ] = False,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Remove what is no longer kept.
 
-    Removes files of older windows, files that nothing refers to, and what killed writers left.
+    Removes files of older windows, files that nothing refers to, and leftovers of killed writers.
 
     job.windows_kept in a pipeline's YAML says how many windows keep everything. gc may run at any
-    time, beside runs and jobs: it never removes what they need or store meanwhile.
+    time, alongside runs and jobs: it never removes what they need or are storing.
     """
     from forebay.config.load import load_project
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
@@ -45,7 +45,7 @@ def gc(
     act = find_garbage if dry_run else remove_garbage
     home, project = open_home(), load_project(config)
     if read_marker(home) is None:
-        raise UsageError(f"{home.root} is not a home yet: there is nothing to remove")
+        raise UsageError(f"{home.root} is not a home yet: nothing to remove")
     with working("looking for what is no longer kept"):
         found = act(home, project)
     for text in found.notes:
@@ -79,6 +79,6 @@ def _print(shown: Output, found: Found, *, dry_run: bool) -> None:
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
         shown.line(f"of older windows {does}: {listed} ({size:,} bytes of the store)")
     shown.line(
-        f"from the store {does}: {counted(len(found.unnamed.names), 'file')} that nothing names, "
+        f"from the store {does}: {counted(len(found.unnamed.names), 'unreferenced file')}, "
         f"{counted(len(found.unnamed.leftovers), 'leftover')} of killed writers"
     )

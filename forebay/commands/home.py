@@ -1,4 +1,4 @@
-"""`forebay home check|backup`: is everything of a home there, and a copy of it while jobs run."""
+"""`forebay home check|backup`: check that a home is complete, or copy it while jobs run."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def check(output: Form = OutputFormat.TEXT) -> None:
 
     Facts are compared with each other, and every byte in the store is read.
 
-    May run at any time. Exits with 0 if everything is there and agrees, otherwise with 3.
+    May run at any time. Exits with 0 if everything is there and consistent, otherwise with 3.
     """
     from forebay.executors.documents import DOCUMENTS
     from forebay.home.home_check import HomeCheck
 
     home = open_home()
     if read_marker(home) is None:
-        raise UsageError(f"{home.root} is not a home yet: there is nothing to check")
+        raise UsageError(f"{home.root} is not a home yet: nothing to check")
     shown, looked = Output(output), HomeCheck(home, DOCUMENTS)
     with working("reading all facts and every stored file"):
         faults = list(looked.faults())
@@ -65,8 +65,8 @@ def backup(
 ) -> None:
     """Copy this home to a folder, while jobs run.
 
-    Files of the store are linked if the folder is on the same file system. If this home has lost
-    something itself, the rest is copied and the exit code is 3.
+    Files of the store are linked if the folder is on the same file system. If something is missing
+    from this home, the rest is copied and the exit code is 3.
     """
     from forebay.home.backup import back_up
 
@@ -89,11 +89,11 @@ def _how_to_use(folder: Path, names: int, *, store_copied: bool) -> str:
     if store_copied:
         unset = f", and {STORE_NAME} not set" if os.environ.get(STORE_NAME) else ""
         return (
-            f"its store has the {names:,} names of its database: use it with "
+            f"its store has all {names:,} files that its database names: use it with "
             f"{ENVIRONMENT_NAME}={folder}{unset}"
         )
     return (
-        f"the bucket with its {names:,} names is not copied: use it with {ENVIRONMENT_NAME}="
+        f"the bucket with its {names:,} files is not copied: use the copy with {ENVIRONMENT_NAME}="
         f"{folder} and the same {STORE_NAME}, and only instead of this home, since each of the two "
-        "removes what it does not name"
+        "removes files that it does not name"
     )

@@ -1,4 +1,4 @@
-"""`forebay init DIR`: a project with an example, or with a source out of a Parquet file."""
+"""`forebay init DIR`: a project with an example, or with a source from a Parquet file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def init(
         str | None,
         option(
             "--from",
-            help="Write a source out of this Parquet file or folder.",
+            help="Write a source for this Parquet file or folder.",
             metavar="URL",
             variable=_FROM,
         ),
@@ -57,10 +57,10 @@ def init(
 ) -> None:
     """Start a project with an example that runs.
 
-    Existing files are not changed. `schema/` is for editors, which complete and
-    check the YAML with it.
+    Existing files are not changed. Editors use `schema/` to complete and check
+    the YAML.
 
-    --from parquet://PATH adds a source; PATH starts at the current folder unless it begins with /.
+    --from parquet://PATH adds a source; PATH is relative to the current folder or absolute.
     """
     if origin is None:
         refuse_renamed("FOREBAY_FROM", _FROM, "the first window of `run`", lambda it: "://" in it)
@@ -70,7 +70,7 @@ def init(
         data = _local_path(origin)
         file = f"config/sources/{source_name(name or data.stem)}.yaml"
         if (folder / file).exists():
-            raise UsageError(f"{folder / file} exists already: choose another --name")
+            raise UsageError(f"{folder / file} already exists: choose another --name")
         files[file] = _source(data, folder, notes)
     is_new = origin is None and not any((folder / "config").rglob("*.yaml"))
     files |= (example_files() if is_new else {}) | _schemas()
@@ -91,7 +91,7 @@ def init(
 
 
 def _schemas() -> dict[str, str]:
-    """The JSON Schemas of both kinds of files, by relative path."""
+    """The JSON Schemas of both types of file, by relative path."""
     kinds = installed_kinds()
     of: tuple[SchemaFor, ...] = ("source", "pipeline")
     return {
@@ -106,7 +106,7 @@ def _local_path(origin: str) -> Path:
         )
     path = Path(origin.removeprefix(_SCHEME))
     if "\0" in origin or not path.exists():
-        raise UsageError(f"--from {shown(origin)}: there is no {path.absolute()}")
+        raise UsageError(f"--from {shown(origin)}: {path.absolute()} does not exist")
     return path
 
 
@@ -121,7 +121,7 @@ def _source(data: Path, folder: Path, notes: list[str]) -> str:
         window_path = _window_path(data, file)
         if window_path is None:
             raise UsageError(
-                f"{file} has no timestamp column, and no folder such as date=2026-03-01 says the "
+                f"{file} has no timestamp column, and no folder such as date=2026-03-01 gives the "
                 "time of its rows: it cannot be cut into windows"
             )
     else:
@@ -143,11 +143,11 @@ def _first_file(data: Path) -> Path:
         parts = path.relative_to(data).parts
         if path.is_file() and not any(map(is_hidden, parts)):
             return path
-    raise UsageError(f"{data} holds no *.parquet file")
+    raise UsageError(f"{data} contains no *.parquet file")
 
 
 def _window_path(data: Path, file: Path) -> str | None:
-    """`date={date}/*.parquet`, when a folder below `data` says the date."""
+    """`date={date}/*.parquet`, if a folder below `data` is named after a date."""
     folders = file.relative_to(data).parts[:-1] if data.is_dir() else ()
     matches = [_DATE_FOLDER.match(part) for part in folders]
     if not any(matches):
@@ -168,7 +168,7 @@ def _columns(file: Path) -> list[StoredColumn]:
 
 
 def _declared(stored: pa.DataType) -> ColumnType | None:
-    """The declared type of a stored one; None where only guessing would find one."""
+    """The declared type for a stored type; None if it would be a guess."""
     from pyarrow import types
 
     if types.is_dictionary(stored):

@@ -1,4 +1,4 @@
-"""`forebay jobs ls|show|logs`: what runs or ran, its state, and what its processes say."""
+"""`forebay jobs ls|show|logs`: running and finished jobs, their state and their logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from forebay.system.log_tail import LogTail
 
 POLL_SECONDS = 0.25
-# The state is asked for less often than the files: it may be in a database on another host.
+# The state is read less often than the files: it may be in a database on another host.
 STATE_SECONDS = 1.0
 _COLUMNS = ("job", "state", "windows", "submitted", "took")
 _LOG_FILES_MAX = 1_000
@@ -63,7 +63,7 @@ def ls(
     shown = Output(output)
     if not found and not shown.is_json:
         of = "" if pipeline is None else f" of pipeline {pipeline!r}"
-        shown.line(f"there is no job{of}" + (f" on line {line!r}" if line else ""))
+        shown.line(f"no jobs{of}" + (f" on line {line!r}" if line else ""))
         return
     columns = _COLUMNS if shown.is_json else [name for name in _COLUMNS if name != "windows"]
     shown.table([_row(job, now, exact=shown.is_json) for job in found], columns)
@@ -105,11 +105,11 @@ def logs(
     """Show what the processes of a job have written.
 
     The last lines of each process come first. With -f, new lines of all processes follow as they
-    are written, until the job ends. Ctrl-C does not end the job.
+    are written, until the job ends. Ctrl-C does not stop the job.
     """
     found = _job(job)
     if not found.is_here:
-        raise UsageError(f"job {found.job_id} runs on another host, and its logs are there")
+        raise UsageError(f"job {found.job_id} belongs to another host: its logs are there")
     followed = _Logs(found, process)
     try:
         followed.show_last(lines)
@@ -121,10 +121,14 @@ def logs(
 
 
 class _Logs:
-    """The log files of a job: more of them come while its processes start."""
+    """The log files of a job: more appear while its processes start."""
 
     def __init__(self, job: StoredJob, process: str | None) -> None:
-        """Refuses a process that the job has not, when it has any."""
+        """Find the job's log files.
+
+        Raises:
+            UsageError: when the job has ended and there are none, or none of the process.
+        """
         self._job = job
         self._process = process
         self._folder = job.folder.supervisor_log.parent
@@ -140,7 +144,7 @@ class _Logs:
             self._print(name, tail.last(lines))
 
     def follow(self) -> str:
-        """Print lines as they are added, until the job is over. Returns its state."""
+        """Print lines as they are added, until the job has ended. Returns its state."""
         from forebay.executors.job.stored_jobs import stored_job
 
         asked_at = 0.0
@@ -150,7 +154,7 @@ class _Logs:
                 status = stored_job(self._job.home, self._job.job_id).status
                 over, asked_at = not status.is_active, time.monotonic()
             self._look()
-            added = self._print_added()  # after the look at the state: nothing is added any more
+            added = self._print_added()  # after reading the state: if over, nothing more is added
             if over and not added:
                 self._print_rests()
                 return status.state
@@ -172,7 +176,7 @@ class _Logs:
         return bool(lines)
 
     def _look(self) -> None:
-        """Take in files that are new."""
+        """Find log files that are new."""
         from forebay.system.log_tail import LogTail
 
         for path in sorted(self._folder.glob("*.log")):
@@ -191,22 +195,22 @@ _ENDS = {
     "succeeded": "has succeeded",
     "failed": "has failed: `forebay jobs show` says why",
     "cancelled": "was cancelled",
-    "lost": "lost its supervisor: submit it again, and it continues",
+    "lost": "lost its supervisor: submit it again to continue it",
 }
 
 
 def _job(text: str) -> StoredJob:
-    """The job that a text names.
+    """The job that an id or a pipeline's name refers to.
 
     Raises:
-        UsageError: when it is neither an id nor a name, or when there is no such job.
+        UsageError: when the text is neither an id nor a name, or when there is no such job.
     """
     from forebay.executors.job.stored_jobs import newest_jobs, stored_job
     from forebay.home.format import open_home
 
     home = open_home()
-    if not is_name(text):  # an id has dots, a name has none
-        home.job(text)  # refuses what cannot be an id
+    if not is_name(text):  # an id contains dots, a name does not
+        home.job(text)  # rejects a text that cannot be an id
         return stored_job(home, text)
     found, _ = newest_jobs(home, text, None, 1)
     if not found:
@@ -227,7 +231,7 @@ def _row(job: StoredJob, now: datetime, *, exact: bool) -> dict[str, Any]:
 
 
 def _seconds(job: StoredJob, now: datetime) -> float | None:
-    """From the start to the end, or until now; None for one that has not started, or was lost."""
+    """From the start to the end, or until now; None if the job has not started or was lost."""
     status = job.status
     if status.started_at is None or status.state == "lost":
         return None
@@ -252,7 +256,7 @@ def _facts(job: StoredJob) -> dict[str, Any]:
 
 
 def _told(job: StoredJob) -> list[tuple[str, str]]:
-    """A job in lines of (what, text)."""
+    """A job as lines of (name, text)."""
     status, windows = job.status, job.windows
     keys = [each.key for each in windows]
     count = f"{len(keys)} windows, {keys[0]} to {keys[-1]}" if len(keys) > 1 else "".join(keys)

@@ -30,13 +30,13 @@ def register(app: typer.Typer) -> None:
 def start(output: Form = OutputFormat.TEXT) -> None:
     """Start the broker and wait until it serves.
 
-    A running broker is kept.
+    A broker that is already running is kept.
 
-    With KAFKA_BOOTSTRAP=host:port, none is started: that broker is checked.
+    With KAFKA_BOOTSTRAP=host:port no broker is started; that one is checked.
     """
     from forebay.embedded.kafka.broker import BOOTSTRAP_NAME
 
-    if not os.environ.get(BOOTSTRAP_NAME):  # otherwise nothing is kept here
+    if not os.environ.get(BOOTSTRAP_NAME):  # otherwise nothing is written to this home
         closed_home()
     with working("starting the broker"):
         found = _broker().start()
@@ -72,7 +72,7 @@ def _show(found: BrokerStatus, output: OutputFormat) -> None:
         shown.json(_facts(found))
     elif not found.running:
         where = f" at {found.bootstrap}" if found.bootstrap else ""
-        shown.line(f"no broker runs{where}")
+        shown.line(f"no broker is running{where}")
     elif found.own:
         shown.line(f"Kafka serves at {found.bootstrap} (pid {found.pid}, log {found.log})")
     else:

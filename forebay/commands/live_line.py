@@ -1,7 +1,7 @@
 """What a long command is doing: one line that changes on a terminal, plain lines elsewhere.
 
-On a terminal the line is drawn again each second with the seconds since it changed, so that a
-person sees that the command works while it imports, waits or trains a long step.
+On a terminal the line is redrawn every second with the seconds since it changed, so that the user
+sees that the command is working while it imports, waits or trains a long step.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Self, TextIO
 from forebay.system.terminal import columns, fitted, printable
 
 TICK_SECONDS = 1.0
-# Between the same line with other figures, where nothing can be drawn over.
+# Seconds between updates of the same line where it cannot be redrawn.
 LINE_EVERY_SECONDS = 5.0
 _CLEAR = "\r\x1b[2K"
 
 
 class LiveLine:
-    """The line, as a context: without it nothing is drawn by itself."""
+    """The line. It is redrawn every second only while used as a context manager."""
 
     def __init__(self, stream: TextIO, *, live: bool) -> None:
-        """live: whether the stream is a terminal that a person reads."""
+        """live: whether the stream is a terminal."""
         self.live = live
         self._stream = stream
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class LiveLine:
         self._ticker = threading.Thread(target=self._tick, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to draw."""
+        """Start to redraw the line."""
         if self.live:
             self._ticker.start()
         return self
@@ -56,11 +56,11 @@ class LiveLine:
 
     @property
     def width(self) -> int | None:
-        """Columns that a changing text may have; None where it has no end."""
-        return columns() - 1 if self.live else None  # the cursor needs a place too
+        """Columns that a changing text may have; None if unlimited."""
+        return columns() - 1 if self.live else None  # the cursor needs a column too
 
     def say(self, text: str) -> None:
-        """A line that stays; on a terminal, what is being done is drawn below it again."""
+        """Print a line that stays; on a terminal, the changing line is redrawn below it."""
         with self._lock:
             shown = fitted(printable(text), self._stream)
             self._write((_CLEAR if self._text and self.live else "") + shown + "\n")
@@ -68,14 +68,14 @@ class LiveLine:
                 self._text = ""
 
     def doing(self, text: str) -> None:
-        """What is done from now on; it stays where nothing can be drawn over."""
+        """Show what is being done from now on; not on a terminal, the line stays."""
         if self.live:
             self._change(f"{text} …")
         else:
             self.say(f"{text} …")
 
     def figures(self, text: str) -> None:
-        """How far it is; elsewhere than on a terminal only every few seconds."""
+        """Show progress; if this is not a terminal, only every few seconds."""
         if self.live:
             self._change(text)
         elif text != self._text and time.monotonic() - self._shown_at >= LINE_EVERY_SECONDS:
@@ -83,7 +83,7 @@ class LiveLine:
             self._text, self._shown_at = text, time.monotonic()
 
     def done(self) -> None:
-        """Take the line away: what it said is over."""
+        """Remove the line: what it describes has ended."""
         with self._lock:
             if self.live and self._text:
                 self._write(_CLEAR)
@@ -111,13 +111,13 @@ class LiveLine:
 
 @contextmanager
 def working(text: str) -> Iterator[LiveLine]:
-    """Show on a terminal what a command does until it has something to print.
+    """Show on a terminal what a command is doing until it has something to print.
 
-    The line is on standard error. What others write there meanwhile goes above it.
+    The line is on standard error. Anything else written there meanwhile appears above it.
 
     Yields:
-        The line, for notes and for what is done next. Elsewhere than on a terminal only these
-        are written.
+        The line, for notes and for what is done next. If standard error is not a terminal, only
+        these are written.
     """
     with LiveLine(sys.stderr, live=sys.stderr.isatty()) as line:
         if not line.live:
@@ -129,14 +129,14 @@ def working(text: str) -> Iterator[LiveLine]:
 
 
 class _Above(io.TextIOBase):
-    """Standard error while a line is drawn there: each whole line that is written stays."""
+    """Standard error while a line is drawn there: each complete line that is written stays."""
 
     def __init__(self, line: LiveLine) -> None:
         self._line = line
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Keep a line that has not ended yet."""
+        """Print complete lines, and buffer one that has not ended yet."""
         *whole, self._begun = (self._begun + text).split("\n")
         for each in whole:
             self._line.say(each)

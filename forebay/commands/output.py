@@ -19,7 +19,7 @@ from forebay.system.terminal import columns as width_of_terminal
 from forebay.system.terminal import fitted, printable
 from forebay.system.terminal_table import TableColumn, table_lines
 
-# Exit code of a command that Ctrl-C ended, as shells have it.
+# Exit code of a command ended by Ctrl-C, as in shells.
 INTERRUPTED = 130
 
 
@@ -33,7 +33,7 @@ class OutputFormat(StrEnum):
 def option(*names: str, help: str, variable: str = "", **settings: Any) -> Any:  # noqa: A002, ANN401 - as typer names it
     """A typer option that can also be set as FOREBAY_<NAME> in the environment, or as `variable`.
 
-    A variable has one meaning: options of one name that mean different things have their own.
+    A variable has one meaning: options with the same name but different meanings have their own.
     """
     variable = variable or (
         "FOREBAY_" + names[0].split("/")[0].lstrip("-").replace("-", "_").upper()
@@ -42,9 +42,9 @@ def option(*names: str, help: str, variable: str = "", **settings: Any) -> Any: 
 
 
 def refuse_renamed(old: str, new: str, now: str, meant: Callable[[str], bool]) -> None:
-    """Refuse a variable that this command read under another name before.
+    """Reject an old variable that has been renamed for this command.
 
-    now: what the old name stands for in other commands. meant: whether a value was meant for this.
+    now: what the old name means in other commands. meant: whether a value was meant for this one.
 
     Raises:
         UsageError: with the new name.
@@ -58,12 +58,12 @@ Form = Annotated[OutputFormat, option("--output", help="Text for people or JSON 
 
 
 def is_terminal() -> bool:
-    """Whether standard output is read by a person at a terminal."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def note(text: str) -> None:
-    """A line beside the data, on standard error."""
+    """Print a line that is not part of the data, on standard error."""
     sys.stderr.write(fitted(printable(text), sys.stderr) + "\n")
 
 
@@ -76,7 +76,7 @@ class Output:
 
     @property
     def is_json(self) -> bool:
-        """Whether JSON was asked for."""
+        """Whether JSON was requested."""
         return self.form is OutputFormat.JSON
 
     def json(self, value: object) -> None:
@@ -84,11 +84,11 @@ class Output:
         sys.stdout.write(json.dumps(value, indent=2, default=_plain, ensure_ascii=False) + "\n")
 
     def line(self, text: str = "") -> None:
-        """One line of text; on a terminal it is broken between words."""
+        """One line of text; on a terminal it is wrapped between words."""
         sys.stdout.write(fitted(printable(text), sys.stdout) + "\n")
 
     def exact(self, text: str) -> None:
-        """One line that is to be copied, or that has to stand below another one: never broken."""
+        """One line to be copied, or aligned with the line above: never wrapped."""
         sys.stdout.write(printable(text) + "\n")
 
     def table(
@@ -99,7 +99,7 @@ class Output:
     ) -> None:
         """Rows as a table, or as a JSON list of objects with these keys.
 
-        below: columns that go below their row first, where a terminal is too narrow for all.
+        below: columns that are moved below their row first if the terminal is too narrow for all.
         """
         kept = [{column: row.get(column) for column in columns} for row in rows]
         if self.is_json:
@@ -131,7 +131,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def instant(value: datetime) -> str:
-    """A time in UTC as short as it can be written."""
+    """A time in UTC, written as briefly as possible."""
     if (value.hour, value.minute, value.second) == (0, 0, 0):
         return value.strftime("%Y-%m-%d")
     return value.strftime("%Y-%m-%dT%H:%MZ" if value.second == 0 else "%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""The home of a command that writes to it: closed to other users first."""
+"""The home of a command that writes to it, which is first closed to other users."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from forebay.home.privacy import close_home
 
 
 def closed_home(home: Home | None = None) -> Home:
-    """The home that the environment names, or this one, closed to others; a note says so.
+    """The given home, or the one the environment names, closed to other users; a note says so.
 
-    One that is not there yet is made, closed, by whoever first writes to it.
+    A home that does not exist yet is created, closed, by the first write to it.
 
     Raises:
-        ConfigError: when it is open to others and belongs to somebody else.
+        ConfigError: when it is open to other users and belongs to another user.
     """
     home = home or Home.from_environment()
     if os.path.lexists(home.root) and (changed := close_home(home)):

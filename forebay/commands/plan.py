@@ -43,7 +43,7 @@ def plan(
 
     A later run uses them.
 
-    Trained windows are compared with their data too, and a note says if it changed.
+    Trained windows are also compared with their data, and a note says if it has changed.
     """
     with working(f"planning pipeline {pipeline}") as seen:
         report = _plan(config, pipeline, line, first, last, seen)
@@ -103,7 +103,7 @@ def _rows(plan: WindowPlan) -> list[dict[str, object]]:
 
 
 def _as_text(row: dict[str, object]) -> dict[str, object]:
-    """A row with the offsets of the first partitions in words: 0:12-40 is [12, 40) of one."""
+    """A row with the first partitions' offsets as text: 0:12-40 is [12, 40) of partition 0."""
     offsets = cast("Mapping[str, tuple[int, int]]", row["offsets"])
     shown = [f"{name}:{first}-{end}" for name, (first, end) in offsets.items()]
     more = len(shown) - PARTITIONS_SHOWN_MAX

@@ -41,7 +41,7 @@ def preview(
 
     The stored schema is shown beside the declared one, with the age of the newest rows.
     """
-    source = source_of(source)  # a name that `why` shows is of the same rows
+    source = source_of(source)  # accepts the names that `why` shows, which are of the same rows
     with working(f"reading source {source}"):
         spec, found, wrong, read = _read(config, source, rows)
     shown = Output(output)
@@ -57,7 +57,7 @@ def preview(
 def _read(
     config: Path, name: str, rows: int
 ) -> tuple[SourceSpec, Description, list[str], tuple[list[dict[str, Any]], list[str]]]:
-    """The source, what its storage says, what is wrong, and the first rows with dead ones."""
+    """The source, a description of its storage, problems, and the first rows with dead ones."""
     from forebay.config.load import load_project
     from forebay.datatasks.open_source import open_source
 
@@ -66,13 +66,13 @@ def _read(
     with closing(open_source(spec, project.root)) as opened:
         found = opened.describe()
         wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
-        # Rows can be shown only where declaration and storage agree.
+        # Rows can be shown only if declaration and storage agree.
         read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
     return spec, found, wrong, read
 
 
 def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """The first rows in declared types, and the reasons of dead rows among them."""
+    """The first rows in declared types, and the reasons for dead rows among them."""
     from forebay.config.windows import Interval
     from forebay.datatasks.tasks import DataTask
 
@@ -149,7 +149,7 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
     shown.table(facts["columns"], ("column", "declared", "stored"))
     if facts["rows"]:
         shown.line()
-        # As they are stored: a separator in an id would be another id.
+        # As stored: an id with a thousands separator would be a different id.
         rows = [
             {key: str(value) if type(value) is int else value for key, value in row.items()}
             for row in facts["rows"]

@@ -48,7 +48,7 @@ def report(
 
     The HTML file needs no network.
 
-    It shows windows of `forebay run` and of Airflow alike.
+    It shows windows trained by `forebay run` and by Airflow.
     """
     with working("reading results"):
         from rich.console import Console
@@ -80,7 +80,7 @@ def _write_page(page: Path, facts: Facts) -> None:
 
 
 def _changes(target: LineTarget, keys: list[str]) -> list[str]:
-    """Notes on files that came, changed or went since the windows were planned."""
+    """Notes on files that were added, changed or removed since the windows were planned."""
     from forebay.datatasks.changes import changes_since
 
     trained = {key: link.generation for key in keys if (link := target.chain.newest(key))}
@@ -94,7 +94,7 @@ def _changes(target: LineTarget, keys: list[str]) -> list[str]:
 
 
 def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> tuple[Facts, Path]:
-    """Facts of windows that anybody trained, and the summary that was written of them."""
+    """Facts of trained windows, however they were trained, and the path of their new summary."""
     from forebay.datatasks.window_range import parse_range
     from forebay.executors.evaluation.range_summary import summarise_windows
     from forebay.executors.job.job_id import range_job_id

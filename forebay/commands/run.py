@@ -1,4 +1,4 @@
-"""`forebay run`: train the windows of a range, show how it goes, write the summary."""
+"""`forebay run`: train the windows of a range, show progress, write the summary."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(
     last: arguments.LastWindow,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     summary: Annotated[
-        Path | None, option("--summary", help="Write the facts of the run here, as JSON.")
+        Path | None, option("--summary", help="Write a summary of the run here, as JSON.")
     ] = None,
     reprocess: Annotated[
         bool, option("--reprocess", help="Read and train these windows again.")
@@ -55,7 +55,7 @@ def run(
 ) -> None:
     """Train the windows of a range that are not trained yet.
 
-    Each window continues the model of the window before it. Ctrl-C ends only this command: the job
+    Each window continues the model of the previous window. Ctrl-C ends only this command: the job
     continues in the background, and the same command follows it again.
     """
     stream = sys.stderr if output is OutputFormat.JSON else sys.stdout
@@ -89,7 +89,7 @@ def _run(
     *,
     reprocess: bool,
 ) -> dict[str, Any]:
-    """The facts of the run. What is imported late takes seconds: that is said first."""
+    """The facts of the run. Late imports take seconds, so a line says first what is happening."""
     seen.doing(f"reading pipeline {pipeline}")
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.run import Run, Watch
@@ -111,7 +111,7 @@ def _run(
 
 
 class _Seen:
-    """What a person sees of a run."""
+    """What the user sees of a run."""
 
     def __init__(self, shown: LiveLine, cancel: str) -> None:
         """Nothing is shown yet. cancel: the command that ends the job."""
@@ -151,27 +151,27 @@ class _Seen:
         self._shown.figures(text)
 
     def away(self, error: InfrastructureError) -> None:
-        text = f"the job continues; its state cannot be read now: {error}"
+        text = f"the job continues, but its state cannot be read: {error}"
         if text != self._away:
             self._shown.say(text)
         self._away = text
 
     def interrupted(self) -> None:
-        """The job does not end with the command that follows it: say so, and how it ends."""
+        """Say that the job continues without this command, and how to end it."""
         if not self._job_id:
-            note("interrupted: no job was started; the same command begins again")
+            note("interrupted: no job was started; the same command starts again")
         elif self._is_over:
-            note(f"interrupted: job {self._job_id} is over; the same command shows its results")
+            note(f"interrupted: job {self._job_id} has ended; the same command shows its results")
         else:
             note(f"interrupted: job {self._job_id} continues in the background")
-            note("to follow it: the same command again")
+            note("to follow it: run the same command again")
             note(f"its logs:     forebay jobs logs -f {self._job_id}")
             note(f"to end it:    {self._cancel}")
             note("              (a later run continues from its newest checkpoint)")
 
 
 def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
-    """One line: with rows by source where these have their place, else as much as has it."""
+    """One line, with rows by source if they fit, else with as much as fits."""
     parts = [
         f"{progress.windows_done}/{progress.windows_total} windows",
         progress.window,
@@ -200,4 +200,4 @@ def _print(output: Output, facts: dict[str, Any], summary: Path | None) -> None:
     output.line()
     print_report(facts_of(facts), Console())
     if summary is not None:
-        output.line(f"summary  {summary}  (forebay report {summary} makes a page of it)")
+        output.line(f"summary  {summary}  (forebay report {summary} makes an HTML page of it)")

@@ -32,7 +32,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of the YAML files.
 
-    Editors complete and check YAML with it. It has the options of every installed kind.
+    Editors complete and check YAML with it. It includes the options of every installed kind.
     """
     only = None if of is SchemaOf.BOTH else cast("SchemaFor", of.value)
     Output(OutputFormat.JSON).json(json_schema(installed_kinds(), only))

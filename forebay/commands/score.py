@@ -29,23 +29,23 @@ def score(
         Path | None,
         option(
             "--rows",
-            help="A file with one JSON object a line.",
+            help="A file with one JSON object per line.",
             metavar="FILE",
             variable=_ROWS,
         ),
     ] = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Score rows with an exported model. A row names every column that the model reads.
+    """Score rows with an exported model. A row has every column that the model reads.
 
-    null stands for an unknown value. Timestamps are written 2013-06-01T07:00:00Z.
+    null means an unknown value. Timestamps are written as 2013-06-01T07:00:00Z.
     """
     if rows is None:
         refuse_renamed(
             "FOREBAY_ROWS", _ROWS, "how many rows `preview` shows", lambda it: not it.isdigit()
         )
-    with working("loading the model: it takes TensorFlow"):
-        # Imported here: it pulls numpy, which `forebay --help` does not need.
+    with working("loading the model, which needs TensorFlow"):
+        # Imported here: it imports numpy, which `forebay --help` does not need.
         from forebay.mixture.serving.scoring import ServedModel
         from forebay.mixture.tensorflow_start import LOG_LEVEL
 
@@ -61,7 +61,7 @@ def _rows(row: str | None, path: Path | None) -> list[dict[str, object]]:
     if row is not None:
         return [_object(row, "--row")]
     if path is None or not path.is_file():
-        raise UsageError(f"--rows: there is no file {path}")
+        raise UsageError(f"--rows: no such file: {path}")
     lines = path.read_text().splitlines()
     return [_object(line, f"{path}:{n}") for n, line in enumerate(lines, start=1) if line.strip()]
 
@@ -72,5 +72,5 @@ def _object(text: str, place: str) -> dict[str, object]:
     except json.JSONDecodeError as error:
         raise UsageError(f"{place}: not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise UsageError(f"{place}: a row is a JSON object, not {type(value).__name__}")
+        raise UsageError(f"{place}: a row must be a JSON object, not {type(value).__name__}")
     return value

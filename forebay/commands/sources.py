@@ -32,7 +32,7 @@ def sources(
         if declared:
             shown.table(declared, _SOURCE_COLUMNS)
         else:
-            shown.line(f"no source is declared below {project.config_dir / 'sources'}")
+            shown.line(f"no sources are declared in {project.config_dir / 'sources'}")
         shown.line()
         shown.table(kinds, _KIND_COLUMNS)
     wrong = errors(project.problems)

@@ -1,7 +1,7 @@
 """`forebay stage NAME PIPELINE WINDOW`: one stage of one window, as Airflow's tasks call it.
 
-Standard output is one line of JSON, a model of `forebay.executors.stages.results`; what people
-read goes to standard error.
+Standard output is one line of JSON, a model of `forebay.executors.stages.results`; messages for
+people go to standard error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
     """Add the command and its stages."""
     stages = typer.Typer(
         name="stage",
-        help="Run one stage of a window, as tasks in Airflow do.",
+        help="Run one stage of a window, as Airflow tasks do.",
         no_args_is_help=True,
     )
     for stage in (timer, source, sink, submit, evaluate, publish):
@@ -56,7 +56,7 @@ def timer(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Say whether the window has to be trained."""
+    """Say whether the window needs to be trained."""
     from forebay.executors.stages.plan import time_window
 
     result = time_window(_target(config, pipeline, line, window), again=again)
@@ -71,7 +71,7 @@ def source(
     source: arguments.UseName,
     asked_by: AskedBy,
     waiting: Annotated[
-        str, option("--asked", help="JSON list of other windows that wait for a plan now.")
+        str, option("--asked", help="JSON list of other windows that are waiting for a plan.")
     ] = "[]",
     since: Annotated[
         datetime | None,
@@ -85,7 +85,7 @@ def source(
 ) -> None:
     """List the data tasks of one source.
 
-    The same scan lists those of other windows that wait.
+    The same scan also lists those of other waiting windows.
     """
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.source import SourceStage
@@ -141,25 +141,28 @@ def submit(
         ),
     ],
     previous: Annotated[
-        str, option("--previous", help="The run of the window before: none, active, done, failed.")
+        str, option("--previous", help="Run of the previous window: none, active, done, failed.")
     ],
     again: Again = False,
     run: Annotated[
         str | None,
-        option("--run", help="A scheduler's run, which owns the job.", callback=arguments.one_line),
+        option("--run", help="The scheduler's run that owns the job.", callback=arguments.one_line),
     ] = None,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """Submit the job that trains the window.
 
-    It attaches to a job that already runs; before the window's turn it says what it waits for.
+    It attaches to a job that is already running; before the window's turn it says what it is
+    waiting for.
     """
     from forebay.executors.stages.submit import submit_window
     from forebay.executors.stages.turn import PreviousRun
 
     if previous not in set(PreviousRun):
-        raise UsageError(f"--previous is one of {', '.join(PreviousRun)}, not {shown(previous)}")
+        raise UsageError(
+            f"--previous must be one of {', '.join(PreviousRun)}, not {shown(previous)}"
+        )
     target = _target(config, pipeline, line, window)
     before = PreviousRun(previous)
     result = submit_window(target, claim=claim, again=again, previous=before, run=run)
@@ -174,7 +177,7 @@ def evaluate(
 ) -> None:
     """Compare rows of the window, and measure its models.
 
-    The rows that were planned, served and trained must agree.
+    Planned, served and trained rows must agree.
     """
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.stages.evaluate import evaluate_window
@@ -193,7 +196,7 @@ def publish(
 ) -> None:
     """Let the window's model serve.
 
-    Only if the pipeline says so and no later window's model serves.
+    Only if the pipeline allows it and no later window's model serves.
     """
     from forebay.executors.stages.publish import publish_window
 
@@ -220,7 +223,7 @@ def _requested_windows(text: str) -> list[RequestedWindow]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageError(
-            f"--asked is a JSON list of {{window, asked_by}}: {first['loc']}: {first['msg']}"
+            f"--asked must be a JSON list of {{window, asked_by}}: {first['loc']}: {first['msg']}"
         ) from None
 
 

@@ -27,14 +27,16 @@ def register(app: typer.Typer) -> None:
 def status(output: Form = OutputFormat.TEXT) -> None:
     """Show whether every component is healthy.
 
-    The exit code is 0 only when all of them are.
+    Exits with 0 only if all of them are.
     """
     from forebay.embedded.airflow.cluster import Embedded
 
     embedded = Embedded(Home.from_environment())
     state = embedded.state()
     if state is None:
-        raise InfrastructureError(f"no Airflow ran for {embedded.home.root}: `forebay up`")
+        raise InfrastructureError(
+            f"Airflow was never started for {embedded.home.root}: `forebay up` starts it"
+        )
     facts = _facts(embedded, state)
     shown = Output(output)
     if shown.is_json:
@@ -53,7 +55,7 @@ def _facts(embedded: Embedded, state: ClusterStatus) -> dict[str, Any]:
     dags = import_errors = None
     health: dict[str, str] = {}
     if state.state == "lost":
-        problem = f"its keeper died: `forebay up` starts it again; {embedded.layout.log('keeper')}"
+        problem = f"its keeper died: `forebay up` restarts it; {embedded.layout.log('keeper')}"
     if state.state == "running":
         api = AirflowApi(embedded.endpoint(), REQUEST_SECONDS)
         try:

@@ -18,7 +18,7 @@ from forebay.home.format import open_home
 if TYPE_CHECKING:
     from forebay.embedded.layout import Layout
 
-# Looks come every 10 s, and parts of Airflow beat every 5 s.
+# Checks run every 10 s, and parts of Airflow send heartbeats every 5 s.
 DEADLINE_SHORTEST, DEADLINE_LONGEST = timedelta(seconds=30), timedelta(days=1)
 
 
@@ -30,24 +30,24 @@ def register(app: typer.Typer) -> None:
 def up(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     new_password: Annotated[
-        bool, option("--new-password", help="Give the user a new password and show it.")
+        bool, option("--new-password", help="Set a new password for the user and show it.")
     ] = False,
     component_deadline: Annotated[
         str | None,
-        option("--component-deadline", help="Longest silence of a part of Airflow (5m)."),
+        option("--component-deadline", help="Longest silence of an Airflow component (5m)."),
     ] = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Start Airflow and its database, or find them running.
 
     They run until `forebay down`. Every pipeline in the configuration folder becomes a DAG,
-    and so does every one that is added later.
+    including those added later.
     """
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.secret_files import new_password as make_password
 
     if not config.is_dir():
-        raise UsageError(f"{config} is not a folder: give the one that has pipelines/ as --config")
+        raise UsageError(f"{config} is not a folder: give the one with pipelines/ as --config")
     embedded = Embedded(closed_home(open_home()), [config], _deadline(component_deadline))
     before = embedded.state()
     was_running = before is not None and not before.over
@@ -61,7 +61,7 @@ def up(
         with working("starting Airflow and its database") as line:
             endpoint = embedded.start(progress=lambda part: _tell(line, part))
     except BaseException:
-        if first:  # nobody has seen it: the next start shows a new one
+        if first:  # nobody has seen the password: the next start shows a new one
             embedded.layout.passwords.unlink(missing_ok=True)
         raise
     state = embedded.state()
@@ -113,12 +113,12 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
         note(f"warning: {facts['sync_error']}")
     if facts["failed"]:
         names = ", ".join(facts["failed"])
-        note(f"warning: {names} ended too often: see {facts['logs']}, then `forebay down` and `up`")
+        note(f"warning: {names} died too often: see {facts['logs']}, then `forebay down` and `up`")
     if shown.is_json:
         shown.json(facts)
         return
     already = "" if facts["started"] else " already"
-    shown.line(f"Airflow runs{already} at {facts['url']}")
+    shown.line(f"Airflow is{already} running at {facts['url']}")
     if facts["password"]:
         shown.line(f"user {facts['user']}, password {facts['password']} (shown this once)")
     else:

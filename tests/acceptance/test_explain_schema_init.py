@@ -109,7 +109,7 @@ def test_explain_shows_which_defaults_a_line_keeps(
     record_link(chain, "2026-03-01", {"history": 1}, model_fingerprint=fingerprint)
     call = ("explain", "ads", "--config", str(project.root / "config"))
     text, _ = printed(*call)
-    kept = 'defaults line main keeps those that it began with: model.mixture.mode "paper",'
+    kept = 'defaults line main keeps those it started with: model.mixture.mode "paper",'
     assert any(" ".join(line.split()).startswith(kept) for line in text.splitlines())
     value = json.loads(printed(*call, "--output", "json")[0])
     assert value["kept_defaults"]["train.guard"] is False
@@ -244,7 +244,7 @@ def test_a_source_out_of_a_parquet_file(
     assert printed("check")[0] == "1 source, 0 pipelines: no problems\n"
     assert printed("check", "--connect")[0] == "1 source, 0 pipelines: no problems\n"
     _, err = printed("init", ".", "--from", "parquet://data/orders 2026.parquet", code=1)
-    assert "exists already: choose another --name" in err
+    assert "already exists: choose another --name" in err
 
 
 def test_folders_that_say_the_date(tmp_path: Path, printed: Any) -> None:
@@ -271,7 +271,7 @@ def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> Non
         ("csv://{}/a.csv", 1, "write parquet://PATH"),
         ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
         ("parquet://{}/typeless.parquet", 1, "no column has a type"),
-        ("parquet://{}/empty", 1, "holds no *.parquet file"),
+        ("parquet://{}/empty", 1, "contains no *.parquet file"),
         ("parquet://{}/broken.parquet", 3, "is not a Parquet file"),
     ]:
         shop = tmp_path / "shop"

@@ -390,7 +390,7 @@ def test_forget_concerns_one_line(project: Project, forebay: Caller) -> None:
     why_b = forebay.json("why", "ads", key, "--line", "b")
     assert why_b["reason"].startswith("forgotten since generation 1 was trained; ")
     forebay.text("forget", "ads", key, "--line", "b", code=1)
-    assert "line 'b' has no plan of '2026-03-01'" in forebay.errors
+    assert "line 'b' has no plan for '2026-03-01'" in forebay.errors
     for line, generation in (("main", 1), ("b", 2)):
         rows = forebay.json(*PLAN, "--line", line)
         assert {row["generation"] for row in rows if row["window"] == key} == {generation}

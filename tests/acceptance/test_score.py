@@ -190,9 +190,9 @@ def test_wrong_calls_say_what_to_do(
     for arguments, message in (
         ([str(tmp_path), "--row", "{}"], "holds no exported model"),
         ([str(model)], "give either --row JSON or --rows FILE"),
-        ([str(model), "--row", "[1]"], "--row: a row is a JSON object, not list"),
+        ([str(model), "--row", "[1]"], "--row: a row must be a JSON object, not list"),
         ([str(model), "--row", "{"], "--row: not JSON"),
-        ([str(model), "--rows", str(tmp_path / "no")], "there is no file"),
+        ([str(model), "--rows", str(tmp_path / "no")], "no such file"),
     ):
         assert run(["score", *arguments]) == 1
         assert message in capsys.readouterr().err

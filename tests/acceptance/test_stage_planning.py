@@ -216,12 +216,12 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
         (("source", "ads", "2026-03-01", "views", "--asked-by", "r#0"), "no source 'views'"),
         (
             ("source", "ads", "2026-03-01", "clicks", "--asked-by", "r#0", "--asked", "[1]"),
-            "--asked is a JSON list of {window, asked_by}",
+            "--asked must be a JSON list of {window, asked_by}",
         ),
         (("sink", "ads", "2026-03-01", "--asked-by", "r#0"), "'history' is not listed"),
         (
             ("submit", "ads", "2026-03-01", "--claim", "c", "--previous", "gone"),
-            "--previous is one of none, active, done, failed",
+            "--previous must be one of none, active, done, failed",
         ),
     ],
 )

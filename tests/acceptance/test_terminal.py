@@ -131,4 +131,4 @@ def test_ctrl_c_before_there_is_a_job(project: Project) -> None:
     )
     # A shell calls both 130: Python ends by the signal when it came while a class was being made.
     assert seen.exit_code in {130, -signal.SIGINT}
-    assert seen.lines[-2] == "interrupted: no job was started; the same command begins again"
+    assert seen.lines[-2] == "interrupted: no job was started; the same command starts again"

@@ -106,7 +106,7 @@ def test_a_stopped_and_a_killed_broker_come_back_with_address_and_records(broker
 
 def test_the_command_outlives_its_starter(tmp_path: Path, environ: dict[str, str]) -> None:
     home = tmp_path / "home"
-    assert command(home, environ, "status").stdout == "no broker runs\n"
+    assert command(home, environ, "status").stdout == "no broker is running\n"
     started = command(home, environ, "start", "--output", "json")
     assert started.returncode == 0, started.stderr
     facts = json.loads(started.stdout)

@@ -213,7 +213,7 @@ def test_forget_removes_nothing_by_a_path(place: Path, capsys: pytest.CaptureFix
     assert run(["forget", "ads", "../../models/ads"]) == 1
     assert "'../../models/ads'" in capsys.readouterr().err
     assert run(["forget", "ads", "2026-03-01"]) == 1  # a window, and none of the ledger
-    assert "has no plan of '2026-03-01'" in capsys.readouterr().err
+    assert "has no plan for '2026-03-01'" in capsys.readouterr().err
     after = {path: what for path, what in tree(place).items() if not path.startswith("home")}
     assert after == before
 

@@ -22,5 +22,5 @@ def test_a_folder_that_is_no_home_is_left_as_it_is(
     home.mkdir()
     monkeypatch.setenv("FOREBAY_HOME", str(home))
     assert run(["gc", "--config", str(tmp_path / "config"), *more]) == 1
-    assert f"{home} is not a home yet: there is nothing to remove" in capsys.readouterr().err
+    assert f"{home} is not a home yet: nothing to remove" in capsys.readouterr().err
     assert not list(home.iterdir())

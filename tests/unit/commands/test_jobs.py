@@ -83,8 +83,8 @@ def test_jobs_of_a_pipeline_and_a_line(home: Home, capsys: pytest.CaptureFixture
 def test_no_job_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert [run("ls"), run("ls", "ads", "--line", "trial")] == [0, 0]
     assert capsys.readouterr().out.splitlines() == [
-        "there is no job",
-        "there is no job of pipeline 'ads' on line 'trial'",
+        "no jobs",
+        "no jobs of pipeline 'ads' on line 'trial'",
     ]
     assert run("ls", "--output", "json") == 0
     assert json.loads(capsys.readouterr().out) == []
@@ -166,7 +166,7 @@ def test_logs_that_are_gone_or_elsewhere(home: Home, capsys: pytest.CaptureFixtu
     assert "no longer has logs" in capsys.readouterr().err
     of_another_host(job)
     assert run("logs", JOB) == 1
-    assert "runs on another host" in capsys.readouterr().err
+    assert "belongs to another host" in capsys.readouterr().err
 
 
 def test_following_ends_with_the_job(

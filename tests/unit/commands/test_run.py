@@ -37,13 +37,13 @@ def test_an_interrupted_run_says_that_its_job_continues(
     shown = seen("forebay cancel ads --line trial")
     shown.interrupted()
     assert capsys.readouterr().err == (
-        "interrupted: no job was started; the same command begins again\n"
+        "interrupted: no job was started; the same command starts again\n"
     )
     shown.submitted("ads-1", tmp_path)
     shown.interrupted()
     assert capsys.readouterr().err.splitlines() == [
         "interrupted: job ads-1 continues in the background",
-        "to follow it: the same command again",
+        "to follow it: run the same command again",
         "its logs:     forebay jobs logs -f ads-1",
         "to end it:    forebay cancel ads --line trial",
         "              (a later run continues from its newest checkpoint)",
@@ -59,7 +59,7 @@ def test_a_run_whose_job_is_over_says_so(
     status = JobStatus(job_id="ads-1", state="succeeded", epoch=1, submitted_at=now)
     shown.progress(PROGRESS, status)
     shown.interrupted()
-    assert "job ads-1 is over; the same command shows its results" in capsys.readouterr().err
+    assert "job ads-1 has ended; the same command shows its results" in capsys.readouterr().err
 
 
 def test_ctrl_c_is_no_error(
@@ -73,7 +73,7 @@ def test_ctrl_c_is_no_error(
     arguments = ["run", "ads", "--from", "2026-03-01", "--to", "2026-03-01"]
     assert cli.run([*arguments, "--summary", str(summary)]) == 130
     said = capsys.readouterr().err
-    assert said == "interrupted: no job was started; the same command begins again\n"
+    assert said == "interrupted: no job was started; the same command starts again\n"
     assert not summary.exists()
 
 
