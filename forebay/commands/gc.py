@@ -26,9 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def gc(
-    dry_run: Annotated[
-        bool, option("--dry-run", help="Only show what would be removed.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Only show what would be removed.")] = False,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
