@@ -23,7 +23,7 @@ help:  ## What there is
 	echo
 	echo 'make demo AIRFLOW=0      without Airflow: one `forebay run`; goes with what follows too'
 	echo 'make demo STREAM=kafka   the stream on a real Kafka broker'
-	echo 'make demo KILL=1         kills three processes on stage'
+	echo 'make demo KILL=1         kills three processes on the way'
 	echo 'make demo WAIT=3h        the stream comes too early for its labels'
 
 setup: $(READY)  ## Create .venv from requirements.lock (about 3 GB)

@@ -1,4 +1,4 @@
 """The demo: real flights as two batch sources and a stream, one command, nothing faked.
 
-Nothing may know the demo; what it counts rows with imports nothing else of Forebay.
+Nothing may know the demo; the module that counts its rows imports nothing else from Forebay.
 """

@@ -1,4 +1,4 @@
-"""`python -m forebay.demo`, what `make demo` calls: AIRFLOW=0|1, STREAM=log|kafka, KILL, WAIT."""
+"""`python -m forebay.demo`, called by `make demo`: AIRFLOW=0|1, STREAM=log|kafka, KILL, WAIT."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _INTERRUPTED = 130
 
 
 def main() -> int:
-    """Play the demo; errors are one line on standard error, as with every command."""
+    """Run the demo; an error is one line on standard error, as with every command."""
     end_in_good_order()
     filter_output(stdout=False)
     try:
         if not (CONFIG / "pipelines" / f"{PIPELINE}.yaml").is_file():
-            raise UsageError("the demo's YAML is not here: call it in the repository's root")
+            raise UsageError("the demo's YAML is not here: run it in the repository's root")
         settings = Settings.of(os.environ)
         require_extra("demo")
         from forebay.demo.show import Demo

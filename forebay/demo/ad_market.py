@@ -1,10 +1,11 @@
-"""A generated ad market: who was shown what, when, and how long after it somebody bought.
+"""A generated ad market: who was shown what, when, and how much later they bought it, if at all.
 
-Nothing in it is real. Users and items are popular by Zipf's law and have tastes that a model has to
-find; categories and items drift, so that a model which stands still grows old; a conversion is
-known some time after its event, and how long depends on the category. The stream publishes each
-event with what is known by then, the history holds it a day later with its complete label. The
-same seed makes the same rows, and markets of one seed differ only by what their `Market` says.
+Nothing in it is real. The popularity of users and items follows Zipf's law, and they have tastes
+that a model has to learn. Categories and items drift, so that a model that is not updated becomes
+outdated. A conversion is known some time after its event; how long depends on the category. The
+stream publishes each event with what is known by then, and the history contains it a day later with
+its complete label. The same seed gives the same rows, and markets with the same seed differ only in
+their `Market`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import pyarrow as pa
 from forebay.demo.ad_tastes import CATEGORIES, Tastes, distinct_randoms
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
-# After this no conversion counts, so that the history's labels are complete when it is read.
+# Later conversions do not count, so that the history's labels are complete when it is read.
 HORIZON = timedelta(hours=24)
-# Hours that a conversion takes on average; each category has one of them.
+# Mean delays of conversions in hours; each category has one of them.
 MEAN_DELAYS = (0.3, 1.0, 4.0, 12.0)
-# Of the busiest hour to the quietest: (1 + 0.6) / (1 - 0.6) = 4.
+# The busiest hour has (1 + 0.6) / (1 - 0.6) = 4 times the traffic of the quietest.
 _WAVE = 0.6
 _HOUR_US = 3_600_000_000
 _POSITIONS = 5
@@ -35,7 +36,7 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Outage:
-    """Hours in which the stream publishes no conversion: `hours` of them from hour `first` on."""
+    """Hours in which the stream publishes no conversions: `hours` of them, starting at `first`."""
 
     first: int
     hours: int
@@ -43,12 +44,12 @@ class Outage:
 
 @dataclass(frozen=True)
 class Market:
-    """What one market is like.
+    """Parameters of one market.
 
     wait: from an event to its publication. late_labels: whether conversions take time at all.
-    stream_share: the part of the events that is published. stream_from: the first hour that is.
+    stream_share: the share of events that is published. stream_from: the first published hour.
     *_drift: how far a logit wanders (its standard deviation), and hours until it forgets.
-    replaced_daily: the part of the items that new ones replace each midnight.
+    replaced_daily: the share of items that are replaced with new ones each midnight.
     *_buckets: ids that a model has for users and items.
     """
 
@@ -64,7 +65,7 @@ class Market:
     item_buckets: int = 8_192
 
 
-# Days 7 and 9 of twelve: a model that began on day 0 has settled when the first one comes.
+# Days 7 and 9 of twelve: a model that started on day 0 has settled before the first one.
 _TWO_OUTAGES = (Outage(7 * 24 + 10, 6), Outage(9 * 24 + 18, 6))
 MARKETS = {
     "late conversions": Market(wait=timedelta(hours=1), late_labels=True),
@@ -85,9 +86,9 @@ class Events:
 
     features: user, item, category, segment, position and device, int64 each. at, published: event
     and publication, microseconds since 1970 UTC. converted: the complete label. known: the label
-    as the stream says it. known_at: when the complete label was known, microseconds: the
-    conversion's time, the end of the horizon where none came; where nothing is late, the event's
-    time. streamed: whether the stream holds the event.
+    in the stream. known_at: when the complete label was known, microseconds: the time of the
+    conversion, or the end of the horizon if there was none; if labels are never late, the event's
+    time. streamed: whether the event is in the stream.
     """
 
     features: dict[str, npt.NDArray[np.int64]]
@@ -104,7 +105,7 @@ class Events:
         return self._table(np.arange(len(self.at)), columns)
 
     def stream(self) -> pa.Table:
-        """The published events with the label as it is known then, ordered by publication."""
+        """The published events with the label as known then, ordered by publication."""
         rows = np.flatnonzero(self.streamed)
         rows = rows[np.argsort(self.published[rows], kind="stable")]
         columns = {"converted": self.known.astype(np.int64), "published": _times(self.published)}
@@ -116,12 +117,12 @@ class Events:
 
     @property
     def share_known(self) -> float:
-        """The part of the stream's conversions that is known at publication."""
+        """The share of the stream's conversions that is known at publication."""
         return float(self.known[self.streamed & self.converted].mean())
 
 
 def generate(market: Market, seed: int, *, days: int = 12, hourly: int = 2_000) -> Events:
-    """Make a market of `days` days with about `hourly` events an hour."""
+    """Make a market of `days` days with about `hourly` events per hour."""
     randoms = distinct_randoms(seed, ("traffic", "who", "what", "slot", "label", "delay", "log"))
     hours = days * 24
     at = _traffic(randoms["traffic"], hours, hourly)

@@ -17,14 +17,14 @@ USERS, ITEMS = 20_000, 2_000
 SEGMENTS, CATEGORIES = 12, 15
 USER_ZIPF, ITEM_ZIPF = 0.8, 1.0
 _WIDTH = 6  # numbers in a taste
-_OWN = 0.6  # of a user's or item's own taste, beside that of the segment or category
+_OWN = 0.6  # weight of a user's or item's own taste, added to that of the segment or category
 _MATCH = 1.2
 _USER_BIAS, _ITEM_BIAS = 0.4, 0.6
 _DAY = 24
 
 
 def distinct_randoms(seed: int, names: Sequence[str]) -> dict[str, np.random.Generator]:
-    """A random stream for each name: what one part draws does not move what another one draws."""
+    """A random generator for each name, so that what one part draws does not affect another."""
     return {name: np.random.default_rng([seed, *name.encode()]) for name in names}
 
 
@@ -37,10 +37,10 @@ class Drifts(NamedTuple):
 
 @dataclass(frozen=True)
 class Tastes:
-    """Users, and items by generation: where an item was replaced, its slot holds a new one.
+    """Users and items. When an item is replaced, its slot gets a new one.
 
-    user_taste: float64[users, 6]. item_taste: float64[items ever, 6], and so on. item_in_slot:
-    int64[days, slots], which item is there on that day.
+    user_taste: float64[users, 6]. item_taste: float64[all items ever, 6], and so on. item_in_slot:
+    int64[days, slots], the item in each slot on each day.
     """
 
     user_taste: Floats
@@ -53,7 +53,7 @@ class Tastes:
 
     @classmethod
     def drawn(cls, seed: int, hours: int, replaced_daily: float) -> Self:
-        """Draw everybody and everything of a market."""
+        """Draw all users and items of a market."""
         randoms = distinct_randoms(seed, ("users", "items", "replaced"))
         users, items = randoms["users"], randoms["items"]
         segment = users.integers(0, SEGMENTS, USERS)
@@ -62,7 +62,7 @@ class Tastes:
         in_slot = _replaced(randoms["replaced"], -(-hours // _DAY), replaced_daily)
         ever = int(in_slot.max()) + 1
         category_taste = items.normal(size=(CATEGORIES, _WIDTH))
-        # The first items of all markets of one seed are the same, however many follow.
+        # All markets with the same seed start with the same items, however many follow.
         category = items.integers(0, CATEGORIES, ITEMS)
         own, bias = items.normal(size=(ITEMS, _WIDTH)), items.normal(size=ITEMS)
         more = ever - ITEMS
@@ -80,11 +80,11 @@ class Tastes:
         )
 
     def some_users(self, random: np.random.Generator, count: int) -> Ints:
-        """Whom the events are shown to."""
+        """The users of the events."""
         return _zipf(random, USERS, USER_ZIPF, count)
 
     def some_items(self, random: np.random.Generator, count: int) -> Ints:
-        """Which item slots they show."""
+        """The item slots of the events."""
         return _zipf(random, ITEMS, ITEM_ZIPF, count)
 
     def items_at(self, slots: Ints, hour: Ints) -> Ints:
@@ -93,12 +93,12 @@ class Tastes:
         return found
 
     def logits(self, users: Ints, items: Ints) -> Floats:
-        """How much the users like the items, and how willing both are by themselves."""
+        """How well users and items match, plus the bias of each."""
         match: Floats = (self.user_taste[users] * self.item_taste[items]).sum(axis=1)
         return _MATCH * match / math.sqrt(_WIDTH) + self.user_bias[users] + self.item_bias[items]
 
     def drifts(self, seed: int, category: tuple[float, float], item: tuple[float, float]) -> Drifts:
-        """Ornstein-Uhlenbeck walks of (size, hours until forgotten), one value an hour."""
+        """Ornstein-Uhlenbeck walks of (size, hours until forgotten), one value per hour."""
         randoms = distinct_randoms(seed, ("category drift", "item drift"))
         hours = len(self.item_in_slot) * _DAY
         return Drifts(

@@ -1,4 +1,4 @@
-"""The demo's backfill: asked for through Airflow's REST API, followed to its end."""
+"""The demo's backfill: created through Airflow's REST API and followed to its end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import ConfigError, InfrastructureError
 
 POLL_SECONDS = 3.0
-# Of the runs that wait behind the foremost one, this part is asked for at each look: their tasks
-# change seldom, and each question costs the API server time that training could use.
+# One in this many of the runs after the first unfinished one is queried at each poll: their tasks
+# rarely change, and each request costs the API server time that training could use.
 ASKED_PART = 3
 DAG_SECONDS = 90.0
 LOG_LINES = 15
@@ -45,7 +45,7 @@ class Backfill:
 
         Raises:
             ConfigError: when it cannot, with Airflow's import error.
-            InfrastructureError: when it does not.
+            InfrastructureError: when it does not in time.
         """
         deadline = time.monotonic() + DAG_SECONDS
         while True:
@@ -61,15 +61,15 @@ class Backfill:
                     raise InfrastructureError(message) from error
             time.sleep(_WAIT_SECONDS)
         if found["is_paused"]:
-            self.say(f"airflow  DAG {self.dag_id} was paused: it is resumed")
+            self.say(f"airflow  DAG {self.dag_id} was paused: resuming it")
             self.api.pause(self.dag_id, False)  # noqa: FBT003 - named as in Airflow's API
 
     def create(self) -> None:
-        """Ask for the windows as the form in Airflow's UI does; what failed before runs again."""
+        """Create a backfill like the form in Airflow's UI, and clear runs that failed before."""
         before = self._runs()
         for window, run in before.items():
             if run["state"] == "failed":
-                self.say(f"airflow  the run of {window} failed before: cleared")
+                self.say(f"airflow  the run of {window} had failed: cleared")
                 self.api.clear(self.dag_id, run["dag_run_id"])
         first, last = self.windows[0], self.windows[-1]
         asked = f"{self.dag_id} {first.key} to {last.key}, missing runs, 10 active runs"
@@ -112,7 +112,7 @@ class Backfill:
         return f"{done} of {len(self.windows)} windows done after {seconds:.0f} s"
 
     def _runs(self) -> dict[str, dict[str, Any]]:
-        """Runs of the asked windows, by window."""
+        """Runs of the requested windows, by window."""
         wanted = {window.key for window in self.windows}
         found = {}
         for run in self.api.dag_runs(self.dag_id):
@@ -144,7 +144,7 @@ class Backfill:
         return views
 
     def _task_states(self, window: str, run: dict[str, Any], *, asked: bool) -> dict[str, str]:
-        """States of a run's tasks; of one that has ended they are asked for once more."""
+        """States of a run's tasks; they are queried once more after the run has ended."""
         known = self._tasks.get(window, {})
         ended = run["state"] in _ENDED
         over = ended and bool(known) and set(known.values()) == {"success"}
@@ -155,14 +155,14 @@ class Backfill:
         return self._tasks[window]
 
     def _failure(self, view: WindowView) -> str:
-        """What failed, and the last lines of its log."""
+        """The task that failed, and the last lines of its log."""
         run = self._runs()[view.window]
         tasks = self.api.task_instances(self.dag_id, run["dag_run_id"])
         red = next((one for one in tasks if one["state"] == "failed"), None)
         if red is None:
-            return f"window {view.window}: its run failed and no task of it did: see Airflow's UI"
+            return f"window {view.window}: its run failed, but no task did: see Airflow's UI"
         name, attempt = red["task_id"], red["try_number"]
         log = self.api.log(self.dag_id, run["dag_run_id"], name, attempt)
-        told = [line for line in log if not line.startswith("::")]  # marks for the UI's folding
+        told = [line for line in log if not line.startswith("::")]  # fold markers of the UI
         said = "\n".join(f"  {line}" for line in told[-LOG_LINES:])
         return f"window {view.window}: task {name} failed in try {attempt}; its log ends:\n{said}"

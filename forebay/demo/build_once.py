@@ -1,4 +1,4 @@
-"""Data of the demo that is built once: a second run finds it as it was left."""
+"""Data of the demo that is built once and reused by later runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARKER = "built.json"
 
 
 class _Built(Protocol):
-    """A dataclass that says what was built. content: what it was built from and by."""
+    """A dataclass that describes what was built. content: what it was built from and by."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -29,15 +29,15 @@ T = TypeVar("T", bound=_Built)
 def build_once(
     folder: Path, content: str, kind: Callable[..., T], build: Callable[[], T]
 ) -> tuple[T, bool]:
-    """Build into an empty folder, or find there what was; and whether it was found.
+    """Build into an empty folder, or reuse what is there; and whether it was reused.
 
-    The marker is written last, so what an interrupted run left is built again.
+    The marker is written last, so data left by an interrupted run is built again.
 
     Args:
-        folder: whose content is this data's alone.
-        content: names what is wanted; data of another content goes.
-        kind: takes the marker's keys.
-        build: fills the folder, and says what with.
+        folder: a folder that holds nothing but this data.
+        content: identifies the wanted data; any other data is removed.
+        kind: constructed from the marker's keys.
+        build: fills the folder and describes what it wrote.
     """
     marker = folder / _MARKER
     if marker.is_file():

@@ -1,4 +1,4 @@
-"""Lines that the demo itself says."""
+"""Lines that the demo itself prints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import sys
 
 
 def say(text: str) -> None:
-    """A line of the demo's own, at once, also between the lines of the run."""
+    """Print a line of the demo immediately, even between the lines of the run."""
     sys.stdout.write(f"\r\x1b[2K{text}\n" if sys.stdout.isatty() else f"{text}\n")
     sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""The demo's second pipeline: late labels in a generated market, and what became of them.
+"""The demo's second pipeline: late labels in a generated market, and how the paradigms do.
 
-The sentences follow what was measured: another seed or version may turn them round, and the demo
-ends as well as before. That the mixture wins is demanded elsewhere, by the chaos test.
+The sentences follow the measurements: another seed or version may reverse them, and the demo still
+succeeds. That the mixture wins is checked elsewhere, by the chaos test.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RIVALS = {
 
 
 def play_conversions(settings: Settings, config: Path, environ: Mapping[str, str]) -> None:
-    """Generate the market or find it, train its hours by `forebay run`, and tell what came of it.
+    """Generate or reuse the market, train its hours with `forebay run`, and print the results.
 
     Raises:
         ForebayError: when a window could not be trained, or rows do not agree.
@@ -58,7 +58,7 @@ def play_conversions(settings: Settings, config: Path, environ: Mapping[str, str
 
 
 def story(summary: Json) -> Iterator[str]:
-    """What was learnt from the run, a line each."""
+    """The findings of the run, one line each."""
     pooled = summary["pooled"]
     share = pooled["label_completeness"]["share"]
     if share is not None:

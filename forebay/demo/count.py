@@ -1,6 +1,6 @@
-"""Counts the demo's rows from the stored data alone. Imports nothing else of Forebay, on purpose.
+"""Counts the demo's rows from the stored data alone. Imports nothing else from Forebay, on purpose.
 
-What the model says it has seen is proven only when a tool that shares no code with it comes to
+The model's record of the rows it has seen is proven only if a tool that shares no code with it gets
 the same row counts and row sums. `docs/guarantees.md` defines the sums.
 """
 
@@ -38,7 +38,7 @@ def splitmix64(values: Unsigned) -> Unsigned:
 
 
 def row_ids(path: str, rows: npt.NDArray[np.integer[Any]]) -> Unsigned:
-    """Ids of rows by the place that holds them and their number in it."""
+    """Ids of rows, from the file or partition that contains them and their number in it."""
     start = np.uint64(farmhash.fingerprint64(path) % 2**64)
     return splitmix64(start + rows.astype(np.uint64))
 
@@ -46,7 +46,7 @@ def row_ids(path: str, rows: npt.NDArray[np.integer[Any]]) -> Unsigned:
 def parquet_rows(
     root: Path, folder: str = "", *, time: str = "sched_dep", label: str = "late"
 ) -> Stored:
-    """Parquet files below `root/folder`; a path counts from `root`, a row from its file's start."""
+    """Parquet files below `root/folder`; paths are relative to `root`, rows count per file."""
     pieces = []
     for file in sorted((root / folder).rglob("*.parquet")):
         table = pq.ParquetFile(file).read([time, label])
@@ -56,7 +56,7 @@ def parquet_rows(
 
 
 def log_rows(folder: Path, *, label: str = "late") -> Stored:
-    """Segments `PARTITION/OFFSET-ROWS-MILLISECONDS.arrow`; rows count through their partition."""
+    """Segments `PARTITION/OFFSET-ROWS-MILLISECONDS.arrow`; rows are numbered per partition."""
     pieces = []
     for file in sorted(folder.glob("*/*.arrow")):
         offset, rows, committed = (int(part) for part in file.stem.split("-"))
@@ -68,7 +68,7 @@ def log_rows(folder: Path, *, label: str = "late") -> Stored:
 
 
 def kafka_rows(bootstrap: str, topic: str) -> Stored:
-    """Arrow IPC messages of a topic, read by a plain consumer that commits nothing."""
+    """Arrow IPC messages of a topic, read by a plain consumer that commits no offsets."""
     pieces = []
     for record in _messages(bootstrap, topic):
         late = pa.ipc.open_stream(record.value).read_all()["late"]
@@ -90,8 +90,8 @@ def row_sums(ids: Unsigned) -> dict[str, int]:
 def disagreements(summary: Json, stored: Mapping[str, Stored]) -> list[str]:
     """Where the summary of a run differs from the stored rows; empty when nothing does.
 
-    Compares rows planned, served, trained and dead of every source and window, and the model's
-    row sums over all windows of its chain.
+    Compares planned, served, trained and dead rows of every source and window, and the model's row
+    sums over all windows of its chain.
     """
     warm = summary.get("warm_start")
     windows = [*([warm] if warm else []), *summary["windows"]]
@@ -118,7 +118,7 @@ def disagreements(summary: Json, stored: Mapping[str, Stored]) -> list[str]:
 
 
 def lost_and_repeated(summary: Json, stored: Mapping[str, Stored]) -> tuple[int, int]:
-    """Rows that the model should have seen and has not, and rows that it has seen too often."""
+    """Numbers of rows that the model should have seen but has not, and that it saw too often."""
     expected = dict.fromkeys(stored, 0)
     for window in [summary.get("warm_start") or {"sources": {}}, *summary["windows"]]:
         for name, claimed in window["sources"].items():

@@ -1,4 +1,4 @@
-"""Builds the demo's stored data once; a second run finds it as it was left."""
+"""Builds the demo's stored data once; later runs reuse it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from forebay.demo.stores import (
     write_parquet,
 )
 
-# The windows of the demo end in the middle of June; the rest of the year would only cost time.
+# The demo's windows end in early June; the rest of the year would only cost time.
 END = datetime(2013, 7, 1, tzinfo=UTC)
-# Raised whenever this code would write something else from the same flights.
+# Increased whenever this code would write something different from the same flights.
 REVISION = 1
 
 
@@ -29,7 +29,7 @@ REVISION = 1
 class Built:
     """What is in the data folder: rows by source, and how many flights never arrived.
 
-    dataset_*: the same figures of the whole data set, of which the demo stores a part.
+    dataset_*: the same figures for the whole data set, of which the demo stores a part.
     """
 
     content: str
@@ -55,9 +55,9 @@ class Built:
 
 
 def prepare(folder: Path, wait: timedelta, *, with_log: bool) -> tuple[Built, bool]:
-    """Build the data below `folder`, or find it there; and whether it was found.
+    """Build the data below `folder`, or reuse it; and whether it was reused.
 
-    `with_log` leaves the stream out where it goes to Kafka.
+    with_log: whether to write the stream here; false if it goes to Kafka.
     """
     source = source_file()
     content = f"{fingerprint(source)}-r{REVISION}-{int(wait.total_seconds())}s-{int(with_log)}"

@@ -1,4 +1,4 @@
-"""One `forebay run` over all windows of a pipeline, as a user types it."""
+"""One `forebay run` over all windows of a pipeline, as a user would type it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CANCEL_SECONDS = 30.0
 
 
 class Direct:
-    """`forebay run` in a process of its own; its output is the user's."""
+    """`forebay run` in its own process; its output goes to the user."""
 
     stays = False
     ends_airflow = False
@@ -57,13 +57,13 @@ class Direct:
         return found
 
     def tell(self) -> None:
-        """There is nothing but the report."""
+        """Nothing to add to the report."""
 
     def linger(self) -> None:
-        """Nothing of it stays."""
+        """Nothing stays running."""
 
     def stop(self) -> None:
-        """End the command, and the job, which does not depend on whoever submitted it."""
+        """End the command, and its job, which would continue without the command."""
         process = self._process
         if process is None or process.poll() == 0:
             return

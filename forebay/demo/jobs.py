@@ -13,7 +13,7 @@ from forebay.home.paths import Home
 
 @dataclass(frozen=True)
 class RunningJob:
-    """A job that trains, and the newest progress of its trainer."""
+    """A job that is training, and the newest progress of its trainer."""
 
     folder: Path
     status: JobStatus
@@ -21,12 +21,12 @@ class RunningJob:
 
 
 def unfinished_jobs(home: Home, pipeline: str) -> list[Path]:
-    """Folders of jobs that were submitted and have not end."""
+    """Folders of jobs that were submitted and have not ended."""
     return [job.folder.path for job in jobs_of(home, pipeline, unended=True)]
 
 
 def running_jobs(home: Home, pipeline: str) -> list[RunningJob]:
-    """Jobs whose trainer has begun."""
+    """Jobs whose trainer has started."""
     found = []
     for job in jobs_of(home, pipeline, unended=True):
         progress = job.progress

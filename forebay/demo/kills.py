@@ -12,14 +12,14 @@ from forebay.home.paths import Home
 from forebay.home.runtime import processes_of_job
 from forebay.system.processes import ProcessIdentity
 
-# Who dies when this share of all rows is trained: two while the long history is read, one in the
-# middle of the windows. The trainer is last, since a new one counts its rows from 0 again.
+# Which process is killed once this share of all rows is trained: two while the long history is
+# read, one in the middle of the windows. The trainer is last, as a new one counts rows from 0.
 SCENES = ((0.15, "data-0"), (0.45, "driver-0"), (0.93, "trainer-0"))
 
 
 @dataclass
 class Kills:
-    """Watches the jobs of a pipeline and strikes. `expected_rows`: what all windows train."""
+    """Watches a pipeline's jobs and kills processes. `expected_rows`: of all windows together."""
 
     home: Home
     pipeline: str
@@ -30,7 +30,7 @@ class Kills:
     _dead: tuple[Path, ProcessIdentity] | None = None
 
     def look(self) -> None:
-        """Kill the next process when its moment has come and the one before is replaced."""
+        """Kill the next process once it is due and the previous one has been replaced."""
         if len(self.struck) == len(SCENES):
             return
         for job in running_jobs(self.home, self.pipeline):
@@ -52,7 +52,7 @@ class Kills:
             self.say(f"KILLED {name} (pid {victim.pid}) in window {job.progress.window}")
 
     def _replaced(self, job: RunningJob) -> bool:
-        """Whether the one killed before has a successor; another job has nothing to replace."""
+        """Whether the last killed process has a successor; another job has nothing to replace."""
         if self._dead is None or self._dead[0] != job.folder:
             return True
         successor = _process(job, self.struck[-1])
@@ -60,6 +60,6 @@ class Kills:
 
 
 def _process(job: RunningJob, name: str) -> ProcessIdentity | None:
-    """A process of the job by name; one that only has the same pid is none of it."""
+    """A process of the job by name; an unrelated process with the same pid does not count."""
     living = processes_of_job(job.folder.name, job.folder.parent.parent)
     return next((one for one in living if one.pid == job.status.pids.get(name)), None)

@@ -1,4 +1,4 @@
-"""Whether anything that the demo started still runs."""
+"""Whether anything that the demo started is still running."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _POLL_SECONDS = 0.1
 
 
 def require_nobody_left(home: Home, *, airflow: bool) -> None:
-    """See that all processes of jobs have ended, and those of Airflow where it went down.
+    """Check that all processes of jobs have ended, and those of Airflow if it was stopped.
 
-    A broker that the demo started goes last, after this.
+    A broker that the demo started is stopped later.
 
     Raises:
-        InfrastructureError: when one is still there after a few seconds.
+        InfrastructureError: when one is still running after a few seconds.
     """
     deadline = time.monotonic() + END_SECONDS
     while left := _left(home, airflow=airflow):
         if time.monotonic() > deadline:
-            raise InfrastructureError(f"processes are left that the demo started: {left}")
+            raise InfrastructureError(f"processes that the demo started are still running: {left}")
         time.sleep(_POLL_SECONDS)
 
 

@@ -23,7 +23,7 @@ _COLOURS = {"done": "green", "failed": "bold red", "to come": "dim", "queued": "
 
 
 class Shown:
-    """Tells what changed since it was asked last; entered for as long as windows run."""
+    """Shows what has changed since the last call; a context manager for while windows run."""
 
     def __init__(self, metric: str, console: Console | None = None) -> None:
         """`metric` is the paradigm whose AUC is shown."""
@@ -49,11 +49,11 @@ class Shown:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """A line between what changes."""
+        """Print a line above the changing block."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show(self, views: Sequence[WindowView], footer: str, *, last: bool = False) -> None:
-        """Show the newest states. `last`: nothing comes after it, so nothing is left out."""
+        """Show the newest states. `last`: this is the final call, so nothing is left out."""
         if self._live is not None:
             self._live.update(Group(_table(views, self._metric), Text(footer)), refresh=True)
             return
@@ -69,12 +69,12 @@ class Shown:
 
 
 def _mark(view: WindowView) -> str:
-    """What makes a line worth saying again; rows alone do only while they come in."""
+    """What makes a line worth printing again if it changes; rows only while they are trained."""
     return f"{view.doing} {view.auc} {view.rows if view.note else ''}"
 
 
 def _table(views: Sequence[WindowView], metric: str) -> Table:
-    """One row for each window. Where the terminal is narrow, tasks at work are cut."""
+    """One row for each window. On a narrow terminal the list of tasks at work is truncated."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=0)
     names = list(dict.fromkeys(name for view in views for name in view.rows))
     table.add_column("window", no_wrap=True, min_width=max(len(view.window) for view in views))

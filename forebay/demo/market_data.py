@@ -1,4 +1,4 @@
-"""Puts the generated market where the sources of `conversions` look: hourly files and a log."""
+"""Writes the generated market where the sources of `conversions` read: hourly files and a log."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from forebay.demo.build_once import build_once
 
 MARKET = MARKETS["late conversions"]
 SEED, DAYS = 1, 8
-# Raised whenever this code would write something else.
+# Increased whenever this code would write something different.
 REVISION = 1
 _HOUR_US = 3_600_000_000
-_LOG_US = _HOUR_US // 4  # a segment of the log holds what was published in a quarter of an hour
+_LOG_US = _HOUR_US // 4  # a log segment contains what was published in a quarter of an hour
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Generated:
 
 
 def prepare_market(folder: Path) -> tuple[Generated, bool]:
-    """Generate the market below `folder`, or find it there; and whether it was found."""
+    """Generate the market below `folder`, or reuse it; and whether it was reused."""
     content = f"seed {SEED}, {DAYS} days, revision {REVISION}"
     return build_once(folder, content, Generated, lambda: _build(folder, content))
 
@@ -70,7 +70,7 @@ def _write_files(rows: pa.Table, at: Times, folder: Path) -> None:
 
 
 def _write_log(rows: pa.Table, published: Times, folder: Path) -> None:
-    """One partition; each segment is stamped with its last row's publication."""
+    """One partition; each segment's timestamp is its last row's publication."""
     spans = _spans(rows, published, _LOG_US)
     LogWriter(folder, 0).append_all(
         (part, datetime.fromtimestamp(published[first + part.num_rows - 1] / 1e6, UTC))
@@ -79,7 +79,7 @@ def _write_log(rows: pa.Table, published: Times, folder: Path) -> None:
 
 
 def _spans(rows: pa.Table, times: Times, span_us: int) -> Iterator[tuple[int, pa.Table]]:
-    """Rows of one span of time after the other, each with the number of its first row."""
+    """Rows of each span of time in turn, with the number of the first row."""
     edges = np.flatnonzero(np.diff(times // span_us, prepend=-1, append=-1)).tolist()
     for first, last in pairwise(edges):
         yield first, rows.slice(first, last - first)

@@ -1,4 +1,4 @@
-"""What the two ways of training the windows have in common: through Airflow and without it."""
+"""What the two ways of training the windows, with and without Airflow, have in common."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ Json = dict[str, Any]
 
 
 class Way(Protocol):
-    """Trains the demo's windows. `stop` is called in every case, also after an interrupt."""
+    """Trains the demo's windows. `stop` is always called, even after an interrupt."""
 
     @property
     def stays(self) -> bool:
-        """Whether it is up until somebody ends it."""
+        """Whether it stays running until the user ends it."""
 
     @property
     def ends_airflow(self) -> bool:
-        """Whether `stop` ends an Airflow."""
+        """Whether `stop` stops Airflow."""
 
     def train(self, between: Callable[[], None]) -> Json:
         """Train the windows that are not trained yet; print and return the summary of all.
@@ -30,10 +30,10 @@ class Way(Protocol):
         """
 
     def tell(self) -> None:
-        """Say what there is to look at."""
+        """Print what there is to look at."""
 
     def linger(self) -> None:
-        """Stay for as long as somebody looks; called where `stays` is true."""
+        """Wait until the user ends it; called if `stays` is true."""
 
     def stop(self) -> None:
-        """Take everything down that was started."""
+        """Stop everything that was started."""

@@ -1,4 +1,4 @@
-"""What to type and click next, printed so that it works as it stands."""
+"""What to type and click next, printed so that it works as it is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE_ROW = {
     "sched_dep": "2013-06-15T17:30:00Z",
     "distance": 1400,
 }
-# Three mistakes, each with its place and the right spelling in what `check` says.
+# Three mistakes; `check` reports each with its position and the right spelling.
 _BROKEN_SOURCE = """\
 description: A source with two mistakes
 kind: parqet
@@ -49,12 +49,12 @@ dataset:
 
 
 def score_command(model: str) -> str:
-    """Scores a flight with the SavedModel."""
+    """The command that scores a flight with the SavedModel."""
     return shlex.join([_program(), "score", model, "--row", json.dumps(EXAMPLE_ROW)])
 
 
 def check_command(folder: Path) -> str:
-    """Checks a broken project, which is written to `folder`; it ends with exit code 1."""
+    """Write a broken project to `folder`; the command that checks it, with exit code 1."""
     shutil.rmtree(folder, ignore_errors=True)
     for part, name, text in (
         ("sources", "clicks", _BROKEN_SOURCE),
@@ -67,13 +67,13 @@ def check_command(folder: Path) -> str:
 
 
 def up_command(home: Path, config: Path) -> str:
-    """Starts Airflow again on what the demo left."""
+    """The command that starts Airflow again with the demo's state."""
     words = [_program(), "up", "--config", _short(config)]
     return f"FOREBAY_HOME={shlex.quote(str(home))} {shlex.join(words)}"
 
 
 def backfill_link(url: str, dag_id: str) -> str:
-    """The page nearest to the backfill form, and the clicks from there."""
+    """The page closest to the backfill form, and what to click there."""
     return f"{url}/dags/{dag_id}  there: Trigger, then Backfill"
 
 
@@ -82,6 +82,6 @@ def _program() -> str:
 
 
 def _short(path: Path) -> str:
-    """As it is typed from here."""
+    """The path as it would be typed from the current folder."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative

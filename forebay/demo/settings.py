@@ -1,4 +1,4 @@
-"""What `make demo` was asked for, from the environment: AIRFLOW, STREAM, KILL and WAIT."""
+"""Settings of `make demo` from the environment: AIRFLOW, STREAM, KILL and WAIT."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KAFKA_VARIANT = CONFIG / "variants" / "kafka"
 
 
 class Windows(NamedTuple):
-    """Windows of one pipeline that the demo trains, and where the summary of that goes."""
+    """Windows of one pipeline that the demo trains, and where their summary is written."""
 
     pipeline: str
     first: str
@@ -31,9 +31,9 @@ class Windows(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """One way to run the demo. Each has a home of its own, so none meets another's model.
+    """One way to run the demo. Each has its own home, so that their models do not mix.
 
-    With Airflow and without it is the same home: what one trained, the other finds.
+    With and without Airflow the home is the same: each finds what the other has trained.
     """
 
     airflow: bool
@@ -47,11 +47,11 @@ class Settings:
         """Read the four variables; empty ones count as not set.
 
         Raises:
-            UsageError: for a value that none of them takes.
+            UsageError: when a value is not valid.
         """
         stream = environ.get("STREAM") or "log"
         if stream not in {"log", "kafka"}:
-            raise UsageError(f"STREAM={stream}: the stream is a `log` or `kafka`")
+            raise UsageError(f"STREAM={stream}: write `log` or `kafka`")
         airflow, kill = _switch(environ, "AIRFLOW", "1"), _switch(environ, "KILL", "0")
         try:
             wait = parse_duration(environ.get("WAIT") or USUAL_WAIT)
@@ -79,7 +79,7 @@ class Settings:
 
     @property
     def summary(self) -> Path:
-        """The run's summary; the report is beside it."""
+        """The run's summary; the report is next to it."""
         return self.folder / "summary.json"
 
     @property
@@ -97,7 +97,7 @@ class Settings:
     def words(self) -> str:
         """The settings in a few words."""
         stream = "Kafka" if self.kafka else "a log directory"
-        killing = ", three kills on stage" if self.kill else ""
+        killing = ", three kills on the way" if self.kill else ""
         way = "windows run by Airflow" if self.airflow else "windows run by `forebay run`"
         known = f"{format_duration(self.wait)} after departure"
         return f"{way}, stream from {stream}, {known}{killing}"

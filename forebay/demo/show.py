@@ -1,4 +1,4 @@
-"""What the demo does: data, broker, windows, kills, a count of its own, reports."""
+"""What the demo does: data, broker, windows, kills, an independent count, reports."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ from forebay.home.identity import MARKER_NAME
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
 
-# Everything but the time in which somebody looks at the UI.
+# Limit for everything except the time that the user looks at the UI.
 ALL_SECONDS = 900.0
 _DAY_MICROS = 86_400_000_000
 
 
 @dataclass
 class Demo:
-    """One performance. Phases are timed; `environ` is what child processes get."""
+    """One run of the demo. Phases are timed; `environ` is what child processes get."""
 
     settings: Settings
     environ: dict[str, str]
     phases: dict[str, float] = field(default_factory=dict)
 
     def play(self) -> None:
-        """Everything from data to report.
+        """Run everything from data to report.
 
         Raises:
-            ForebayError: when something failed or does not agree.
+            ForebayError: when something fails or figures do not agree.
         """
         started = time.monotonic()
         settings = self.settings
-        say(f"demo  {settings.words}; everything it keeps is in {settings.home.root}")
+        say(f"demo  {settings.words}; all its files are in {settings.home.root}")
         if settings.kill:
             self._forget_models()
         with self._phase("data"):
@@ -110,7 +110,7 @@ class Demo:
         return Direct(self.settings.home, self.settings.flights, config, self.environ)
 
     def _forget_models(self) -> None:
-        """Killing needs something to train, so this home's models and runs do not stay."""
+        """Remove this home's models and runs: kills need something that is being trained."""
         home = self.settings.home
         Embedded(home).stop()
         for name in ("store", "training", "jobs", "locks", "airflow"):
@@ -123,7 +123,7 @@ class Demo:
         return Kills(self.settings.home, PIPELINE, _expected(stored), say)
 
     def _stored(self, topic: Topic | None) -> dict[str, Stored]:
-        """Every stored row by source, read without a line of Forebay."""
+        """Every stored row by source, read without any of Forebay's code."""
         data = self.settings.data
         table = data / "flights_table" / "warehouse" / "flights" / "flights_table"
         return {
@@ -135,10 +135,10 @@ class Demo:
         }
 
     def _conclude(self, summary: Json, stored: dict[str, Stored], kills: Kills | None) -> str:
-        """Check the model's own row sums and that no job is left; write the report.
+        """Check the model's row sums and that no job is left; write the report.
 
         Returns:
-            What the check came to, in a line.
+            The result of the check, in one line.
 
         Raises:
             RowsLostError: when the summary and the stored data differ.
@@ -147,7 +147,7 @@ class Demo:
         wrong = disagreements(summary, stored)
         if wrong:
             raise RowsLostError("\n".join(wrong))
-        say("count  an independent count of the stored data gives the model's row sums exactly")
+        say("count  an independent count of the stored data matches the model's row sums exactly")
         require_nobody_left(self.settings.home, airflow=False)
         page = self.settings.summary.with_name("report.html")
         page.write_text(render_html(facts_of(summary)))
@@ -157,14 +157,14 @@ class Demo:
         struck = kills.struck if kills else []
         if kills and len(struck) < len(SCENES):
             raise InfrastructureError(
-                f"the windows were done before all processes were killed: {struck}"
+                f"the windows were done before all processes had been killed: {struck}"
             )
         return (f"{len(struck)} kills, " if kills else "") + (
             f"{lost} rows lost, {repeated} repeated (checked in the model)"
         )
 
     def _tell_next(self, summary: Json) -> None:
-        """Commands to type, the last lines but a few."""
+        """Print commands to type next."""
         say(f"next  score a row: {score_command(summary['model'])}")
         broken = check_command(self.settings.folder / "broken")
         say(f"next  see what Forebay says about three mistakes: {broken}")
@@ -179,7 +179,7 @@ class Demo:
 
 
 def kafka_config(settings: Settings) -> Path:
-    """The project's YAML with the stream on Kafka, in a folder of its own."""
+    """The project's YAML with the stream on Kafka, in its own folder."""
     folder = settings.folder / "config"
     shutil.rmtree(folder, ignore_errors=True)
     for part in ("sources", "pipelines"):
@@ -192,6 +192,6 @@ def kafka_config(settings: Settings) -> Path:
 
 
 def _expected(stored: dict[str, Stored]) -> int:
-    """About how many rows all windows train: all that happened before the last window's end."""
+    """Roughly how many rows all windows train on: all from before the end of the last window."""
     end = np.datetime64(LAST_WINDOW, "us").astype(np.int64) + _DAY_MICROS
     return sum(int(((rows.at < end) & rows.labelled).sum()) for rows in stored.values())

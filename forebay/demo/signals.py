@@ -15,14 +15,14 @@ _CTRL_C = b"\x03"
 
 
 def end_in_good_order() -> None:
-    """Let every signal that ends the demo do so as Ctrl-C does: as a KeyboardInterrupt."""
+    """Make every signal that ends the demo raise KeyboardInterrupt, as Ctrl-C does."""
     for number in _ENDS:
         signal.signal(number, signal.default_int_handler)
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Nothing interrupts what takes everything down; it is bounded by itself."""
+    """Ignore signals while everything is stopped, which takes a bounded time."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDS}
     try:
         yield
@@ -32,10 +32,10 @@ def undisturbed() -> Iterator[None]:
 
 
 def wait_for_ctrl_c() -> None:
-    """Return at Ctrl-C, or when a signal asks for the end.
+    """Return on Ctrl-C, or on a signal that ends the demo.
 
-    Ctrl-C comes as a key here, not as a signal: `make` would get that too, and say that the demo
-    failed.
+    Ctrl-C is read as a key here, not received as a signal: `make` would receive the signal too, and
+    report that the demo failed.
     """
     try:
         if sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""Puts the flights where the demo's sources look: an Iceberg table, Parquet files, a stream."""
+"""Writes the flights where the demo's sources read: an Iceberg table, Parquet files, a stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOUR_MS = 3_600_000
 
 
 class MicroBatch(NamedTuple):
-    """Rows that one producer sends at once, and when it did."""
+    """Rows that one producer sends together, and when."""
 
     partition: int
     sent_ms: int
@@ -32,8 +32,8 @@ class MicroBatch(NamedTuple):
 def micro_batches(rows: pa.Table, wait: timedelta) -> Iterator[MicroBatch]:
     """Hourly micro-batches in the order they were sent.
 
-    A row is published `wait` after its scheduled departure; a micro-batch carries the rows of one
-    clock hour and the time of its last row, so all of its rows share their window.
+    A row is published `wait` after its scheduled departure; a micro-batch has the rows of one clock
+    hour and the time of its last row, so all of its rows are in the same window.
     """
     published = pc.add(rows["sched_dep"], pa.scalar(wait)).cast(pa.int64()).to_numpy() // 1000
     partition = rows["id"].to_numpy() % PARTITIONS
@@ -73,7 +73,7 @@ def write_log(rows: pa.Table, folder: Path, wait: timedelta) -> int:
         )
         return len(LogWriter(folder, partition).append_all(segments))
 
-    # Each segment waits for the disk: partitions wait at the same time.
+    # Each segment waits for the disk, so the partitions are written in parallel.
     with ThreadPoolExecutor(PARTITIONS) as pool:
         return sum(pool.map(write, range(PARTITIONS)))
 
@@ -81,8 +81,8 @@ def write_log(rows: pa.Table, folder: Path, wait: timedelta) -> int:
 def write_iceberg(rows: pa.Table, folder: Path, identifier: str) -> int:
     """A table partitioned by day in a SQLite catalog, one append for each month.
 
-    The day is a stored column: partitioning by a transform of `sched_dep` would need one more
-    package on the writing side and nothing on the reading side.
+    The day is a stored column: partitioning by a transform of `sched_dep` would need another
+    package for writing, though not for reading.
     """
     from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.transforms import IdentityTransform

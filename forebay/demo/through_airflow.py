@@ -1,4 +1,4 @@
-"""Through Airflow: one run for each window, created by a backfill, shown while they go on."""
+"""Through Airflow: one run for each window, created by a backfill and shown while they run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ START_SECONDS = 240.0
 
 
 class ThroughAirflow:
-    """An embedded Airflow for as long as the demo runs; one that ran before stays."""
+    """An embedded Airflow for as long as the demo runs; one that was already running stays."""
 
     def __init__(
         self, settings: Settings, config: Path, environ: Mapping[str, str], deadline: float
@@ -44,24 +44,24 @@ class ThroughAirflow:
         """Nothing is started yet.
 
         Args:
-            settings: where state is.
+            settings: the demo's settings, with the home.
             config: the folder with the YAML.
             environ: what Airflow's tasks get.
-            deadline: of all windows, in monotonic seconds.
+            deadline: when all windows must be done, in monotonic seconds.
         """
         self._settings = settings
         self._config = config.absolute()
         self._deadline = deadline
         self._embedded = Embedded(settings.home, [self._config])
         state = self._embedded.state()
-        self.ends_airflow = state is None or state.state != "running"  # else it was there before
+        self.ends_airflow = state is None or state.state != "running"  # else it was already running
         self.stays = self.ends_airflow and sys.stdout.isatty()
         self._environ = environ
         self._endpoint: Endpoint | None = None
         self._phases: dict[str, float] = {}
 
     def train(self, between: Callable[[], None]) -> Json:
-        """Start Airflow, let it train the windows that are not trained yet, and sum up."""
+        """Start Airflow, let it train the windows that are not trained yet, and summarise."""
         began = time.monotonic()
         os.environ.update(self._environ)  # Airflow's processes inherit this one's
         self._endpoint = endpoint = self._embedded.start(
@@ -91,7 +91,7 @@ class ThroughAirflow:
         return self._finish(summary, [key for key in keys if key not in before])
 
     def _finish(self, summary: Json, trained: list[str]) -> Json:
-        """What only this call knows is added, and the summary is written and printed."""
+        """Add what only this call knows to the summary, then write and print it."""
         own = {name: round(seconds, 3) for name, seconds in self._phases.items()}
         reused = [window["window"] for window in summary["windows"]]
         summary |= {
@@ -108,7 +108,7 @@ class ThroughAirflow:
         return summary
 
     def tell(self) -> None:
-        """Name the page with the backfill form, for as long as it is there or when it is again."""
+        """Print the page with the backfill form, and how to start Airflow again if it stops."""
         if self._endpoint is None:
             return
         say(f"next  backfill more windows: {backfill_link(self._endpoint.url, PIPELINE)}")
@@ -116,7 +116,7 @@ class ThroughAirflow:
             say(f"next  start Airflow for it: {up_command(self._settings.home.root, self._config)}")
 
     def linger(self) -> None:
-        """On a terminal the UI stays until Ctrl-C."""
+        """Keep the UI running on a terminal until Ctrl-C."""
         if self._endpoint is not None:
             one = self._endpoint
             say(f"airflow  {one.url}  user {one.user}  password {one.password}")
@@ -126,7 +126,7 @@ class ThroughAirflow:
     def stop(self) -> None:
         """End Airflow and all jobs that its tasks started."""
         if not self.ends_airflow:
-            say("airflow  it ran before this demo and stays up: `forebay down` ends it")
+            say("airflow  it was already running and stays up: `forebay down` stops it")
         elif self._embedded.state() is not None:
             say("airflow  stopping")
             self._embedded.stop()

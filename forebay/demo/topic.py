@@ -20,10 +20,10 @@ TOPIC_NAME = "DEPARTURES_TOPIC"
 
 
 class Topic:
-    """The topic that holds one content, whole: an attempt that was cut off is left behind."""
+    """The topic with the complete stream: one left by an interrupted attempt is never reused."""
 
     def __init__(self, home: Home, environ: dict[str, str], content: str) -> None:
-        """`environ` gets the addresses that the YAML asks for."""
+        """`environ` receives the addresses that the YAML refers to."""
         self.name = ""
         self.bootstrap = ""
         self._content = content
@@ -32,11 +32,11 @@ class Topic:
         self._marker = home.root / "demo" / "published.json"
 
     def start(self, wait: timedelta) -> str:
-        """Start the broker and publish what is not there yet; a line that says which."""
+        """Start the broker and publish the stream if needed; a line that says what was done."""
         status = self._broker.start()
         self.bootstrap = status.bootstrap
         place = "started here" if status.own else "yours"
-        # A user's broker has a name; ours is the one of this home, whatever its port is today.
+        # A user's broker is known by its address; ours belongs to this home, whatever its port.
         wanted = {"content": self._content, "broker": "own" if status.own else status.bootstrap}
         found = json.loads(self._marker.read_text()) if self._marker.is_file() else {}
         if wanted.items() <= found.items():

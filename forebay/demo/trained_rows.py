@@ -14,9 +14,9 @@ from forebay.home.paths import Home
 
 @dataclass(frozen=True)
 class Trained:
-    """What is known of one window now.
+    """What is currently known about one window.
 
-    auc: on labels as known when the rows were published. note: how fast it goes, while it does.
+    auc: on labels as known when the rows were published. note: its pace, while it is trained.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Trained:
 
 
 class TrainedRows:
-    """Reads model chain and jobs of one line; a window that is judged is read once."""
+    """Reads the model chain and jobs of one line; a judged window is read only once."""
 
     def __init__(self, home: Home, pipeline: str, line: str, paradigm: str) -> None:
         """`paradigm` is the one whose AUC is shown."""
@@ -62,7 +62,7 @@ class TrainedRows:
 
 
 def _auc(judgement: Mapping[str, Any] | None, paradigm: str) -> float | None:
-    """On labels as known then: complete ones of a window's rows come with later windows."""
+    """AUC on labels as known then: complete labels of a window's rows arrive with later windows."""
     metrics = (judgement or {}).get("metrics", {}).get(paradigm, {})
     value = metrics.get("auc_fresh")
     return None if value is None else float(value)

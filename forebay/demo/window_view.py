@@ -1,4 +1,4 @@
-"""One window as the demo shows it: Airflow's states in words, beside rows and metrics."""
+"""One window as the demo shows it: Airflow's states in words, with rows and metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# What a run is doing while this task, the first that has not ended, is the one that counts.
+# What a run is doing while this task is the first that has not ended.
 _DOING = {
     "timer": "starting",
     "joiner": "planning",
@@ -23,12 +23,12 @@ _SHOWN = ("running", "deferred", "up_for_retry", "restarting", "failed")
 
 @dataclass(frozen=True)
 class WindowView:
-    """What is known of a window at one moment.
+    """What is known about a window at one moment.
 
-    run: Airflow's state of the window's run; empty where there is none yet.
-    tasks: Airflow's state of each task by its id; empty for one that nobody scheduled yet.
+    run: Airflow's state of the window's run; empty if there is none yet.
+    tasks: Airflow's state of each task by its id; empty for a task that is not scheduled yet.
     rows: trained so far, by source. auc: of the pipeline's own paradigm on labels as known then;
-    None where it is not judged yet. note: how fast it goes.
+    None if it is not judged yet. note: its pace.
     """
 
     window: str
@@ -51,7 +51,7 @@ class WindowView:
 
     @property
     def failed_task(self) -> str:
-        """The task that made the run fail; an empty text where none did."""
+        """The task that made the run fail; an empty text if none did."""
         return next((name for name, state in self.tasks.items() if state == "failed"), "")
 
     @property
@@ -61,7 +61,7 @@ class WindowView:
 
     @property
     def at_work(self) -> str:
-        """Tasks that do something or failed, each with Airflow's state."""
+        """Tasks that are active or have failed, each with Airflow's state."""
         shown = [
             (name, state)
             for name, state in sorted(self.tasks.items(), key=lambda task: _place(task[0]))
@@ -104,7 +104,7 @@ def _sources(count: int) -> str:
 
 
 def _place(task: str) -> float:
-    """Where a task is in the DAG: sources come right after the timer."""
+    """Sort key of a task in the DAG: sources come right after the timer."""
     if task.startswith(_SOURCES):
         return 0.5
     return _TASKS.index(task) if task in _TASKS else len(_TASKS)

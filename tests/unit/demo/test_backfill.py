@@ -169,7 +169,7 @@ def test_a_red_task_ends_the_demo_with_its_log(tmp_path: Path) -> None:
 
 def test_a_run_that_somebody_marked_failed_ends_it_too(tmp_path: Path) -> None:
     api = Scripted({"2013-06-01": "failed"})
-    with pytest.raises(InfrastructureError, match="no task of it did"):
+    with pytest.raises(InfrastructureError, match="but no task did"):
         follow(backfill_of(api, tmp_path, []))
 
 

@@ -42,7 +42,7 @@ def living(home: Home, job_id: str) -> Iterator[int]:
 def test_a_process_of_a_job_is(home: Home) -> None:
     with (
         living(home, "flights.main.2013-06-01.g1") as pid,
-        pytest.raises(InfrastructureError, match=rf"left that the demo started: \[{pid}\]"),
+        pytest.raises(InfrastructureError, match=rf"still running: \[{pid}\]"),
     ):
         require_nobody_left(home, airflow=False)
     require_nobody_left(home, airflow=False)
