@@ -1,4 +1,4 @@
-"""The results of a run, for people: made from the summary alone.
+"""The results of a run, for people, made from the summary alone.
 
-May not know home, ledger or model line: whatever it shows is in that file.
+May not know home, ledger or model line: everything it shows is in that file.
 """

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# A page's style says what these are where it is light and where it is dark.
+# The page's style replaces these with colours for light and dark mode.
 COLOURS = ("#1b6ca8", "#d1495b", "#66a182", "#edae49", "#6f5e9c", "#7f7f7f")
 FAINT = "#b0b0b0"
 _INK = "#000000"
 Line = str | tuple[int, tuple[int, ...]]
-# Nobody has to tell two colours apart: marks, lines and fillings differ too.
+# No one has to distinguish two colours: marks, lines and fillings differ too.
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _LINES: tuple[Line, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 _FILLINGS = ("", "//", "..", "\\\\", "xx", "++")
 LABELS_MAX = 16
-_STYLE: Any = {  # a mapping of names that matplotlib types one by one
+_STYLE: Any = {  # matplotlib has a separate type for each name
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.spines.right": False,
@@ -32,8 +32,8 @@ _STYLE: Any = {  # a mapping of names that matplotlib types one by one
     "grid.alpha": 0.4,
     "grid.color": FAINT,
     "hatch.linewidth": 0.6,
-    "text.parse_math": False,  # a name with two $ in it is not a formula
-    "svg.fonttype": "none",  # letters stay letters: small, sharp, searchable
+    "text.parse_math": False,  # a name that contains two $ is not a formula
+    "svg.fonttype": "none",  # text stays text: small, sharp, searchable
     "svg.hashsalt": "forebay",  # the same summary gives the same page
 }
 
@@ -44,38 +44,38 @@ def colour(index: int) -> str:
 
 
 def mark(index: int) -> str:
-    """The mark of the index-th one, as matplotlib calls it."""
+    """The marker of the index-th one, by its matplotlib name."""
     return _MARKS[index % len(_MARKS)]
 
 
 def line(index: int) -> Line:
-    """The kind of line of the index-th one, as matplotlib calls it."""
+    """The line style of the index-th one, by its matplotlib name."""
     return _LINES[index % len(_LINES)]
 
 
 def filling(index: int) -> str:
-    """What fills the bars of the index-th one, as matplotlib calls it."""
+    """The hatch that fills the bars of the index-th one, by its matplotlib name."""
     return _FILLINGS[index % len(_FILLINGS)]
 
 
 def label_every(count: int) -> int:
-    """Which of `count` labels are written, so that none touches the next."""
+    """Write every n-th of `count` labels, so that they do not overlap; returns n."""
     return max(1, -(-count // LABELS_MAX))
 
 
 def legend_above(axes: Axes, columns: int) -> None:
-    """Names above the drawing, where they cover no mark."""
+    """Put the legend above the drawing, where it covers no marks."""
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=min(columns, 6))
 
 
 def whole_numbers(axes: Axes) -> None:
-    """Write the numbers of the upright axis as `12,000`."""
+    """Write the numbers of the y axis as `12,000`."""
     axes.yaxis.set_major_formatter("{x:,.0f}")
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing as an `<svg>` element, which names its own text for who cannot see it."""
+    """A drawing as an `<svg>` element with a text for readers who cannot see it."""
 
     svg: str
     alt: str
@@ -94,7 +94,7 @@ def plot(draw: Callable[[Axes], None], alt: str, height: float = 3.0) -> Plot:
         text = io.StringIO()
         metadata = {"Date": None, "Creator": None}
         figure.savefig(text, format="svg", metadata=metadata, transparent=True)
-    # Inside a page the XML prologue and doctype have no place.
+    # The XML prologue and doctype do not belong inside a page.
     _, _, drawn = text.getvalue().partition("<svg ")
     for index, hue in enumerate(COLOURS):
         drawn = drawn.replace(hue, f"var(--series-{index})")
@@ -103,7 +103,7 @@ def plot(draw: Callable[[Axes], None], alt: str, height: float = 3.0) -> Plot:
 
 
 def listed(words: Iterable[str], most: int = 6) -> str:
-    """Several things in one sentence; of many the first ones, and how many more there are."""
+    """Several things in one sentence; if there are many, the first ones and how many more."""
     each = list(words)
     more = [f"{len(each) - most} more"] if len(each) > most else []
     return "; ".join([*each[:most], *more])

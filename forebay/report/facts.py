@@ -1,4 +1,4 @@
-"""The facts of a summary, in the form that text, plots and HTML share."""
+"""The facts of a summary, in a form shared by text, plots and HTML."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Series:
-    """What a trainer noted over the steps of one window: equally long lists, at least one point.
+    """What a trainer recorded over the steps of one window: lists of equal length, not empty.
 
-    rows: of the window so far, by source. losses: mean since the point before, by paradigm and
-    feed; None where it had no step.
+    rows: of the window so far, by source. losses: mean since the previous point, by paradigm and
+    feed; None if there was no step.
     """
 
     steps: list[int]
@@ -34,9 +34,9 @@ class Series:
 class WindowFacts:
     """One window: rows by feed and by source, dead letters, AUCs by paradigm.
 
-    not_known: rows that were not trained on, as their label was not known in time; of several
-    labels, those that did not say this one. event: AUCs of its events, scored when they happened,
-    and `judged` of `events` so far; `partial`: more will be.
+    not_known: rows that were not trained on, as their label was not known in time; with several
+    labels, those without this one. event: AUCs of its events, scored when they happened; so far
+    `judged` of `events` are judged; `partial`: more will be.
     """
 
     window: str
@@ -61,7 +61,7 @@ class WindowFacts:
 
 
 class EventFacts(NamedTuple):
-    """Pooled figures of one variant or tower by the events' own time. calibration: 1 is right."""
+    """Pooled event scores of one variant or tower. calibration: 1 is ideal."""
 
     auc: Estimate
     normalised_entropy: Estimate
@@ -71,7 +71,7 @@ class EventFacts(NamedTuple):
 class PartFacts(NamedTuple):
     """Pooled event scores of one source, or of one value of a sliced feature.
 
-    aucs: by variant or tower. words: why there are none; empty where there are.
+    aucs: by variant or tower. words: why there are none; empty if there are.
     """
 
     value: str
@@ -82,7 +82,7 @@ class PartFacts(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """Rows with like scores: the mean score, and the share of positives among them."""
+    """Rows with similar scores: the mean score, and the share of positives among them."""
 
     expected: float
     observed: Estimate
@@ -90,7 +90,7 @@ class CurvePoint(NamedTuple):
 
 
 class AgePoint(NamedTuple):
-    """Positives by how long their row had waited when it was published. until_hours: at most."""
+    """Positives by the age of their row at publication. until_hours: the maximum age."""
 
     until_hours: float | None
     fresh: int
@@ -101,11 +101,11 @@ class AgePoint(NamedTuple):
 class Facts:
     """Everything that a report shows.
 
-    pooled_event, curves: of event scores, by variant or tower; empty where there are none.
-    parts: of pooled event scores, by what they are parts of: `source`, `slice of category`.
-    offsets: of each stream in words, where one has any.
-    first_label: of several, the one that all other figures are of; else empty. labels: the same of
-    each label after it, by name; what is not of labels is there too.
+    pooled_event, curves: of event scores, by variant or tower; empty if there are none.
+    parts: pooled event scores by what they are divided by: `source`, `slice of category`.
+    offsets: of each stream in words, if it has any.
+    first_label: with several labels, the one that all other figures are for; else empty. labels:
+    the same facts for each label after it, by name, with everything that does not depend on labels.
     """
 
     pipeline: str
@@ -136,7 +136,7 @@ class Facts:
 
     @property
     def has_event(self) -> bool:
-        """Whether anything is known of event scores, be it that none are there yet."""
+        """Whether event scores are kept, even if there are none yet."""
         return any(window.event for window in self.windows)
 
     @property
@@ -170,10 +170,10 @@ def read_facts(path: Path) -> Facts:
 
 
 def facts_of(summary: Json) -> Facts:
-    """Take a summary apart.
+    """Extract the facts of a summary.
 
     Raises:
-        KeyError: when a key is missing that every summary has.
+        KeyError: when a key that every summary has is missing.
     """
     label = summary.get("own_label") or summary.get("first_label", "")
     windows = [_window(window, label) for window in summary["windows"]]
@@ -227,7 +227,7 @@ def facts_of(summary: Json) -> Facts:
 
 
 def _of_label(summary: Json, name: str) -> Json:
-    """A summary as if one of the labels after the first were the only one."""
+    """The summary as if this label, one of those after the first, were the only one."""
     none: Json = {"metrics": {}, "label_completeness": None, "event": None}
     own = summary["labels"][name]
     return {
@@ -247,7 +247,7 @@ def _of_label(summary: Json, name: str) -> Json:
 
 
 def _window(window: Json, label: str) -> WindowFacts:
-    """label: whose facts, of several."""
+    """The facts of one window. label: with several, the one that they are for."""
     sources: Json = window["sources"]
     rows: dict[Feed, int] = {"batch": 0, "stream": 0}
     for source in sources.values():
@@ -306,7 +306,7 @@ def _divided(event: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _parts(values: Json) -> list[PartFacts]:
-    """Those with the most rows first. Summaries of earlier versions do not say why none are."""
+    """Parts with the most rows first. Summaries of earlier versions do not explain missing AUCs."""
     found = [
         PartFacts(
             value=value,

@@ -1,4 +1,4 @@
-"""The report as one HTML file: style, tables and plots inside, nothing fetched."""
+"""The report as one HTML file: style, tables and plots are embedded, nothing is fetched."""
 
 from __future__ import annotations
 

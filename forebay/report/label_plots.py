@@ -1,4 +1,4 @@
-"""Plots of labels: scores of events by window, calibration, and what is known of labels by age."""
+"""Plots of labels: event scores by window, calibration, and positives known by age."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def event_plot(facts: Facts) -> Plot | None:
-    """AUC by window of its events, scored when they happened; None when none is judged."""
+    """AUC of each window's events, scored when they happened; None if none are judged."""
     names = list(dict.fromkeys(name for window in facts.windows for name in window.event))
     drawn = [name for name in names if any(window.event.get(name) for window in facts.windows)]
     if not drawn:
@@ -39,15 +39,15 @@ def event_plot(facts: Facts) -> Plot | None:
         f"{window.window} ({partial_text(window)})" for window in facts.windows if window.partial
     ]
     said = [f"{name} {estimate_text(one.auc)}" for name, one in facts.pooled_event.items()]
-    words = f"AUC of {window_words(facts)} by the model that answered when their events happened"
-    shaded = f"; grey, as labels are still to come: {listed(partial, 3)}" if partial else ""
+    words = f"AUC of {window_words(facts)} by the newest model at the time of their events"
+    shaded = f"; grey: labels are not complete yet: {listed(partial, 3)}" if partial else ""
     return plot(
         draw, f"{words}; pooled: {listed(said)}; {judged:,} of {events:,} events judged{shaded}"
     )
 
 
 def calibration_plot(facts: Facts) -> Plot | None:
-    """Observed against expected positives of rows with like scores; None without event scores."""
+    """Observed against expected positives of rows with similar scores; None if not scored."""
     drawn = {name: points for name, points in facts.curves.items() if points}
     if not drawn:
         return None
@@ -64,12 +64,12 @@ def calibration_plot(facts: Facts) -> Plot | None:
         legend_above(axes, min(4, len(drawn)))
 
     said = [f"{name} {facts.pooled_event[name].calibration:.2f}" for name in drawn]
-    words = "Calibration: expected positives for each one that came, 1.00 is right"
+    words = "Calibration: expected positives per observed one, 1.00 is ideal"
     return plot(draw, f"{words}: {listed(said)}", height=3.6)
 
 
 def age_plot(facts: Facts) -> Plot | None:
-    """Share of positives known at publication, by how long rows had waited; None if unknown."""
+    """Share of positives known at publication, by the age of their rows; None if unknown."""
     if not facts.ages:
         return None
     rates = [wilson(min(one.fresh, one.complete), one.complete) for one in facts.ages]

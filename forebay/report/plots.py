@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def auc_plot(facts: Facts) -> Plot | None:
-    """AUC on complete labels by window and paradigm with intervals; None when there is none."""
+    """AUC on complete labels by window and paradigm with intervals; None if there is none."""
     drawn = [name for name in facts.paradigms if any(_has_auc(facts, name))]
     if not drawn:
         return None
@@ -48,7 +48,7 @@ def auc_plot(facts: Facts) -> Plot | None:
 def draw_estimates(
     axes: Axes, estimates: Sequence[Estimate | None], index: int, beside: int, name: str
 ) -> None:
-    """Figures by window with their intervals. index: of several that are beside each other."""
+    """Figures by window with their intervals. index: which of the `beside` series this one is."""
     points = [(place, one) for place, one in enumerate(estimates) if one is not None]
     shift = (index - (beside - 1) / 2) * 0.5 / beside
     reach = (
@@ -96,7 +96,7 @@ def rows_plot(facts: Facts) -> Plot | None:
 
 
 def phases_plot(facts: Facts) -> Plot | None:
-    """Seconds by phase; None when the summary has none."""
+    """Seconds by phase; None if the summary has none."""
     if not facts.phases_seconds:
         return None
 
@@ -128,12 +128,12 @@ def _has_auc(facts: Facts, name: str) -> list[bool]:
 
 
 def _whole_auc(window: WindowFacts, name: str) -> Estimate | None:
-    """AUC on complete labels; None while some still have to come."""
+    """AUC on complete labels; None while some are still missing."""
     return None if window.words_true.get(name) else window.auc_true.get(name)
 
 
 def window_axis(axes: Axes, facts: Facts) -> None:
-    """Name the windows below a drawing."""
+    """Label the x axis with the windows."""
     keys = [window.window for window in facts.windows]
     places = range(0, len(keys), label_every(len(keys)))
     axes.set_xticks(list(places), [keys[place] for place in places], rotation=35, ha="right")

@@ -1,4 +1,4 @@
-"""Plots over steps: rows by source, losses, and how much of a window's data was still to train."""
+"""Plots over steps: rows by source, losses, and how much of a window's data was left to train."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HOUR_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class _Placed:
-    """A window's series, and the step and rows that all windows before it came to."""
+    """A window's series, with the total steps and rows of all windows before it."""
 
     window: str
     series: Series
@@ -35,7 +35,7 @@ class _Placed:
 
 
 def step_rows_plot(facts: Facts) -> Plot | None:
-    """Rows of each source over the steps of all windows; None where no trainer noted them."""
+    """Rows of each source over the steps of all windows; None if no trainer recorded them."""
     placed = _placed(facts)
     if not placed:
         return None
@@ -60,7 +60,7 @@ def step_rows_plot(facts: Facts) -> Plot | None:
 
 
 def loss_plot(facts: Facts) -> Plot | None:
-    """Mean loss between two points of each paradigm and feed; None where nobody noted them."""
+    """Mean loss between two points, by paradigm and feed; None if no trainer recorded them."""
     placed = [one for one in _placed(facts) if one.series.losses]
     if not placed:
         return None
@@ -99,7 +99,7 @@ def _steps_of(placed: list[_Placed]) -> str:
 
 
 def lag_plot(facts: Facts) -> Plot | None:
-    """Hours of the open window's data that were still to train; None where nobody noted them."""
+    """Hours of the open window's data left to train on; None if no trainer recorded them."""
     placed = _placed(facts)
     if not placed:
         return None
@@ -109,19 +109,19 @@ def lag_plot(facts: Facts) -> Plot | None:
             steps = [one.step + step for step in one.series.steps]
             lag = [seconds / _HOUR_SECONDS for seconds in one.series.lag_seconds]
             axes.plot(steps, lag, color=colour(0), lw=1.2, marker=".", ms=3)
-        axes.set_ylabel("hours of data to train")
+        axes.set_ylabel("hours of data left")
         most = max(seconds for one in placed for seconds in one.series.lag_seconds)
         axes.set_ylim(0, 1.05 * max(1.0, most / _HOUR_SECONDS))
         _step_axis(axes, placed)
 
     longest = max(seconds for one in placed for seconds in one.series.lag_seconds)
     hours = f"at most {longest / _HOUR_SECONDS:.1f}"
-    alt = f"Hours of data still to train over {_steps_of(placed)}: {hours}"
+    alt = f"Hours of data left to train on, over {_steps_of(placed)}: {hours}"
     return plot(draw, alt, height=2.4)
 
 
 def _placed(facts: Facts) -> list[_Placed]:
-    """The windows that have a series, one after the other. The warm start is another scale."""
+    """The windows that have a series, in order, without the warm start, whose scale differs."""
     found: list[_Placed] = []
     step, rows = 0, dict.fromkeys(facts.sources, 0)
     for window in facts.windows:
@@ -144,4 +144,4 @@ def _step_axis(axes: Axes, placed: list[_Placed]) -> None:
         axes.axvline(one.step, color=FAINT, lw=0.6, zorder=0)
     axes.grid(visible=False, axis="x")
     axes.set_xlim(0, max(1, end))
-    axes.set_xlabel(f"steps ({end:,} in all); each window is named where it begins")
+    axes.set_xlabel(f"steps ({end:,} in total); each window is named where it starts")

@@ -1,4 +1,4 @@
-"""A run's facts on a terminal as tables, elsewhere as plain lines that `grep` and `cut` like."""
+"""A run's facts: tables on a terminal, elsewhere plain lines that suit `grep` and `cut`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def print_report(facts: Facts, console: Console) -> None:
 
 
 def _terminal_lines(facts: Facts, width: int) -> Iterator[str]:
-    """Tables of each label, then the closing lines, broken where the terminal ends."""
+    """Tables of each label, then the closing lines, wrapped at the terminal's width."""
     for one in (facts, *facts.labels.values()):
         yield from _window_table(one, width)
         if one.paradigms:
@@ -34,7 +34,7 @@ def _terminal_lines(facts: Facts, width: int) -> Iterator[str]:
 
 
 def plain_lines(facts: Facts) -> Iterator[str]:
-    """Every fact as a line of `word  values`; nothing is cut to a width."""
+    """Every fact as a line of `word  values`; nothing is wrapped or cut."""
     for window in _all_windows(facts):
         rows = "  ".join(f"{feed} {count}" for feed, count in window.rows.items())
         not_known = f"  label not known {window.not_known}" if window.not_known else ""
@@ -81,7 +81,7 @@ def closing_lines(facts: Facts) -> Iterator[str]:
     yield from (f"note  {note}" for note in facts.notes)
     yield from (f"offset  {words}" for words in facts.offsets)
     if facts.first_label:
-        yield f"label  {facts.first_label}: of it is what names no label"
+        yield f"label  {facts.first_label}: figures that name no label are for this one"
     yield from _verdict_lines(facts)
     yield from _label_lines(facts)
     for label, own in facts.labels.items():
@@ -126,7 +126,7 @@ def _verdict_lines(facts: Facts) -> Iterator[str]:
 
 
 def partial_text(window: WindowFacts) -> str:
-    """How much of a window is judged while complete labels of its events are still to come."""
+    """How much of a window is judged while complete labels of its events are still missing."""
     return f"{window.judged:,} of {window.events:,} rows judged"
 
 
@@ -136,21 +136,21 @@ def share_words(share: float) -> str:
 
 
 def estimate_text(estimate: Estimate | None) -> str:
-    """A figure with its interval; `none` where it does not exist."""
+    """A figure with its interval; `none` if it does not exist."""
     if estimate is None:
         return "none"
     return f"{estimate.value:.3f} ({estimate.low:.3f}-{estimate.high:.3f})"
 
 
 def true_text(window: WindowFacts, name: str) -> str:
-    """AUC on complete labels, or how many of these are there so far; empty without any."""
+    """AUC on complete labels, or how many of these there are so far; empty if not measured."""
     if name not in window.auc_true:
         return ""
     return window.words_true[name] or estimate_text(window.auc_true[name])
 
 
 def event_text(window: WindowFacts, name: str) -> str:
-    """AUC of event scores, or how much is judged so far; empty where nothing is known of any."""
+    """AUC of event scores, or how much is judged so far; empty if there are none."""
     if name not in window.event:
         return ""
     return window.event_words[name] or estimate_text(window.event[name])
@@ -172,9 +172,9 @@ def _table(
     names: Sequence[str],
     width: int,
 ) -> Iterator[str]:
-    """A title, a table of a text, counts and figures by name, and an empty line.
+    """A title, a table of a text column, counts and figures by name, and an empty line.
 
-    counts: the first column's name, then those of counts, which go below their row first.
+    counts: the first column's name, then those of counts, which are moved below their row first.
     """
     first, *others = counts
     table = [
@@ -216,7 +216,7 @@ def _fresh_table(facts: Facts, width: int) -> Iterator[str]:
 
 
 def _event_table(facts: Facts, width: int) -> Iterator[str]:
-    title = "AUC of event scores: by the model that would have answered (95% interval)"
+    title = "AUC of event scores, by the newest model at the time (95% interval)"
     rows = [
         [window.window, *(event_text(window, name) for name in facts.paradigms)]
         for window in facts.windows

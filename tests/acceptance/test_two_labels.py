@@ -99,7 +99,7 @@ def test_every_face_shows_both(trained: tuple[Project, dict[str, Any]], tmp_path
     project, _ = trained
     html = tmp_path / "report.html"
     shown = project.forebay("report", "ads", *RANGE, "--html", str(html)).stdout
-    assert "label  click: of it is what names no label" in shown
+    assert "label  click: figures that name no label are for this one" in shown
     assert "label sale  pooled  mixture+head  event auc" in shown
     assert "label sale  verdict  mixture+head" in shown
     page = html.read_text()

@@ -87,7 +87,7 @@ def test_partial_figures_say_how_partial_they_are() -> None:
         assert terminal.getvalue().count(words) == len(PARADIGMS)
         assert page.count(words) == len(PARADIGMS)
     assert "mixed serves: at event time" in page
-    assert "grey, as labels are still to come: 2013-06-02 (378 of 919 rows judged)" in page
+    assert "grey: labels are not complete yet: 2013-06-02 (378 of 919 rows judged)" in page
 
 
 def test_sources_and_slices_have_intervals_or_say_why_not() -> None:
