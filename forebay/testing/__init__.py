@@ -1,4 +1,4 @@
-"""Test suites for kinds of sources that live outside this repository.
+"""Test suites for source kinds that live outside this repository.
 
-Nothing that runs may import it, and it may not know a kind.
+No production code may import it, and it may not know any kind.
 """

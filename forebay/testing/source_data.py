@@ -1,4 +1,4 @@
-"""Rows that the source suite publishes: every declared type, nulls, and a number for each row."""
+"""Rows that the source suite publishes: every declared type, nulls, and a number in each row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def hours(first: int, last: int) -> list[Interval]:
 
 
 def batch(hour: int, numbers: Sequence[int], minute: int = 0) -> Batch:
-    """Rows of one hour, numbered as asked; every seventh value of each column is null."""
+    """Rows of one hour with these numbers; every seventh value of most columns is null."""
     return Batch(START + HOUR * hour + timedelta(minutes=minute), rows(hour, numbers, minute))
 
 

@@ -1,16 +1,16 @@
 """The contract of a source as one test class.
 
-A kind of another package (docs/write-a-source.md) is tested with
+Test a kind from another package (docs/write-a-source.md) like this:
 
     class TestShopSource(SourceSuite):
         kind = "shop"
 
         def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
-            ...store the batches, add to what is stored there...
+            ...store the batches in addition to what is already there...
             return {"endpoint": ...}  # options of the kind
 
-Kinds whose stored values may not fit a declared type mix in `BadRowSuite`; kinds whose ranges can
-be damaged mix in `DamageSuite`; kinds whose files can be replaced mix in `ReplanSuite`.
+If stored values may not fit a declared type, add the mixin `BadRowSuite`; if stored ranges can be
+damaged, `DamageSuite`; if files can be replaced, `ReplanSuite`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def numbers(chunks: Sequence[Chunk]) -> list[int]:
 
 
 class SourceBase(ABC):
-    """What a kind has to say about itself to be tested."""
+    """What a kind has to provide to be tested."""
 
     kind: ClassVar[str]
     chunk_rows: ClassVar[int] = 7
@@ -82,7 +82,7 @@ class SourceBase(ABC):
         """Add batches to the storage at `place` (a folder of this test); return the options."""
 
     def held(self, table: pa.Table) -> pa.Table:
-        """What reading gives of a table. Override it where the storage holds no such nulls."""
+        """What reading a table returns. Override it if the storage cannot hold such nulls."""
         return table
 
     def spec(self, options: dict[str, Any], **more: Any) -> SourceSpec:
@@ -97,7 +97,7 @@ class SourceBase(ABC):
         return SourceSpec.model_validate(fields | more)
 
     def opened(self, place: Path, batches: list[Batch], **more: Any) -> Source:
-        """Publish and open."""
+        """Publish the batches and open the source."""
         return open_source(self.spec(self.publish(place, batches), **more), place)
 
     def read(
@@ -107,16 +107,16 @@ class SourceBase(ABC):
         position: Position | None = None,
         columns: Sequence[str] = (NUMBER,),
     ) -> list[Chunk]:
-        """All chunks of a task from a position on, checked for what every chunk has to hold."""
+        """All chunks of a task from a position on, each checked against the contract."""
         chunks = list(source.open(task, position, columns, self.chunk_rows))
         self._check(chunks, task, columns)
         return chunks
 
     def _check(self, chunks: list[Chunk], task: DataTask, columns: Sequence[str]) -> None:
-        assert chunks, "a task gives at least one chunk, perhaps an empty one"
+        assert chunks, "a task gives at least one chunk, even if it is empty"
         assert chunks[-1].end >= max(chunk.end for chunk in chunks)
         hours = np.concatenate([chunk.hours for chunk in chunks])
-        assert (np.diff(hours) >= 0).all(), "hours never fall within a task"
+        assert (np.diff(hours) >= 0).all(), "hours never decrease within a task"
         hours_of_task = -(-(task.data_to - task.data_from).total_seconds() // 3600)
         assert ((hours >= 0) & (hours < hours_of_task)).all()
         for chunk in chunks:
@@ -159,7 +159,7 @@ class SourceSuite(SourceBase):
 
     @pytest.fixture
     def source(self, tmp_path: Path, batches: list[Batch]) -> Iterator[Source]:
-        """The batches, opened."""
+        """A source with the batches, opened."""
         source = self.opened(tmp_path, batches)
         yield source
         source.close()
@@ -321,7 +321,7 @@ class SourceSuite(SourceBase):
 
 
 class MissingColumnSuite(SourceBase):
-    """Kinds whose stored rows have a schema: a declared column that is not there is an error."""
+    """Kinds whose stored rows have a schema: a declared column that is missing is an error."""
 
     def test_a_missing_column_is_bad_data(self, tmp_path: Path) -> None:
         source = self.opened(tmp_path, [batch(0, range(5))], columns={**COLUMNS, "wort": "string"})
@@ -372,9 +372,9 @@ class DamageSuite(SourceBase):
 
     @abstractmethod
     def damage(self, place: Path) -> None:
-        """Damage the row range that holds hour 0, whose 40 rows were published as one batch.
+        """Damage the row range of hour 0, whose 40 rows were published as one batch.
 
-        As a bad disk does: what is rewritten is other content than the planned one.
+        Do it as a bad disk would: rewriting the range would replace the planned content.
         """
 
     def _planned(
@@ -409,13 +409,13 @@ class DamageSuite(SourceBase):
 
 
 class ChangeSuite(SourceBase):
-    """Kinds whose stored content can be replaced: what is read is what was planned, or an error."""
+    """Kinds whose stored content can be replaced: reading gives what was planned, or an error."""
 
     @abstractmethod
     def replace(self, place: Path) -> None:
-        """Replace what holds hour 0, whose 40 rows were published as one batch, by 40 others.
+        """Replace hour 0, whose 40 rows were published as one batch, with 40 other rows.
 
-        At once, under the same name: whoever reads it keeps the old content open.
+        Replace it atomically, under the same name: a reader keeps the old content open.
         """
 
     def _planned_first(self, place: Path, **more: Any) -> tuple[Source, DataTask]:
@@ -444,7 +444,7 @@ class ChangeSuite(SourceBase):
         source.close()
 
     def test_nobody_gets_past_content_that_was_not_looked_at_again(self, tmp_path: Path) -> None:
-        """A reader that dies after the last row of a file leaves nothing to be looked at."""
+        """A reader that dies after the last row of a file leaves nothing to check."""
         source, task = self._planned_first(tmp_path)
         done = Position(0, 0)
         chunks = source.open(task, None, [NUMBER], 7)
@@ -457,7 +457,7 @@ class ChangeSuite(SourceBase):
 
 
 class ReplanSuite(ChangeSuite):
-    """Kinds that plan replaced content as it is then."""
+    """Kinds that plan replaced content anew."""
 
     def test_what_was_replaced_is_planned_anew(self, tmp_path: Path) -> None:
         source, _ = self._planned_first(tmp_path)

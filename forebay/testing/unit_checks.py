@@ -1,4 +1,4 @@
-"""What the units of a source have to be: a task in parts, each of which can be left out alone."""
+"""What the units of a source must be: parts of a task, each of which can be left out on its own."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _Placed = list[tuple[Position, int]]
 def check_units(
     source: Source, task: DataTask, read: Callable[[Source, DataTask, Position | None], list[int]]
 ) -> None:
-    """Units are without gaps, and give the task's rows when they are read alone.
+    """Check that units have no gaps, and that reading them separately gives the task's rows.
 
-    The first one, one in the middle and the last one are read alone, those between them together.
+    The first, the middle and the last unit are read alone, the ones in between together.
 
     Args:
-        source: of the task.
-        task: with some rows.
-        read: the numbers of a task's rows from a position on.
+        source: the source of the task.
+        task: a task with some rows.
+        read: returns the numbers of a task's rows from a position on.
     """
     units = list(source.units(task, Position(0, 0)))
     assert units, "a task has at least one unit"
@@ -39,7 +39,7 @@ def check_units(
 
 
 def read_around_units(source: Source, task: DataTask, chunk_rows: int) -> Iterator[list[Chunk]]:
-    """The task around its first, middle and last unit, each alone; and again from places inside."""
+    """Read the task around its first, middle and last unit, then again from positions inside it."""
     units = list(source.units(task, Position(0, 0)))
     whole = list(source.open(task, None, [NUMBER], chunk_rows))
     middle = units[len(units) // 2]
