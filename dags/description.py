@@ -11,12 +11,12 @@ from forebay.config.sources import SourceSpec
 
 
 def markdown(spec: PipelineSpec, sources: Mapping[str, SourceSpec], config_dir: Path) -> str:
-    """The pipeline's description, its declaration in short, and its sources as a table."""
+    """The pipeline's description, a summary of its declaration, and its sources as a table."""
     dataset = spec.dataset
     zone = "" if dataset.timezone == "UTC" else f" of {dataset.timezone}"
     until = "" if dataset.end is None else f" until {dataset.end:%Y-%m-%dT%H:%MZ}"
     runs = (
-        f"One run is one window ({dataset.window}{zone}), "
+        f"Each run processes one window ({dataset.window}{zone}), "
         f"from {dataset.grid.at(dataset.start).key} on{until}. "
         f"Model line `main`, paradigm `{spec.train.paradigms[0]}`."
     )

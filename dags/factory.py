@@ -31,15 +31,15 @@ from forebay.operators.timetable import WindowTimetable
 from forebay.system.redaction import redacted
 
 _INSTANT = timedelta(microseconds=1)
-# Longer than our own deadlines, so that these end a task first and say why.
+# Added to our own deadlines, so that these end a task first and say why.
 _TIMEOUT_MARGIN = timedelta(minutes=5)
 
 
 def pipeline(name: str, config: str | Path) -> DAG:
-    """The DAG of one pipeline, from its own YAML and its sources' and no other.
+    """The DAG of one pipeline, from its own YAML and that of its sources, and no other files.
 
     Args:
-        name: of the pipeline, and of its DAG.
+        name: name of the pipeline and its DAG.
         config: folder with `sources/` and `pipelines/`.
 
     Raises:
@@ -78,7 +78,7 @@ def _dag(
                 default=False,
                 type="boolean",
                 title="Train again even if trained",
-                description="Plan and train the window even if it is trained already",
+                description="Plan and train the window even if it is already trained",
             )
         },
         default_args={
@@ -94,7 +94,7 @@ def _dag(
 
 
 def _chain(spec: PipelineSpec, sources: Mapping[str, SourceSpec], planning: dict[str, Any]) -> None:
-    """All tasks of the DAG that is open, one after the other; sources side by side."""
+    """All tasks of the current DAG, one after the other; sources in parallel."""
     job = planning | {"turn_wait_seconds": spec.schedule.turn_wait.total_seconds()}
     train_seconds = spec.schedule.train_timeout.total_seconds()
     timer = TimerOperator(task_id=task_ids.TIMER, **planning)

@@ -26,22 +26,22 @@ class Stub(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """What the stub's file is called."""
+        """The name of the stub's file."""
         return f"{self.name}.py"
 
     @property
     def text(self) -> str:
         """The file's content.
 
-        A change of the YAML changes it, and so Airflow parses it again. Airflow opens no file
-        that does not have the words `dag` and `airflow` in it.
+        A change of the YAML changes it, so that Airflow parses it again. Airflow ignores files
+        that do not contain the words `dag` and `airflow`.
         """
         call = f"pipeline({_literal(self.name)}, config={_literal(str(self.config))})"
         return f"{_IMPORT}\ndag = {call}  # airflow, {self.digest}\n"
 
 
 def read_stub(path: Path) -> Stub | None:
-    """The stub in a file; None when the file is somebody else's."""
+    """The stub in a file; None if the file is not a stub."""
     try:
         found = _STUB.fullmatch(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
@@ -54,7 +54,7 @@ def read_stub(path: Path) -> Stub | None:
 
 def _literal(text: str) -> str:
     """A literal in double quotes where that needs no escapes, as a formatter would write it."""
-    # The name of a file may hold what is not text: the stub is text all the same.
+    # A file name may not be valid text, but the stub must be.
     shown = repr(text) if text.isprintable() else ascii(text)
     plain = shown[1:-1] == text and '"' not in text
     return f'"{text}"' if plain else shown

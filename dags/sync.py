@@ -19,7 +19,7 @@ _DIGEST_LENGTH = 12
 
 
 class SyncReport(NamedTuple):
-    """Names of pipelines whose stubs were written, removed, or right already."""
+    """Names of pipelines whose stubs were written, removed, or already up to date."""
 
     written: list[str]
     removed: list[str]
@@ -27,18 +27,18 @@ class SyncReport(NamedTuple):
 
 
 def sync(config_dir: Path, dags_dir: Path) -> SyncReport:
-    """Let the stubs of a config folder be those of its pipelines, broken YAML included.
+    """Make the stubs of a config folder match its pipelines, including those with broken YAML.
 
-    Stubs of other config folders, and files that are no stubs, are left alone.
+    Stubs of other config folders, and files that are not stubs, are left alone.
 
     Raises:
-        ConfigError: when the config folder is not there, or when a file that is not ours, or a
-            pipeline of another config folder, has the name already. Then nothing is changed.
+        ConfigError: when the config folder does not exist, or when a file that is not ours, or a
+            pipeline of another config folder, already has the name. Then nothing is changed.
     """
     config_dir = config_dir.absolute()
     if not config_dir.is_dir():
         raise ConfigError(
-            f"{config_dir}: there is no such folder, so nothing says which DAGs there are"
+            f"{config_dir}: no such folder, so it is not known which DAGs there should be"
         )
     wanted = {stub.file_name: stub for stub in _stubs(config_dir)}
     there = _there(dags_dir)
@@ -66,7 +66,7 @@ def _stubs(config_dir: Path) -> Iterator[Stub]:
 
 
 def _source_files(project: Project, pipeline: Document) -> list[Path]:
-    """Files of the sources that a pipeline names; of all, where it is too broken to tell."""
+    """Files of the sources that a pipeline names; of all sources if it is too broken to tell."""
     try:
         streams: Mapping[str, Any] = pipeline.value["dataset"]["streams"]
         names = {str(source) for stream in streams.values() for source in stream["sources"]}
@@ -78,7 +78,7 @@ def _source_files(project: Project, pipeline: Document) -> list[Path]:
 
 
 def _digest(files: Iterable[Path]) -> str:
-    """Of names and contents."""
+    """The digest of the files' names and contents."""
     digest = hashlib.sha256()
     for path in files:
         content = _content(path)
@@ -88,7 +88,7 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """What a file holds; for one that cannot be read, why: its stub shows that, others go on."""
+    """A file's content, or why it cannot be read: then only its own stub is affected."""
     try:
         return read_bytes(path)
     except OSError as error:
@@ -96,7 +96,7 @@ def _content(path: Path) -> bytes:
 
 
 def _there(dags_dir: Path) -> dict[str, Stub | None]:
-    """Python files of the folder by name, with the stub that each holds."""
+    """Python files of the folder by name, with the stub that each contains."""
     if not dags_dir.is_dir():
         return {}
     return {path.name: read_stub(path) for path in dags_dir.glob("*.py") if path.is_file()}
@@ -111,13 +111,13 @@ def _refuse_taken(
         found = there[file_name]
         if found is None:
             raise ConfigError(
-                f"{dags_dir / file_name} is not a stub of Forebay's, and pipeline {stub.name!r} of "
-                f"{stub.config} needs that name: rename one of the two"
+                f"{dags_dir / file_name} is not one of Forebay's stubs, but pipeline {stub.name!r} "
+                f"of {stub.config} needs that name: rename one of the two"
             )
         if found.config != stub.config and _declares(found.config, stub.name):
             raise ConfigError(
-                f"pipeline {stub.name!r} is declared in {found.config} and in {stub.config}, and "
-                "two DAGs cannot have one name: rename one of the two"
+                f"pipeline {stub.name!r} is declared in both {found.config} and {stub.config}, but "
+                "two DAGs cannot have the same name: rename one of the two"
             )
 
 

@@ -142,7 +142,9 @@ def test_the_dag_is_as_declared(parsed: dict[str, Any]) -> None:
     assert dag["end_date"] == 1775001599.999999
     assert sorted(dag["tags"]) == ["ads", "daily", "forebay"]
     assert "| history | parquet | history | 1d |" in dag["doc_md"]
-    assert dag["doc_md"].startswith("Who clicks\n\nOne run is one window (1d of America/New_York)")
+    assert dag["doc_md"].startswith(
+        "Who clicks\n\nEach run processes one window (1d of America/New_York)"
+    )
 
 
 def test_tasks_are_as_declared(parsed: dict[str, Any]) -> None:
