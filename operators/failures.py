@@ -1,4 +1,4 @@
-"""Forebay's errors as Airflow's: those that another attempt may cure are retried, no others."""
+"""Forebay's errors as Airflow's: only those that another attempt may fix are retried."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from forebay.system.redaction import redacted
 def as_airflow(error: ForebayError) -> AirflowException:
     """The exception that ends an attempt with this error's text, without secrets.
 
-    Broken infrastructure is worth another attempt; YAML, data that is not there and bad data
-    are the same the next time.
+    Infrastructure failures are worth another attempt; wrong YAML, missing data and bad data would
+    fail again.
     """
     if error.exit_code == InfrastructureError.exit_code:
         return AirflowException(redacted(str(error)))

@@ -1,8 +1,8 @@
 """Buttons on a task's page.
 
-Browsers open no `file:` link from a page of Airflow, and Forebay serves no page of its own, so
-what can be clicked are pages of Airflow: the log that shows the job's progress, and the page with
-the numbers. The paths of the job's logs and of the evaluation are in the text of those pages.
+Browsers do not open `file:` links from an Airflow page, and Forebay has no pages of its own, so the
+buttons lead to Airflow pages: the log with the job's progress, and the page with the metrics. Those
+pages contain the paths of the job's logs and of the evaluation as text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def run_page(dag_id: str, run_id: str) -> str:
 
 @attrs.define()
 class TrainingLink(BaseOperatorLink):
-    """To the log of training_executors in the same run.
+    """Link to the log of training_executors in the same run.
 
-    It has the job's progress, its end, and the path of the job's own logs.
+    It contains the job's progress, its end, and the path of the job's own logs.
     """
 
     name = "Training log"
@@ -48,7 +48,7 @@ class TrainingLink(BaseOperatorLink):
 
 @attrs.define()
 class MetricsLink(BaseOperatorLink):
-    """To what evaluate returned in the same run: metrics, rows, and the path of the report."""
+    """Link to what evaluate returned in the same run: metrics, rows, and the path of the report."""
 
     name = "Metrics"
 
@@ -59,7 +59,7 @@ class MetricsLink(BaseOperatorLink):
 
 @attrs.define()
 class WindowBeforeLink(BaseOperatorLink):
-    """To the run of the window before, which this one waits for; else to the list of runs."""
+    """Link to the previous window's run, which this one waits for; else to the list of runs."""
 
     name = "Window before"
 

@@ -1,4 +1,4 @@
-"""What Forebay hides is hidden by Airflow too: in logs of tasks, whoever writes them."""
+"""Secrets that Forebay hides are hidden by Airflow too, in anything that writes to a task's log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from forebay.system.redaction import hidden_values
 
 
 def mask_secrets() -> None:
-    """Let Airflow hide what this process was told to hide: by its environment, and by YAML."""
+    """Make Airflow mask the secrets that this process knows from its environment and from YAML."""
     for value in hidden_values():
         mask_secret(value)

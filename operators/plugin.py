@@ -9,7 +9,7 @@ from forebay.operators.timetable import WindowTimetable
 
 
 class ForebayPlugin(AirflowPlugin):
-    """The timetable, so that the scheduler can read stored DAGs; what follows a run's failure."""
+    """The timetable, so that the scheduler can read stored DAGs, and a listener for failed runs."""
 
     name = "forebay"
     timetables = [WindowTimetable]  # noqa: RUF012 - as Airflow declares it

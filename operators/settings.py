@@ -19,19 +19,19 @@ def home() -> Home:
     """FOREBAY_HOME, or Airflow's option `[forebay] home`.
 
     Raises:
-        ConfigError: when neither says where, or when it is not an absolute path: the components of
-            Airflow have working folders of their own, and all must mean the same place; or when
-            its state was written by another version.
+        ConfigError: when neither is set, or when it is not an absolute path: the components of
+            Airflow have their own working folders, but must all use the same home; or when its
+            state was written by another version.
     """
     told = os.environ.get(ENVIRONMENT_NAME) or conf.get(SECTION, "home", fallback="")
     if not told:
         raise ConfigError(
-            f"nothing says where Forebay's state is: set {ENVIRONMENT_NAME} for every component "
-            "of Airflow, or write [forebay] home in airflow.cfg"
+            f"it is not configured where Forebay's state is: set {ENVIRONMENT_NAME} for every "
+            "component of Airflow, or write [forebay] home in airflow.cfg"
         )
     if not Path(told).is_absolute():
         raise ConfigError(
-            f"Forebay's state is in {told!r}, which means another folder in each component of "
+            f"Forebay's state is in {told!r}, which is a different folder for each component of "
             f"Airflow: write an absolute path into {ENVIRONMENT_NAME} or [forebay] home"
         )
     found = Home(Path(told))

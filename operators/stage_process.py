@@ -1,8 +1,8 @@
-"""`forebay stage …` in the interpreter of the job: started, listened to, bounded, ended.
+"""`forebay stage …` in the job's interpreter: start it, read its output, bound its time, end it.
 
-Airflow's own environment needs none of what a stage imports. A stage prints one line of JSON on
-standard output, which is its result, and lines for people on standard error, which go to the log
-of the Airflow task as they come.
+Airflow's own environment needs nothing that a stage imports. A stage prints one line of JSON on
+standard output, its result, and lines for people on standard error, which go to the log of the
+Airflow task as they arrive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LogLine = Callable[[str], None]
 StageResult = TypeVar("StageResult", bound=Message)
 OUTPUT_BYTES_MAX = 4 * 2**20
 LOG_LINE_MAX = 4_000
-# What of an option's value is worth a log line: lists of asked windows are long.
+# How much of an option's value is logged: lists of requested windows are long.
 _SHOWN_MAX = 200
 _ERROR_LINES_KEPT = 40
 _ERROR_MARK = "error: "
@@ -39,7 +39,7 @@ _GRACE_SECONDS = 2.0
 class StageCommand:
     """One call of `forebay stage`, wherever it is run.
 
-    variables: what it inherits beside what every stage needs: names and prefixes (`ACME_*`).
+    variables: what it inherits besides what every stage needs: names and prefixes (`ACME_*`).
     """
 
     python: str
@@ -61,7 +61,7 @@ class StageCommand:
 
 @dataclass(frozen=True)
 class StageOutput:
-    """How a stage ended. code: negative for a signal. error: what it said about its failure."""
+    """How a stage ended. code: negative for a signal. error: its message about the failure."""
 
     code: int
     printed: str
@@ -84,8 +84,8 @@ class StageOutput:
             return model.model_validate_json(lines[0])
         except ValidationError as error:
             raise ConfigError(
-                f"`{command}` printed no {model.__name__}: has {command.python} the same version "
-                f"of forebay as Airflow? {error}"
+                f"`{command}` printed no {model.__name__}: does {command.python} have the same "
+                f"version of forebay as Airflow? {error}"
             ) from error
 
 
@@ -93,7 +93,7 @@ class StageProcess:
     """One running stage. It ends with its caller: at the deadline, on an exception, or by `end`."""
 
     def __init__(self, command: StageCommand, home: Home, log: LogLine) -> None:
-        """Start it, in a process group of its own, with FOREBAY_HOME set."""
+        """Start it in its own process group, with FOREBAY_HOME set."""
         self._command = command
         self._log = log
         self._process = start(command, home)
@@ -131,7 +131,7 @@ class StageProcess:
         return StageOutput(code, self._printed.decode(errors="replace"), error_text(self._said))
 
     def end(self) -> None:
-        """End the process and its children; nothing happens when it has ended. Signal-safe."""
+        """End the process and its children, unless it has already ended. Signal-safe."""
         if self._process.poll() is not None:
             return
         end_group(self._process.pid, signal.SIGTERM)
@@ -173,13 +173,13 @@ def start(command: StageCommand, home: Home) -> subprocess.Popen[bytes]:
 
 
 def environment(command: StageCommand, home: Home) -> dict[str, str]:
-    """What a stage inherits, and FOREBAY_HOME. Nothing of Airflow's: its database, its keys."""
+    """What a stage inherits, and FOREBAY_HOME. Nothing from Airflow, such as database or keys."""
     kept = inherited(os.environ, (*PLANNING, *command.variables))
     return {**kept, ENVIRONMENT_NAME: str(home.root)}
 
 
 def interpreter_missing(python: str, error: OSError) -> ConfigError:
-    """The error for an interpreter that does not start, with its way out."""
+    """The error for an interpreter that does not start, with what to do."""
     return ConfigError(
         f"the interpreter {python} cannot be started ({error.strerror}): correct "
         "job.roles.data.runtime.python of the pipeline, or Airflow's option [forebay] python"
@@ -187,13 +187,13 @@ def interpreter_missing(python: str, error: OSError) -> ConfigError:
 
 
 def end_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a process group that may be gone."""
+    """Send a signal to a process group that may have ended."""
     with suppress(ProcessLookupError):
         os.killpg(group, number)
 
 
 def error_text(said: Sequence[str]) -> str:
-    """From the last `error: …` on; all that was said last where there is no such line."""
+    """The text from the last `error: …` line on; all of the last lines if there is none."""
     lines = list(said)
     for index in range(len(lines) - 1, -1, -1):
         if lines[index].startswith(_ERROR_MARK):

@@ -1,4 +1,4 @@
-"""WindowTimetable: one run for each window of a pipeline's grid, when the window is over."""
+"""WindowTimetable: one run for each window of a pipeline's grid, when the window has ended."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from forebay.config.windows import Window, WindowGrid, WindowSize
 class WindowTimetable(Timetable):
     """Runs windows of one size. `WindowGrid` alone defines which windows there are.
 
-    A run's data interval is its window, and its logical date the window's start, whether the
-    scheduler asks for it or a backfill (by window start, both ends included). A manual run
+    A run's data interval is its window, and its logical date the window's start, whether it is
+    created by the scheduler or by a backfill (by window start, both ends included). A manual run
     processes the window that contains its logical date.
     """
 
     def __init__(self, size: WindowSize | str, timezone: str = "UTC") -> None:
-        """`timezone` moves the days of `1d`; hours are UTC hours."""
+        """`timezone` defines the days of `1d`; hours are UTC hours."""
         self.grid = WindowGrid(WindowSize(size), timezone)
         self.description = (
-            "Every hour (UTC), when it is over"
+            "Every hour (UTC), after it has ended"
             if self.grid.size is WindowSize.HOUR
-            else f"Every day of {timezone}, when it is over"
+            else f"Every day in {timezone}, after it has ended"
         )
 
     @property
     def summary(self) -> str:
-        """What the list of DAGs shows: `1h`, `1d` or `1d Europe/Berlin`."""
+        """What Airflow's list of DAGs shows: `1h`, `1d` or `1d Europe/Berlin`."""
         if self.grid.size is WindowSize.HOUR or self.grid.zone == "UTC":
             return str(self.grid.size)
         return f"{self.grid.size} {self.grid.zone}"
 
     def serialize(self) -> dict[str, Any]:
-        """What `deserialize` makes an equal timetable from."""
+        """The data from which `deserialize` makes an equal timetable."""
         return {"size": str(self.grid.size), "timezone": self.grid.zone}
 
     @classmethod
@@ -51,7 +51,7 @@ class WindowTimetable(Timetable):
         return hash(self.grid)
 
     def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
-        """The window that holds the instant: 10:37 of an hourly pipeline means 10 to 11."""
+        """The window that contains the instant: in an hourly pipeline 10:37 means 10 to 11."""
         return _interval(self.grid.at(run_after))
 
     def next_dagrun_info(
@@ -60,12 +60,12 @@ class WindowTimetable(Timetable):
         last_automated_data_interval: DataInterval | None,
         restriction: TimeRestriction,
     ) -> DagRunInfo | None:
-        """The window after the last one; without catchup none older than the newest closed one."""
+        """The window after the last one; without catchup not before the newest closed window."""
         earliest = [] if restriction.earliest is None else [self._from(restriction.earliest)]
         if not restriction.catchup:
             earliest.append(self._newest_closed())
         if last_automated_data_interval is not None:
-            # The end may be no border of this grid: it was another size when that run was made.
+            # The end may not be on this grid, if the window size has changed since that run.
             earliest.append(self._from(last_automated_data_interval.end))
         elif restriction.earliest is None:
             return None

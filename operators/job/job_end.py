@@ -1,4 +1,4 @@
-"""How a job is ended, and how its end is told: its own error, or what it has trained."""
+"""How a job is ended, and how its end is reported: as its own error, or as what it has trained."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PAUSE_SECONDS = 1.0
 
 
 def cancel_job(handle: JobHandle, say: Callable[[str], object]) -> None:
-    """End a job, unless it has a newer owner, and say which. What fails is tried again.
+    """End a job, unless it has a newer owner, and log which. Failures are retried.
 
     Raises:
-        InfrastructureError: when that is not certain after `CANCEL_SECONDS`.
+        InfrastructureError: when the job is not known to have ended after `CANCEL_SECONDS`.
         UsageError: when no such job was ever submitted.
     """
     deadline = time.monotonic() + CANCEL_SECONDS
@@ -41,17 +41,17 @@ def cancel_job(handle: JobHandle, say: Callable[[str], object]) -> None:
 
 
 def not_cancelled(job_id: str, reason: str) -> str:
-    """What a person has to know of a job that should have ended."""
+    """The message about a job that could not be ended."""
     pipeline, line = line_of(job_id)
     of_line = "" if line == DEFAULT_LINE else f" --line {line}"
     return (
-        f"job {job_id} may still run, since it could not be cancelled ({reason}): "
+        f"job {job_id} may still be running, since it could not be cancelled ({reason}): "
         f"`forebay cancel {pipeline}{of_line}` ends it"
     )
 
 
 def raise_for_end(status: JobStatus, logs: str) -> None:
-    """Nothing for a job that is on its way or has succeeded.
+    """Raise the error of a job that has failed or was lost; do nothing for any other.
 
     Raises:
         ForebayError: the job's own error, by its remedy, with the path of its logs.
@@ -60,7 +60,7 @@ def raise_for_end(status: JobStatus, logs: str) -> None:
         if status.error is None:
             raise InfrastructureError(f"job {status.job_id} failed; logs: {logs}")
         error = status.error.exception()
-        # A missing package or a bug is infrastructure's, but no attempt cures it.
+        # A missing package or a bug counts as infrastructure, but another attempt does not fix it.
         kind = UsageError if status.error.final else type(error)
         raise kind(f"job {status.job_id} failed: {error}\nlogs: {logs}")
     if status.state == "cancelled":
@@ -74,10 +74,10 @@ def raise_for_end(status: JobStatus, logs: str) -> None:
 def trained_summary(
     home: Home, pipeline: str, line: str, window: str, generation: int, status: JobStatus | None
 ) -> TrainedWindow:
-    """What a finished window holds, by the model's own sums.
+    """A summary of a finished window, from the model's own sums.
 
     Raises:
-        InfrastructureError: when the job succeeded and the window is not there.
+        InfrastructureError: when the window is not there although the job succeeded.
     """
     chain = ModelChain(home, pipeline, line)
     link = chain.link(window, generation)

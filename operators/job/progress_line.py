@@ -1,4 +1,4 @@
-"""A job's progress as one line for a log, and what is worth a line."""
+"""A job's progress as one log line, and when to log one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
 def progress_line(status: JobStatus, progress: Progress | None, now: float) -> str:
-    """How far the job is.
+    """The job's progress.
 
-    A trainer that is stuck reports nothing, and the speed that it last reported no longer holds.
+    A trainer that is stuck reports nothing, so the speed that it last reported no longer applies.
 
     Args:
-        status: of the job.
-        progress: what its trainer reported last; None before the first.
-        now: as `time.time` counts.
+        status: the job's status.
+        progress: its trainer's last report; None before the first.
+        now: the current time, as given by `time.time`.
     """
     restarts = ", ".join(f"{role} {count}" for role, count in status.restarts.items() if count)
     restarted = f"; restarts: {restarts}" if restarts else ""
@@ -40,7 +40,7 @@ def progress_line(status: JobStatus, progress: Progress | None, now: float) -> s
 
 
 def shares(rows: dict[str, int]) -> str:
-    """Each source's part of the rows trained so far."""
+    """Each source's share of the rows trained so far."""
     total = sum(rows.values())
     if not total:
         return "no rows yet"
@@ -48,7 +48,7 @@ def shares(rows: dict[str, int]) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """A span in its largest unit."""
+    """A duration in its largest unit."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -56,17 +56,17 @@ def in_words(seconds: float) -> str:
 
 
 class ProgressLines:
-    """Lines about one job, one every ten seconds, for whoever follows it.
+    """Log lines about one job, one every ten seconds, for a task or trigger that follows it.
 
-    They say what is stored of the job; nothing is read from its folder.
+    They use only what is stored about the job; nothing is read from its folder.
     """
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
+        """The first line is due immediately."""
         self._next = -math.inf
 
     def due(self, job: StoredJob) -> str | None:
-        """The line, when it is time for one."""
+        """The next line, if it is time for one."""
         now = time.monotonic()
         if now < self._next:
             return None

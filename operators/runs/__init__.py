@@ -1,4 +1,4 @@
-"""Airflow's runs: what a task of one is asked for, what the others are, what tasks hand over.
+"""Airflow's runs: what a run's task has to do, which other runs exist, what tasks hand over.
 
-May not know stages, triggers or turns, and asks Airflow only from inside a running task.
+May not know stages, triggers or turns, and queries Airflow only from inside a running task.
 """

@@ -1,6 +1,6 @@
 """What Airflow knows about the other runs of a DAG. Called from inside a running task.
 
-The task's supervisor answers (`SUPERVISOR_COMMS`), with the rights of that task; nothing here
+The task's supervisor answers (`SUPERVISOR_COMMS`) with the rights of that task, so nothing here
 opens Airflow's database or needs a login.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ACTIVE_STATES = ("running", "queued")
 FINISHED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-# Run ids go into an address, and addresses have a length.
+# Run ids are part of a URL, whose length is limited.
 _RUNS_PER_QUESTION = 50
 _INSTANT = timedelta(microseconds=1)
 
@@ -42,31 +42,31 @@ class OtherRun:
 
     @property
     def active(self) -> bool:
-        """Whether it runs or will run."""
+        """Whether it is running or will run."""
         return self.state in ACTIVE_STATES
 
 
 def runs_of(dag_id: str, window: Window, grid: WindowGrid) -> list[OtherRun]:
-    """All runs of one window, whoever asked for them, newest logical date first."""
+    """All runs of one window, however they were created, newest logical date first."""
     return list(_walk(dag_id, grid, window.end, window.start, None))
 
 
 def active_runs_near(
     dag_id: str, window: Window, grid: WindowGrid, windows_around: int
 ) -> list[OtherRun]:
-    """Runs that are queued or running, of windows at most so many before or after one."""
+    """Queued or running runs of windows at most `windows_around` before or after one."""
     reach = windows_around * (window.end - window.start) + _INSTANT
     first, last = window.start - reach, window.start + reach
     return [run for state in ACTIVE_STATES for run in _walk(dag_id, grid, last, first, state)]
 
 
 def any_runs_until(dag_id: str, window: Window) -> bool:
-    """Whether a run of this window or of an earlier one is running, not only queued."""
+    """Whether a run of this window or an earlier one is running, not just queued."""
     return _previous(dag_id, window.end, "running") is not None
 
 
 def task_states(dag_id: str, run_ids: Iterable[str], task_id: str) -> dict[str, str | None]:
-    """The state of one task in several runs, by run id. None: it has not been scheduled yet."""
+    """The state of one task in several runs, by run id. None: not scheduled yet."""
     ids = list(run_ids)
     found: dict[str, str | None] = {}
     for begin in range(0, len(ids), _RUNS_PER_QUESTION):
@@ -84,7 +84,7 @@ def task_states(dag_id: str, run_ids: Iterable[str], task_id: str) -> dict[str, 
 def _walk(
     dag_id: str, grid: WindowGrid, before: datetime, not_before: datetime, state: str | None
 ) -> Iterator[OtherRun]:
-    """Runs from late to early logical dates: Airflow answers one at a time."""
+    """Runs from late to early logical dates: Airflow returns one at a time."""
     while True:
         run = _previous(dag_id, before, state)
         if run is None or run.logical_date is None or run.logical_date < not_before:

@@ -1,4 +1,4 @@
-"""When a run of a DAG has failed: whoever waits for another window of it looks again then."""
+"""When a run of each DAG last failed: tasks waiting for its other windows then look again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forebay.home.tables import failed_runs
 
 
 def note_failure(home: Home, dag_id: str, failed_at: int) -> None:
-    """Keep when a run of a DAG failed, in microseconds since 1970, in place of the time before.
+    """Store when a run of a DAG failed, in microseconds since 1970, replacing the previous time.
 
     Raises:
         InfrastructureError: when it cannot be stored.
@@ -27,7 +27,7 @@ def note_failure(home: Home, dag_id: str, failed_at: int) -> None:
 
 
 def last_failures(connection: Connection, dag_ids: Collection[str]) -> dict[str, int]:
-    """When a run of each DAG failed last, in microseconds since 1970; nothing where none did."""
+    """When a run of each DAG last failed, in microseconds since 1970; no entry if none did."""
     found = (
         (row.dag_id, row.failed_at)
         for some in batches(dag_ids)

@@ -1,9 +1,9 @@
-"""A run that has failed: it leaves no job behind, and the windows after it hear of it.
+"""A failed run leaves no job behind, and the windows after it are notified.
 
-There are moments when no task follows a job, and whoever waits for a run looks rarely.
+At times no task is following a job, and tasks waiting for a run rarely check.
 
-Airflow calls this in the process that ends the run: the API server for a person's mark, the
-scheduler otherwise. A task that lives ends its job itself (`on_kill`).
+Airflow calls this in the process that ends the run: the API server if a user marks it failed, the
+scheduler otherwise. A running task ends its job itself (`on_kill`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from forebay.errors import ForebayError
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
 
-# The two tasks that own a job, by name: this is imported by components that run no task.
+# The two tasks that own a job, by name: this module is imported by components that run no tasks.
 _OWNERS = frozenset({"DataExecutorsOperator", "TrainingExecutorsOperator"})
-# The scheduler does nothing else meanwhile; what takes longer continues in a thread.
+# The scheduler does nothing else meanwhile; longer work continues in a thread.
 _ANSWER_SECONDS = 5.0
 _THREAD_NAME = "forebay-failed"
 _SUPERVISOR_SECONDS = 4.0
@@ -38,7 +38,7 @@ def on_dag_run_failed(dag_run: DagRun) -> None:
     if dag is None or not any(task.task_type in _OWNERS for task in dag.tasks):
         return
     names = (dag_run.dag_id, dag_run.run_id)
-    # Of many runs that fail while the database is away, the scheduler waits for the first.
+    # If many runs fail while the database is unavailable, the scheduler waits only for the first.
     waited = any(thread.name == _THREAD_NAME for thread in threading.enumerate())
     work = threading.Thread(target=_after_failure, args=names, name=_THREAD_NAME, daemon=True)
     work.start()
@@ -61,11 +61,11 @@ def _after_failure(dag_id: str, run_id: str) -> None:
 
 
 def end_jobs_of(dag_id: str, run_id: str) -> None:
-    """Cancel what the run owns. Each job's end is certain then.
+    """Cancel the jobs that the run owns. After this call each of them has certainly ended.
 
     Raises:
-        ConfigError: when nothing says where Forebay's state is.
-        InfrastructureError: when a supervisor does not answer.
+        ConfigError: when it is not configured where Forebay's state is.
+        InfrastructureError: when a supervisor does not respond.
     """
     from forebay.executors.job.handle import JobHandle
     from forebay.executors.job.stored_jobs import jobs_owned
@@ -78,10 +78,10 @@ def end_jobs_of(dag_id: str, run_id: str) -> None:
 
 
 def wake_waiting_windows(dag_id: str) -> None:
-    """Windows that wait for the failed one see it at once, not at their next look.
+    """Let windows that wait for the failed one see it immediately, not at their next check.
 
     Raises:
-        ConfigError: when nothing says where Forebay's state is.
+        ConfigError: when it is not configured where Forebay's state is.
         InfrastructureError: when it cannot be stored.
     """
     from forebay.operators.runs.run_failures import note_failure

@@ -1,4 +1,4 @@
-"""Names of a DAG's tasks. XComs, links and questions to Airflow go by them."""
+"""Names of a DAG's tasks, used for XComs, links and queries to Airflow."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PUBLISH = "publish"
 
 
 def source_label(use: str) -> str:
-    """What the task of a use of a source is called in its group. Airflow takes no @ in ids."""
+    """Name of a source use's task within its group. Airflow does not allow @ in ids."""
     return use.replace(source_uses.AT, ".")
 
 
 def source_task(use: str) -> str:
-    """The id of the task of a use of a source: it lies in the group of the sources."""
+    """Id of a source use's task, which is in the group of the sources."""
     return f"{SOURCES}.{source_label(use)}"

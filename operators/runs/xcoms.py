@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class SubmittedJob(Message):
-    """A submitted job. An empty `job_id`: the window was trained already, nothing was submitted.
+    """A submitted job. Empty `job_id`: the window was already trained, nothing was submitted.
 
-    epoch: of the submission. asked_by: the pass that submitted. claim: what a submission of the
-    same work is recognised by.
+    epoch: of the submission. asked_by: the pass that submitted it. claim: identifies submissions
+    of the same work.
     """
 
     window: str
@@ -28,7 +28,7 @@ class SubmittedJob(Message):
 
 
 class TrainedWindow(Message):
-    """A trained window. rows: by source, as the model's own sums say."""
+    """A trained window. rows: by source, from the model's own sums."""
 
     window: str
     generation: int
@@ -39,7 +39,7 @@ class TrainedWindow(Message):
 
 
 def submitted_job(context: Context) -> SubmittedJob:
-    """What data_executors left in this run.
+    """The result of data_executors in this run.
 
     Raises:
         UsageError: when it left nothing.

@@ -1,4 +1,4 @@
 """The tasks of a pipeline's DAG: one operator for each stage of a window.
 
-They start `forebay stage`, listen and answer for its end; they may not plan, train or open data.
+They start `forebay stage` and turn its end into theirs; they may not plan, train or open data.
 """

@@ -32,7 +32,7 @@ _PAUSE_SECONDS = 0.2
 
 
 class StageOperator(BaseOperator):
-    """One stage of one window. It starts `forebay stage`, listens, and answers for its end.
+    """One stage of one window. It starts `forebay stage`, logs its output, and ends as it does.
 
     Args:
         pipeline: name of the pipeline.
@@ -40,16 +40,16 @@ class StageOperator(BaseOperator):
         size, timezone: the pipeline's windows, as in its dataset.
         line: the model line.
         python: interpreter of the stage; None for Airflow's option `[forebay] python`, else ours.
-        grace_seconds: how long the task looks itself, holding a slot, before it defers.
+        grace_seconds: how long the task checks itself, holding a slot, before it defers.
         stage_seconds: longest time that one call of a stage may take.
-        variables: what stages inherit of the worker's environment beside what each of them
-            needs: names, and prefixes such as ACME_*.
+        variables: what stages inherit from the worker's environment in addition to what each of
+            them needs: names, and prefixes such as ACME_*.
         **airflow: what every Airflow operator takes (`task_id`, `retries`, `pool`, …).
     """
 
     template_fields: Sequence[str] = ("config", "line", "python", "variables")
     ui_fgcolor = "#1b1b1b"
-    # The stage that `command` calls; a task that calls none has none.
+    # The stage that `command` calls; not set for a task that calls none.
     stage: ClassVar[str]
 
     _process: StageProcess | None = None
@@ -82,16 +82,16 @@ class StageOperator(BaseOperator):
 
     @abstractmethod
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Do the stage; what it returns is the task's XCom."""
+        """Do the stage's work; the return value is the task's XCom."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Airflow's entry."""
+        """Airflow's entry point."""
         mask_secrets()
         with failing_as_airflow():
             return self.work(self.request(context), context)
 
     def request(self, context: Context) -> StageRequest:
-        """What this task of this run is asked for."""
+        """What this task of this run has to do."""
         return StageRequest.of(context, self.grid)
 
     @property
@@ -134,10 +134,10 @@ class StageOperator(BaseOperator):
         """Give the slot back until the trigger fires.
 
         Args:
-            trigger: what is waited for.
+            trigger: what to wait for.
             then: the method of this operator that continues, with the event and what is carried.
             seconds: after which the trigger fires in any case.
-            carried: what the next half of the task needs of this one.
+            carried: what the second half of the task needs from this one.
         """
         self.defer(
             trigger=trigger,
@@ -150,7 +150,7 @@ class StageOperator(BaseOperator):
         """Sleep, holding the slot.
 
         Raises:
-            InfrastructureError: when the task has to end.
+            InfrastructureError: when the task must end.
         """
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
@@ -158,16 +158,16 @@ class StageOperator(BaseOperator):
             self.refuse_killed()
 
     def refuse_killed(self) -> None:
-        """Stop here once the task has to end.
+        """Stop if the task must end.
 
         Raises:
-            InfrastructureError: when it has.
+            InfrastructureError: when it must.
         """
         if self._killed:
-            raise InfrastructureError("the task was ended from outside")
+            raise InfrastructureError("the task was killed")
 
     def on_kill(self) -> None:
-        """The task has to end now: marked by a person, out of time, or its worker stops."""
+        """The task must end now: marked by a user, out of time, or its worker is stopping."""
         self._killed = True
         if self._process is not None:
             self._process.end()

@@ -1,4 +1,4 @@
-"""The job of the window is submitted; the task succeeds once its data executors serve."""
+"""Submits the window's job; the task succeeds once the job's data executors serve."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Carried(Message):
 
 
 class DataExecutorsOperator(JobOperator):
-    """Submits the window's job in its turn, and lets it go when its data executors serve.
+    """Submits the window's job in turn, and hands it over when its data executors serve.
 
     Args:
         executors: how many data executors the job has.
@@ -57,7 +57,7 @@ class DataExecutorsOperator(JobOperator):
             request, wait, claim=request.claim, again=request.again, carried=_Carried(wait=wait)
         )
         if result.state == "trained":
-            self.log.info("window %s: trained already. %s", result.window, result.reason)
+            self.log.info("window %s: already trained. %s", result.window, result.reason)
         else:
             self._await_registered(JobHandle(self.home, result.job_id, result.epoch))
         return self._hand_over(request, result)
@@ -88,7 +88,7 @@ class DataExecutorsOperator(JobOperator):
         )
 
     def _hand_over(self, request: StageRequest, result: SubmitResult) -> dict[str, Any]:
-        # From here on the job is training_executors': this task must not end it any more.
+        # From here on training_executors owns the job: this task must no longer end it.
         self._handle = None
         return SubmittedJob(
             window=request.window.key,

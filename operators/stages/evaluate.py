@@ -1,4 +1,4 @@
-"""The window's model is judged, and its rows are compared: planned, served, trained."""
+"""Measures the window's model, and compares its rows: planned, served, trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class EvaluateOperator(StageOperator):
-    """Writes the metrics of the window; rows that do not agree fail it."""
+    """Writes the window's metrics; fails if rows do not agree."""
 
     stage = "evaluate"
     ui_color = "#fff2cc"

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
     from forebay.system.message import Message
 
-# Turns come when another window has trained: a slot is not held for that.
+# A turn comes when another window has been trained: no slot is held that long.
 _LOOK_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
 
 
 class JobOperator(StageOperator):
-    """A task that may submit the job of its window, and owns it until it hands it on.
+    """A task that may submit the job of its window, and owns it until it hands it over.
 
     Args:
-        turn_wait_seconds: longest wait for the window before and for the line.
+        turn_wait_seconds: longest wait for the previous window and for the line.
         **stage: as for every stage.
     """
 
     stage = "submit"
     ui_color = "#b1ddf0"
-    # The run of the window before, for the link to it.
+    # The run of the previous window, for the link to it.
     run_before = ""
     _handle: JobHandle | None = None
 
@@ -49,24 +49,24 @@ class JobOperator(StageOperator):
 
     @abstractmethod
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Continue after a wait for the turn, with what was carried through it."""
+        """Continue after waiting for the turn, with what was carried through the deferral."""
 
     def submit_in_turn(
         self, request: StageRequest, wait: TurnWait, *, claim: str, again: bool, carried: Message
     ) -> SubmitResult:
-        """Submit the window's job when it is its turn; wait for that deferred.
+        """Submit the window's job when it is its turn; defer until then.
 
         Args:
-            request: what the task is asked for.
-            wait: how long it has waited, and may.
-            claim: what this submission is recognised by; the same claim never trains twice.
-            again: whether a trained window is trained once more.
+            request: what the task has to do.
+            wait: how long it has waited, and may wait.
+            claim: identifies this submission; the same claim never trains twice.
+            again: whether to train a trained window again.
             carried: what `turn_came` gets; its field `wait` is the wait so far.
 
         Raises:
             NotReadyError: at the deadline.
-            ConfigError: when the wait would have no end: after a window whose run failed, or
-                one whose run finds no place among those that may be active.
+            ConfigError: when the wait would never end: because the previous window's run failed,
+                or has no free place among the runs that may be active.
             ForebayError: when the stage fails.
         """
         observer = TurnObserver(request, self.grid, self.home, self.pipeline, self.line)
@@ -84,7 +84,7 @@ class JobOperator(StageOperator):
                 answer = result.reason
                 continue
             turn.require()
-            if turn.reason != said and answer is None:  # an answer is in the log already
+            if turn.reason != said and answer is None:  # an answer has already been logged
                 self.log.info("window %s: waiting. %s", request.window.key, turn.reason)
             said = turn.reason
             if time.monotonic() >= until:
@@ -136,7 +136,7 @@ class JobOperator(StageOperator):
         return result
 
     def _cancel_unheard(self, window: str, since: datetime) -> None:
-        """A submission was ended before it could tell its job: end what it has started."""
+        """End a job whose submission was ended before it could report the job."""
         for job in window_jobs(self.home, self.pipeline, self.line, window):
             if not job.status.ended and job.status.submitted_at >= since:
                 self._handle = JobHandle(self.home, job.job_id, job.row.epoch)
@@ -146,8 +146,8 @@ class JobOperator(StageOperator):
         self, request: StageRequest, previous: PreviousWindow, wait: TurnWait, carried: Message
     ) -> NoReturn:
         seconds = min(wait.next_look, max(0.0, wait.seconds_left))
-        # While the window before has a turn to come, a free line is not news: each of ten
-        # waiting windows would be woken by every job that ends.
+        # While the previous window is still waiting for its own turn, a free line does not matter:
+        # every job that ends would wake each of ten waiting windows.
         active = previous.state is PreviousRun.ACTIVE
         trigger = TurnTrigger(
             home=str(self.home.root),
@@ -164,5 +164,5 @@ class JobOperator(StageOperator):
 
 
 def _news(previous: PreviousWindow) -> dict[str, Any]:
-    """What of the files is news to a window after one that has a turn to come itself."""
+    """The fields that matter to a window while the previous one still waits for its own turn."""
     return previous.files.model_dump(mode="json", include={"links", "failed_at"})

@@ -1,4 +1,4 @@
-"""All sources of a window are listed: their counts together. It moves no data."""
+"""Adds up the counts of a window's listed sources. It moves no data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class JoinerOperator(StageOperator):
-    """Checks that every source has answered for this window, and adds up what they found.
+    """Checks that every source has a result for this window, and adds up what they found.
 
     Args:
         sources: names of the uses of sources and their task ids.
@@ -28,7 +28,7 @@ class JoinerOperator(StageOperator):
         self.sources = sources
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Read the sources' answers."""
+        """Read the sources' results."""
         results = [self._answer(name, request, context) for name in self.sources]
         rows = {result.source: result.rows for result in results}
         known = [count for count in rows.values() if count is not None]
@@ -58,7 +58,7 @@ class JoinerOperator(StageOperator):
         result = SourceResult.model_validate(told)
         if result.window != request.window.key or result.state != "listed":
             raise InfrastructureError(
-                f"source {name} answered for window {result.window} ({result.state}) and not for "
+                f"source {name} has a result for window {result.window} ({result.state}), not for "
                 f"{request.window.key}: clear the task {self.sources[name]} and its downstream "
                 "tasks"
             )

@@ -1,4 +1,4 @@
-"""The window's model becomes the one that serves, unless there is a reason not to."""
+"""Makes the window's model the one that serves, unless there is a reason not to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The window's plan goes into the ledger, in chronological order."""
+"""Writes the window's plan to the ledger, in chronological order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One task for each source: list the data of the window, in one scan with its neighbours."""
+"""One task for each source: list the window's data, in one scan with other waiting windows."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _FIRST_PAUSE_SECONDS = 5.0
-# One word of a command line holds 128 KiB on Linux; with many long run ids the list is cut.
+# An argument may have 128 KiB on Linux; with many long run ids the list is cut.
 _ASKED_BYTES_MAX = 100_000
 
 
 class SourceOperator(StageOperator):
     """Finds the data tasks of one source for the window.
 
-    The first of many waiting runs looks at the storage for all of them: it tells the stage which
-    other windows are asked for at this moment, and their tasks find the answer in the ledger.
-    While the data is not complete the task waits, deferred and without a slot, at most until the
-    source's own deadline, and then ends as its policy says.
+    The first of many waiting runs scans the storage for all of them: it tells the stage which other
+    windows are currently requested, and their tasks find the result in the ledger.
+    While the data is incomplete the task waits, deferred and without a slot, at most until the
+    source's own deadline, and then ends as the source's policy says.
 
     Args:
-        source: name of a use of it.
+        source: name of the source use.
         windows_around: how many windows before and after may share the scan.
         **stage: as for every stage.
     """
@@ -47,7 +47,7 @@ class SourceOperator(StageOperator):
         self.windows_around = windows_around
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """Look, again within the grace, then defer."""
+        """List the data, retry within the grace period, then defer."""
         grace_ends = time.monotonic() + self.grace_seconds
         pause = _FIRST_PAUSE_SECONDS
         while True:
@@ -56,7 +56,7 @@ class SourceOperator(StageOperator):
                 return result.model_dump(mode="json")
             if result.deadline is None:
                 raise InfrastructureError(
-                    f"source {self.source} waits for window {result.window} without a deadline"
+                    f"source {self.source} is waiting for window {result.window} without a deadline"
                 )
             left = (result.deadline - datetime.now(result.deadline.tzinfo)).total_seconds()
             if time.monotonic() + min(pause, left) > grace_ends:
@@ -65,7 +65,7 @@ class SourceOperator(StageOperator):
             pause *= GROWTH
 
     def ready(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Look again: the data is complete, the deadline has passed, or a look has failed."""
+        """Try again: the data is complete, the deadline has passed, or a check has failed."""
         self.log.info("woken: %s", event["state"])
         return self.execute(context)
 
@@ -98,7 +98,7 @@ class SourceOperator(StageOperator):
         return options
 
     def _others(self, request: StageRequest) -> str:
-        """Windows whose runs wait for this source too, nearest first, as JSON."""
+        """Other windows whose runs wait for this source, nearest first, as JSON."""
         runs = active_runs_near(request.dag_id, request.window, self.grid, self.windows_around)
         runs = [run for run in runs if run.window.key != request.window.key]
         states = task_states(request.dag_id, [run.run_id for run in runs], request.task_id)
@@ -117,5 +117,5 @@ class SourceOperator(StageOperator):
                 break
             kept.append(one)
         if kept:
-            self.log.info("%d other windows wait for a plan too: one scan serves all", len(kept))
+            self.log.info("%d other windows also wait for a plan: one scan serves all", len(kept))
         return json.dumps(kept) if kept else ""

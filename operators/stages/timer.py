@@ -1,4 +1,4 @@
-"""The first task: is the window over, and is there anything to do?"""
+"""The first task: has the window ended, and is there anything to do?"""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ AGAIN = f"to train it again, clear this run, or trigger it with the conf {_CONF}
 
 
 class TimerOperator(StageOperator):
-    """Waits for the end of the window and checks whether it was trained already.
+    """Waits for the end of the window and checks whether it is already trained.
 
-    A window that is trained leaves nothing to do: the tasks after it are skipped, and the run ends
-    green in seconds. A clear of the timer, or the conf `{"reprocess": true}`, asks for it again.
+    If it is, there is nothing to do: the tasks after it are skipped, and the run ends green within
+    seconds. Clearing the timer, or the conf `{"reprocess": true}`, trains the window again.
     """
 
     stage = "timer"
     ui_color = "#e8e3d3"
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Wait until the window is over, then look."""
+        """Wait until the window has ended, then check."""
         now = datetime.now(UTC)
         window = request.window
         if now < window.start:
             raise UsageError(
-                f"window {window.key} has not begun: it starts at {window.start.isoformat()} and "
-                "can run when it is over"
+                f"window {window.key} has not started: it starts at {window.start.isoformat()} and "
+                "can run when it has ended"
             )
         left = (window.end - now).total_seconds()
         if left > 0:
@@ -62,11 +62,11 @@ class TimerOperator(StageOperator):
             return result.model_dump(mode="json")
         said = result.model_dump(mode="json") | {"next": AGAIN}
         self.log.info(
-            "window %s: trained already in generation %s; %s",
+            "window %s: already trained in generation %s; %s",
             result.window,
             result.generation,
             AGAIN,
         )
-        # Skipping is an exception for Airflow, and with one nothing is returned.
+        # In Airflow skipping is an exception, so the result has to be pushed.
         context["ti"].xcom_push(key="return_value", value=said)
         raise DownstreamTasksSkipped(tasks=sorted(self.get_flat_relative_ids(upstream=False)))

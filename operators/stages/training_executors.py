@@ -1,4 +1,4 @@
-"""The job trains; this task follows it to its end, deferred after the grace."""
+"""Follows the training job to its end, deferred after the grace period."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _POLL_SECONDS = 1.0
 
 
 class _Attempt(Message):
-    """What one attempt at the task knows, and carries through its deferrals.
+    """What one attempt at the task knows and carries through its deferrals.
 
-    claim, again: of a submission, should one be needed. resubmitted: how many there were.
-    wait: for the line. deadline: when the training has to end, as `time.time` counts.
+    claim, again: for a submission, if one is needed. resubmitted: how many there were.
+    wait: for the line. deadline: when the training must end, as given by `time.time`.
     """
 
     claim: str
@@ -45,16 +45,16 @@ class _Attempt(Message):
 
 
 class TrainingExecutorsOperator(JobOperator):
-    """Takes the job over from data_executors and answers for its end.
+    """Takes the job over from data_executors and ends as the job does.
 
-    A retry attaches again, with a higher epoch; so does another run of the same window, and then
-    both follow the one job to its end, while only the newest owner can end it. A job that was
-    lost, or that broke for reasons another attempt may cure, is submitted again and continues from
-    its newest checkpoint. Cleared alone, without data_executors, the task trains the same data
-    tasks as a new generation.
+    A retry attaches again, with a higher epoch. So does another run of the same window: both then
+    follow the same job to its end, but only the newest owner can end it. A job that was lost, or
+    that failed for reasons another attempt may fix, is submitted again and continues from its
+    newest checkpoint. If this task alone is cleared, without data_executors, it trains the same
+    data tasks as a new generation.
 
     Args:
-        train_seconds: longest time that the window may train.
+        train_seconds: longest time that training the window may take.
         **job: as for every task of a job.
     """
 
@@ -65,7 +65,7 @@ class TrainingExecutorsOperator(JobOperator):
         self.train_seconds = train_seconds
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Attach, or submit where there is nothing to attach to; then follow."""
+        """Attach to the job, or submit one if there is none to attach to; then follow it."""
         left = submitted_job(context)
         now = time.time()
         alone = request.clear_count > 0 and left.asked_by != request.asked_by
@@ -78,7 +78,7 @@ class TrainingExecutorsOperator(JobOperator):
         )
         if alone:
             self.log.info(
-                "window %s: this task alone was cleared, so the window is trained again",
+                "window %s: only this task was cleared, so the window is trained again",
                 request.window.key,
             )
             return self._submit_and_follow(request, attempt)
@@ -108,13 +108,13 @@ class TrainingExecutorsOperator(JobOperator):
         event: dict[str, Any],
         **carried: Any,
     ) -> dict[str, Any]:
-        """Continue after a deferral: the job has ended, or its time is over."""
+        """Continue after a deferral: the job has ended, or has reached its deadline."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)
             self._handle = JobHandle(self.home, attempt.job_id, attempt.epoch)
             request, job = self.request(context), self._handle.look()
             if event["state"] == "lost" and job.row.is_active and not job.is_here:
-                # Only who watches it for long sees that; whoever submits it does so once more.
+                # Only a watcher sees that over time; a new submission would have to watch again.
                 lost = job.status.model_copy(update={"state": "lost"})
                 return self._resubmit(request, attempt, lost)
             return self._follow(request, attempt, self._handle)
@@ -129,7 +129,7 @@ class TrainingExecutorsOperator(JobOperator):
             "job_id": result.job_id,
             "epoch": result.epoch,
             "generation": result.generation,
-            # The wait for the line was not training.
+            # Waiting for the line does not count as training time.
             "deadline": time.time() + self.train_seconds,
         }
         return self._follow(request, attempt.model_copy(update=update), self._handle)
@@ -137,13 +137,13 @@ class TrainingExecutorsOperator(JobOperator):
     def _follow(
         self, request: StageRequest, attempt: _Attempt, handle: JobHandle, *, attached: bool = False
     ) -> dict[str, Any]:
-        """Poll within the grace, then defer.
+        """Poll within the grace period, then defer.
 
         Args:
-            request: what the task is asked for.
+            request: what the task has to do.
             attempt: what this attempt at the task knows so far.
             handle: the job.
-            attached: what the job's end was before this attempt is nothing it has seen itself.
+            attached: whether the first look may find an end from before this attempt.
         """
         lines = ProgressLines()
         until = time.monotonic() + self.grace_seconds
@@ -170,12 +170,12 @@ class TrainingExecutorsOperator(JobOperator):
     ) -> dict[str, Any]:
         if attempt.resubmitted >= RESUBMISSIONS_MAX:
             raise InfrastructureError(
-                f"job {status.job_id} is {status.state} again after {attempt.resubmitted} "
-                "submissions by this task"
+                f"job {status.job_id} is {status.state} again, although this task has resubmitted "
+                f"it {attempt.resubmitted} times"
             )
         self.refuse_killed()
         self.log.info(
-            "window %s: job %s was %s: it is submitted again and continues from its checkpoint",
+            "window %s: job %s was %s: submitting it again, to continue from its checkpoint",
             request.window.key,
             status.job_id,
             status.state,
@@ -188,7 +188,7 @@ class TrainingExecutorsOperator(JobOperator):
             return
         self.cancel()
         raise ConfigError(
-            f"job {handle.job_id} was cancelled: the window had not trained within "
+            f"job {handle.job_id} was cancelled: the window was not trained within "
             f"{self.train_seconds:g} s (schedule.train_timeout)\nlogs: {self.logs(handle)}"
         )
 
@@ -221,7 +221,7 @@ class TrainingExecutorsOperator(JobOperator):
 
 
 def _worth_submitting_again(status: JobStatus, *, attached: bool) -> bool:
-    """A lost job always; one that another attempt saw broken or ended, when it may be cured."""
+    """A lost job always is; one that ended before this attempt is if another try may fix it."""
     if status.state == "lost":
         return True
     if not attached:

@@ -1,4 +1,4 @@
-"""What all triggers share: fields that survive a restart, and no event too soon."""
+"""What all triggers share: fields that survive a restart, and no event that fires too soon."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-# An event sooner than this after the defer meets the executor's report of the first half of the
-# task, which a busy scheduler then takes for the end of the second, and fails it (Airflow 3.3).
+# If an event fires sooner than this after the deferral, a busy scheduler may take the executor's
+# report on the first half of the task for the end of the second half, and fail it (Airflow 3.3).
 QUIET_SECONDS = 15.0
-# Airflow's own limit of a deferral ends it silently: ours comes this much earlier.
+# Airflow's own limit for a deferral ends it silently, so ours is this much earlier.
 _MARGIN = timedelta(minutes=10)
 
 
@@ -26,29 +26,29 @@ def defer_timeout(seconds: float) -> timedelta:
 class WakingTrigger(BaseTrigger):
     """Fires one event when its watch ends.
 
-    `fields` names the arguments of the constructor, which are attributes too: another triggerer
-    makes the same trigger from them.
+    `fields` names the constructor's arguments, which are also attributes: another triggerer
+    recreates the trigger from them.
     """
 
     fields: ClassVar[tuple[str, ...]]
 
     def __init__(self, *, not_before: float | None = None) -> None:
-        """`not_before` is a time as `time.time` counts; None for one that is deferred to now."""
+        """`not_before` is a time as given by `time.time`; None for a trigger that is new."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.not_before = time.time() + QUIET_SECONDS if not_before is None else not_before
 
     @abstractmethod
     async def watch(self) -> dict[str, Any]:
-        """Wait; the answer is the event. What may block, as a database may, runs in a thread."""
+        """Wait, and return the event. What may block, such as a database call, needs a thread."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class and arguments."""
+        """The trigger's class and arguments."""
         kind = type(self)
         names = (*self.fields, "not_before")
         return f"{kind.__module__}.{kind.__qualname__}", {n: getattr(self, n) for n in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Watch, keep quiet for the first seconds after the defer, then fire."""
+        """Watch, then fire, but not in the first seconds after the deferral."""
         event = await self.watch()
         await asyncio.sleep(min(QUIET_SECONDS, max(0.0, self.not_before - time.time())))
         yield TriggerEvent(event)

@@ -27,8 +27,8 @@ _KILL_SECONDS = 28.0
 class JobTrigger(PolledTrigger[str, StoredJob]):
     """Fires when the job has ended or is lost, or at the deadline.
 
-    Ends of the triggerer leave the job alone: another one takes over. Only a person who marks or
-    clears the deferred task ends it, and only while no newer attempt owns it.
+    When the triggerer stops, the job goes on: another triggerer takes over. Only a user who marks
+    or clears the deferred task ends the job, and only while no newer attempt owns it.
     """
 
     fields = ("home", "job_id", "epoch", "deadline")
@@ -43,7 +43,7 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
         deadline: float,
         not_before: float | None = None,
     ) -> None:
-        """`epoch` is the task's; `deadline` as `time.time` counts."""
+        """`epoch` is the task's; `deadline` is a time as given by `time.time`."""
         super().__init__(home=home, deadline=deadline, not_before=not_before)
         self.job_id = job_id
         self.epoch = epoch
@@ -70,7 +70,7 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
         return {job_id: StoredJob(home, row) for job_id, row in found.items()}
 
     def judge(self, found: StoredJob) -> News | None:
-        """The end of the job, or a line about it when it is time for one."""
+        """The end of the job, or a line about its progress if one is due."""
         if not found.row.is_active:
             return News(event={"state": found.row.state})
         if self._is_lost(found):
@@ -79,9 +79,9 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
         return None if line is None else News(line)
 
     def _is_lost(self, job: StoredJob) -> bool:
-        """Whether nobody runs it: a look after one that found it so, the row is still the same.
+        """Whether the job has no supervisor: two checks found none, and its row has not changed.
 
-        Of a job of another host only its heartbeat is seen.
+        For a job on another host only the heartbeat can be seen.
         """
         if self._heartbeat.silent_seconds(job) >= EXPIRED_SECONDS:
             return True
@@ -98,7 +98,7 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
             await asyncio.wait_for(cancelling, _KILL_SECONDS)
         except ForebayError as error:
             self.log.error("%s", redacted(str(error)))
-        except OSError as error:  # and the time-out
+        except OSError as error:  # including the timeout
             reason = redacted(str(error)) or "no answer yet"
             self.log.error("%s", not_cancelled(self.job_id, reason))
 

@@ -1,7 +1,7 @@
 """One thread reads the database of a home for all triggers of this process that wait for it.
 
-Each second it reads once, whatever the number of triggers, and never in an event loop: a database
-that does not answer holds up this thread alone. A trigger hears only what is news to it.
+It reads once a second, however many triggers there are, and never in an event loop: a database that
+does not respond blocks only this thread. A trigger is notified only of what is new to it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from forebay.system.redaction import redacted
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
 LOOK_SECONDS = 1.0
-# Where many hear something at once, their loop does other things in between.
+# If many triggers are notified together, their loop can do other things in between.
 _BETWEEN_NEWS_SECONDS = 0.001
-# Clocks are set while one sleeps: a deadline is looked at now and then.
+# Clocks may be changed during a sleep, so the deadline is checked now and then.
 _DEADLINE_LOOK_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class News:
-    """What a trigger hears: a line for its log, the event that it fires, or what broke it."""
+    """What a trigger is notified of: a line for its log, an event to fire, or its own failure."""
 
     line: str = ""
     is_warning: bool = False
@@ -48,14 +48,14 @@ class News:
 class PolledTrigger(WakingTrigger, Generic[Key, Found]):
     """Waits for rows of a home. Fires what `judge` finds, or `at_deadline`.
 
-    A database that is away is waited for. Where something else cannot be read the task is woken: it
-    looks itself, and fails with the reason.
+    It waits for a database that is unavailable. If something else cannot be read, the task is
+    woken: it then checks itself, and fails with the reason.
     """
 
     at_deadline: ClassVar[str]
 
     def __init__(self, *, home: str, deadline: float, not_before: float | None) -> None:
-        """`home` is the FOREBAY_HOME, `deadline` as `time.time` counts."""
+        """`home` is the FOREBAY_HOME, `deadline` a time as given by `time.time`."""
         super().__init__(not_before=not_before)
         self.home = home
         self.deadline = deadline
@@ -63,23 +63,23 @@ class PolledTrigger(WakingTrigger, Generic[Key, Found]):
     @property
     @abstractmethod
     def subject(self) -> str:
-        """What is read, in messages."""
+        """What is read, as named in messages."""
 
     @property
     @abstractmethod
     def key(self) -> Key:
-        """What of the home is read, as an argument of `read_all`."""
+        """What is read from the home: one of the keys of `read_all`."""
 
     @classmethod
     @abstractmethod
     def read_all(
         cls, connection: Connection, home: Home, keys: Collection[Key]
     ) -> Mapping[Key, Found]:
-        """Read for all triggers of the class at once; what is not there is left out."""
+        """Read for all triggers of the class together; keys that are not found are left out."""
 
     @abstractmethod
     def judge(self, found: Found) -> News | None:
-        """What is news in what was read, if anything is. Called in the thread."""
+        """What is new in what was read, if anything. Called in the polling thread."""
 
     async def watch(self) -> dict[str, Any]:
         """Wait for an event until the deadline."""
@@ -99,10 +99,10 @@ class PolledTrigger(WakingTrigger, Generic[Key, Found]):
 
 
 class Watch:
-    """One trigger that waits, in its event loop. It hears one thing at a time."""
+    """One waiting trigger, in its event loop. It is notified of one thing at a time."""
 
     def __init__(self, trigger: PolledTrigger[Any, Any]) -> None:
-        """Made in the event loop."""
+        """Must be created in the event loop."""
         self.trigger = trigger
         self._loop = asyncio.get_running_loop()
         self._told = asyncio.Event()
@@ -111,11 +111,11 @@ class Watch:
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody can hear it."""
+        """Whether the trigger's event loop is still open."""
         return not self._loop.is_closed()
 
     async def next(self, seconds: float) -> News | None:
-        """What comes within that many seconds."""
+        """The news that arrives within that many seconds, if any."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._told.wait(), seconds)
         self._told.clear()
@@ -123,9 +123,9 @@ class Watch:
         return news
 
     def look(self, found: Mapping[Any, Any] | Exception) -> bool:
-        """Tell what is new in an answer of the database, if anything is. Called in the thread."""
+        """Pass on what is new in what was read, if anything. Called in the polling thread."""
         if self._news is not None:
-            return False  # the loop is busy; the next look comes soon
+            return False  # the loop is busy; the next read comes soon
         news = self._judged(found)
         if news is None:
             return False
@@ -143,13 +143,13 @@ class Watch:
                 return News(f"{self.trigger.subject} can be read again")
             key = (type(self.trigger), self.trigger.key)
             if key not in found:
-                raise UsageError(f"it is not there, below {self.trigger.home}")
+                raise UsageError(f"it does not exist in {self.trigger.home}")
             return self.trigger.judge(found[key])
         except InfrastructureError as error:
             if self._is_away:
                 return None
             self._is_away = True
-            line = f"{self.trigger.subject} cannot be read now, waiting: {error}"
+            line = f"{self.trigger.subject} cannot be read at the moment, waiting: {error}"
             return News(line, is_warning=True)
         except (ForebayError, OSError) as error:
             line = f"{self.trigger.subject} cannot be read: {error}"
@@ -159,10 +159,10 @@ class Watch:
 
 
 class Poll:
-    """The thread of one home. It runs as long as somebody watches."""
+    """The polling thread of one home. It runs as long as there are triggers to notify."""
 
     def __init__(self, home: Home) -> None:
-        """Nothing runs yet."""
+        """The thread is not started yet."""
         self._home = home
         self._changing = threading.Lock()
         self._watches: set[Watch] = set()
@@ -170,7 +170,7 @@ class Poll:
 
     @contextmanager
     def watched(self, trigger: PolledTrigger[Any, Any]) -> Iterator[Watch]:
-        """Read for a trigger inside the block."""
+        """Read for this trigger while inside the block."""
         watch = Watch(trigger)
         with self._changing:
             self._watches.add(watch)
@@ -188,7 +188,7 @@ class Poll:
             found: Mapping[Any, Any] | Exception
             try:
                 found = self._read([watch.trigger for watch in watches])
-            except Exception as error:  # noqa: BLE001 - each trigger hears it
+            except Exception as error:  # noqa: BLE001 - each trigger is told
                 found = error
             for watch in watches:
                 if watch.look(found):
@@ -203,7 +203,7 @@ class Poll:
             return list(self._watches)
 
     def _read(self, triggers: Collection[PolledTrigger[Any, Any]]) -> dict[tuple[type, Any], Any]:
-        """What all of them wait for, by class and key."""
+        """What all triggers wait for, by class and key."""
         keys: dict[type[PolledTrigger[Any, Any]], set[Any]] = {}
         for trigger in triggers:
             keys.setdefault(type(trigger), set()).add(trigger.key)
@@ -220,9 +220,9 @@ class Poll:
 
 @cache
 def poll_of(home: str) -> Poll:
-    """The one of this process."""
+    """This process's poll of a home."""
     return Poll(Home(Path(home)))
 
 
-# Threads stay with the parent.
+# A forked child does not have the parent's threads.
 os.register_at_fork(after_in_child=poll_of.cache_clear)

@@ -1,4 +1,4 @@
-"""Wakes a source's task when the source's data of the window is complete."""
+"""Wakes a source's task when the source's data for the window is complete."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _REAP_SECONDS = 10.0
 
 
 class ReadyTrigger(WakingTrigger):
-    """Runs `forebay stage source … --ready` from time to time; each look is a short process.
+    """Runs `forebay stage source … --ready` from time to time; each check is a short process.
 
-    It fires when the data is complete, when the source's deadline has passed, and when a look
-    fails: the task then looks itself, and fails with the reason.
+    It fires when the data is complete, when the source's deadline has passed, and when a check
+    fails: the task then checks itself, and fails with the reason.
     """
 
     fields = ("python", "arguments", "home", "deadline", "variables")
@@ -50,13 +50,13 @@ class ReadyTrigger(WakingTrigger):
         variables: Sequence[str] = (),
         not_before: float | None = None,
     ) -> None:
-        """See what it runs until a deadline.
+        """Keep what to run until the deadline.
 
         Args:
             python: interpreter of the stage.
-            arguments: of the stage.
+            arguments: arguments of the stage.
             home: the FOREBAY_HOME.
-            deadline: as `time.time` counts.
+            deadline: a time as given by `time.time`.
             variables: what it inherits, as in `StageCommand`.
             not_before: as for every trigger.
         """
@@ -68,7 +68,7 @@ class ReadyTrigger(WakingTrigger):
         self.variables = list(variables)
 
     async def watch(self) -> dict[str, Any]:
-        """Look, with pauses that grow."""
+        """Check repeatedly, with growing pauses."""
         pause, said = FIRST_LOOK_SECONDS, ""
         while (left := self.deadline - time.time()) > 0:
             await asyncio.sleep(min(pause, left))
@@ -92,7 +92,7 @@ class ReadyTrigger(WakingTrigger):
 
 
 async def run_stage(command: StageCommand, home: Home, deadline_seconds: float) -> StageOutput:
-    """Run a stage without blocking the event loop. It ends with this call, however that ends.
+    """Run a stage without blocking the event loop. The stage never outlives this call.
 
     Raises:
         ConfigError: when the interpreter cannot be started.

@@ -14,13 +14,13 @@ from forebay.operators.turn.wait import CHANGED
 
 
 class TurnTrigger(PolledTrigger[Turn, TurnSnapshot]):
-    """Watches the model line: the window before is trained again, and the line is free.
+    """Watches the model line: fires when the previous window is newly trained and the line is free.
 
-    A run of the DAG that failed is worth a look too.
+    It also fires when a run of the DAG has failed.
 
-    Airflow's word on the run of the window before is the task's to ask for, which therefore wakes
-    from time to time in any case: in a triggerer the first question of that kind builds a whole
-    API, blocks all its triggers for long, and makes the scheduler take it for dead.
+    Only the task itself queries Airflow about the previous window's run, so it is woken from time
+    to time in any case: in a triggerer the first query of that kind builds a whole API, blocks all
+    its triggers for a long time, and makes the scheduler consider it dead.
     """
 
     fields = ("home", "dag_id", "pipeline", "line", "before", "seen", "until")
@@ -38,9 +38,9 @@ class TurnTrigger(PolledTrigger[Turn, TurnSnapshot]):
         until: float,
         not_before: float | None = None,
     ) -> None:
-        """`before` is the window before, `seen` what the task saw of the snapshot it waits for.
+        """`before` is the previous window, `seen` the part of the snapshot the task has seen.
 
-        `until` is when it wakes the task in any case, as `time.time` counts.
+        `until` is when it wakes the task in any case, as given by `time.time`.
         """
         super().__init__(home=home, deadline=until, not_before=not_before)
         self.dag_id = dag_id
@@ -57,14 +57,14 @@ class TurnTrigger(PolledTrigger[Turn, TurnSnapshot]):
 
     @property
     def key(self) -> Turn:
-        """Whose turn is waited for."""
+        """The turn that is waited for."""
         return Turn(self.dag_id, self.pipeline, self.line, self.before)
 
     @classmethod
     def read_all(
         cls, connection: Connection, home: Home, keys: Collection[Turn]
     ) -> Mapping[Turn, TurnSnapshot]:
-        """What turns depend on."""
+        """The snapshots that turns depend on."""
         return TurnSnapshot.take_all(connection, home, keys)
 
     def judge(self, found: TurnSnapshot) -> News | None:

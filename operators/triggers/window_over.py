@@ -1,4 +1,4 @@
-"""Wakes a task when its window is over."""
+"""Wakes a task when its window has ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay.operators.triggers.base import WakingTrigger
 
-# Clocks are set while one sleeps: look again now and then.
+# Clocks may be changed during a sleep, so check again now and then.
 _LOOK_SECONDS = 30.0
 
 
@@ -18,7 +18,7 @@ class WindowOverTrigger(WakingTrigger):
     fields = ("until",)
 
     def __init__(self, *, until: float, not_before: float | None = None) -> None:
-        """`until` is a time as `time.time` counts."""
+        """`until` is a time as given by `time.time`."""
         super().__init__(not_before=not_before)
         self.until = until
 

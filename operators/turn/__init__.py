@@ -1,5 +1,5 @@
-"""What a task sees of its window's turn to be trained: Airflow's runs and the model line's files.
+"""What a task knows about its window's turn to be trained: Airflow's runs and the model line.
 
-It looks and remembers how long it has waited. It may not decide: `forebay.executors.stages.turn`
-does, for tasks and stages alike.
+It observes, and remembers how long it has waited. It may not decide:
+`forebay.executors.stages.turn` does, for tasks and stages alike.
 """

@@ -1,4 +1,4 @@
-"""What Airflow says about the run of the window before, and of those further back."""
+"""What Airflow says about the run of the previous window, and of earlier ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from forebay.operators.runs.task_ids import TRAINING_EXECUTORS
 from forebay.operators.turn.snapshot import TurnSnapshot
 from forebay.operators.turn.wait import TurnWait
 
-# Runs that failed longer ago were seen by those after them, each at its own look.
+# Failures longer ago than this have been seen by all later runs in their own checks.
 RECENT_SECONDS = 900.0
 _WINDOWS_MAX = 50
 _TRAINED_STATES = frozenset({"success", "skipped"})
@@ -31,10 +31,10 @@ _TRAINED_STATES = frozenset({"success", "skipped"})
 
 @dataclass(frozen=True)
 class PreviousWindow:
-    """The window before at one moment, as far as it can be seen without a process.
+    """The previous window at one moment, as far as it can be seen without starting a process.
 
-    runs: of that window. training: the states of their training tasks. files: what the line's
-    files say. blocked: those runs are queued, and all that run are of later windows. earlier: see
+    runs: of that window. training: the states of their training tasks. files: what is stored of the
+    line. blocked: those runs are queued, and all running ones are of later windows. earlier: see
     `Situation`; it changes only with the rest.
     """
 
@@ -47,7 +47,7 @@ class PreviousWindow:
 
     @property
     def run_id(self) -> str:
-        """The newest run of the window; empty where there is none."""
+        """The newest run of the window; empty if there is none."""
         return self.runs[0].run_id if self.runs else ""
 
     @property
@@ -56,7 +56,7 @@ class PreviousWindow:
         return combined_state(self.runs, self.training)
 
     def situation(self, window: str, wait: TurnWait, answer: str | None) -> Situation:
-        """What the turn of `window`, which comes next, depends on."""
+        """What the turn of `window`, the one after this, depends on."""
         return Situation(
             window=window,
             before=self.key,
@@ -70,7 +70,7 @@ class PreviousWindow:
 
 @dataclass
 class TurnObserver:
-    """Looks, from inside a running task, at what its window's turn depends on."""
+    """Observes, from inside a running task, what its window's turn depends on."""
 
     request: StageRequest
     grid: WindowGrid
@@ -80,7 +80,7 @@ class TurnObserver:
     _last: PreviousWindow | None = field(default=None, init=False)
 
     def look(self) -> PreviousWindow:
-        """The state of the window before; the same object as long as nothing changes."""
+        """The state of the previous window; the same object as long as nothing changes."""
         found = self._previous()
         if self._last is None or found != self._last:
             self._last = replace(found, earlier=self._earlier(found))
@@ -99,7 +99,7 @@ class TurnObserver:
         )
 
     def _earlier(self, previous: PreviousWindow) -> EarlierRun | None:
-        """Looked for only after a failure: each window further back is a question to Airflow."""
+        """Searched only after a failure: each earlier window costs a query to Airflow."""
         recent = time.time() - previous.files.failed_at <= RECENT_SECONDS
         if previous.state is not PreviousRun.ACTIVE or not recent:
             return None
@@ -130,10 +130,10 @@ def combined_state(runs: Iterable[OtherRun], training: Mapping[str, str | None])
 
 
 def _state(run: OtherRun, training: str | None) -> PreviousRun:
-    """How far one run has come with its training."""
+    """How far the training of one run is."""
     if run.active and training not in FINISHED_STATES:
         return PreviousRun.ACTIVE
-    # Tasks that had not begun when a person failed their run are skipped as well.
+    # Tasks that had not started when a user marked their run failed are skipped too.
     trained = training in _TRAINED_STATES and not (training == "skipped" and run.state == "failed")
     by_hand = run.state == "success" and training not in FINISHED_STATES
     return PreviousRun.DONE if trained or by_hand else PreviousRun.FAILED

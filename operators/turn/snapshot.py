@@ -1,4 +1,4 @@
-"""What is stored of a model line says whether a window's turn may have come: seen cheaply."""
+"""A cheap look at what is stored of a model line: may a window's turn have come?"""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Turn(NamedTuple):
 
 
 class TurnSnapshot(Message):
-    """A glance for whoever waits: a change here makes it worth deciding again.
+    """A quick look for waiting tasks: a change here makes it worth deciding again.
 
-    held: whether a job trains the line. links: generations in which the window before is trained.
-    failed_at: when a run of the DAG failed last, as `time.time` counts; 0 when none did.
+    held: whether a job is training the line. links: generations in which the previous window is
+    trained. failed_at: when a run of the DAG last failed, as given by `time.time`; 0 if none did.
     """
 
     held: bool

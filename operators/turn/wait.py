@@ -1,4 +1,4 @@
-"""How long a task has waited for its window's turn, and when it looks again."""
+"""How long a task has waited for its window's turn, and when it checks again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forebay.system.message import Message
 
 FIRST_LOOK_SECONDS = 60.0
 LONGEST_LOOK_SECONDS = 300.0
-# After a change the run of the window before ends within seconds.
+# After a change the run of the previous window ends within seconds.
 SOON_SECONDS = 15.0
 # The event of a trigger that has seen a change.
 CHANGED = "changed"
@@ -19,9 +19,9 @@ CHANGED = "changed"
 class TurnWait(Message):
     """A wait for the turn, carried from deferral to deferral.
 
-    deadline: when to give up, as `time.time` counts. next_look: seconds after which the task
-    looks although no file has changed. blocked_looks: how many looks on end found that the run
-    of the window before cannot start.
+    deadline: when to give up, as given by `time.time`. next_look: seconds after which the task
+    checks even if nothing has changed. blocked_looks: how many checks in a row found that the run
+    of the previous window cannot start.
     """
 
     deadline: float
@@ -30,11 +30,11 @@ class TurnWait(Message):
 
     @property
     def seconds_left(self) -> float:
-        """Until the deadline; negative after it."""
+        """Seconds until the deadline; negative after it."""
         return self.deadline - time.time()
 
     def longer(self, *, blocked: bool) -> TurnWait:
-        """The wait continues, with a longer sleep: each look costs a start of a task."""
+        """The wait continues, with a longer sleep: each check costs a task start."""
         return TurnWait(
             deadline=self.deadline,
             next_look=min(2 * self.next_look, LONGEST_LOOK_SECONDS),
@@ -42,7 +42,7 @@ class TurnWait(Message):
         )
 
     def woken(self, event: Mapping[str, Any]) -> TurnWait:
-        """After a change: look again soon."""
+        """After a change, check again soon."""
         if event.get("state") != CHANGED:
             return self
         return self.model_copy(update={"next_look": SOON_SECONDS})

@@ -160,7 +160,7 @@ def again(airflow: Airflow, pipeline: Pipeline, name: str, asked: datetime) -> N
     run = airflow.run(pipeline, run_id)
     assert_ending(airflow, f"manual run at 10:38, {name}, done already", pipeline, run, 0)
     said = airflow.log(run, "timer")
-    words = ("trained already", "clear this run", '{"reprocess": true}')
+    words = ("already trained", "clear this run", '{"reprocess": true}')
     assert [word for word in words if word not in said] == [], said
 
 

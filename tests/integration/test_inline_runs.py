@@ -148,7 +148,7 @@ def test_a_trained_window_ends_green_at_once_and_says_how_to_do_it_again(
     way = 'to train it again, clear this run, or trigger it with the conf {"reprocess": true}'
     assert run.returned["timer"]["next"] == way
     assert run.returned["timer"]["generation"] == 3
-    assert f"trained already in generation 3; {way}" in run.log
+    assert f"already trained in generation 3; {way}" in run.log
 
 
 def test_conf_reaches_the_stages_that_decide(runs: dict[str, InlineRun]) -> None:
@@ -162,7 +162,7 @@ def test_conf_reaches_the_stages_that_decide(runs: dict[str, InlineRun]) -> None
     ("name", "text"),
     [
         ("slip", "unknown conf key 'reproces': a run accepts"),
-        ("no date", "this run has no logical date, so it belongs to no window"),
+        ("no date", "this run has no logical date, so it does not belong to a window"),
     ],
 )
 def test_a_run_that_means_nothing_fails_in_its_first_task(

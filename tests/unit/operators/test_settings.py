@@ -42,7 +42,7 @@ def test_state_lies_where_the_environment_or_airflow_says(unset: pytest.MonkeyPa
 
 def test_a_relative_home_is_refused(unset: pytest.MonkeyPatch) -> None:
     unset.setenv("FOREBAY_HOME", ".forebay")
-    with pytest.raises(ConfigError, match=r"'\.forebay', which means another folder in each"):
+    with pytest.raises(ConfigError, match=r"'\.forebay', which is a different folder for each"):
         home()
 
 

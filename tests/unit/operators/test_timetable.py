@@ -165,7 +165,7 @@ def test_it_is_stored_and_described() -> None:
     assert len({days, WindowTimetable("1d", "Europe/Berlin")}) == 1
     assert (days.summary, days.description) == (
         "1d Europe/Berlin",
-        "Every day of Europe/Berlin, when it is over",
+        "Every day in Europe/Berlin, after it has ended",
     )
     assert WindowTimetable(WindowSize.HOUR).summary == "1h"
 

@@ -71,7 +71,7 @@ def test_a_cancel_that_nobody_hears_of_names_the_way_out(
     take_away(told.home)
     with pytest.raises(InfrastructureError, match="has lost its database") as raised:
         cancel_job(JobHandle(told.home, told.job_id, 1), print)
-    assert "may still run, since it could not be cancelled" in str(raised.value)
+    assert "may still be running, since it could not be cancelled" in str(raised.value)
     assert str(raised.value).endswith("`forebay cancel ads` ends it")
     bring_back(told.home)
     assert told.row.state == "running"

@@ -114,7 +114,7 @@ def test_conf_asks_to_do_it_again() -> None:
     [
         (
             {"reproces": True},
-            r"unknown conf key 'reproces': a run accepts \{\"reprocess\": true\} only",
+            r"unknown conf key 'reproces': a run accepts only \{\"reprocess\": true\}",
         ),
         ({"b": 1, "a": 2, "reprocess": True}, "unknown conf key 'a', 'b'"),
         ({"reprocess": "yes"}, "conf reprocess is 'yes': write true or false"),

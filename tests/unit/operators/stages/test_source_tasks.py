@@ -185,7 +185,7 @@ def test_a_long_list_is_cut(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     said = lines_of(monkeypatch)
     place.operator().work(REQUEST, {})
     assert [each["window"] for each in place.asked()] == ["2026-03-06", "2026-03-07"]
-    assert "2 other windows wait for a plan too: one scan serves all" in said
+    assert "2 other windows also wait for a plan: one scan serves all" in said
     monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 10)
     place.operator().work(REQUEST, {})
     assert "--asked" not in place.toy.calls("source")[1]
@@ -269,5 +269,5 @@ def test_the_joiner_adds_up() -> None:
 def test_the_joiner_wants_every_source_of_this_window() -> None:
     with pytest.raises(InfrastructureError, match="source s1 left no result for window 2026-03-05"):
         joined(listed(), None)
-    with pytest.raises(InfrastructureError, match="answered for window 2026-03-04"):
+    with pytest.raises(InfrastructureError, match="has a result for window 2026-03-04"):
         joined(listed("2026-03-04"))

@@ -42,7 +42,7 @@ def test_a_pause_ends_with_the_task() -> None:
     task = sink()
     task.on_kill()
     began = time.monotonic()
-    with pytest.raises(InfrastructureError, match="ended from outside"):
+    with pytest.raises(InfrastructureError, match="task was killed"):
         task.pause(60)
     assert time.monotonic() - began < 30
 

@@ -104,7 +104,7 @@ def test_a_window_that_has_not_begun_is_refused(
     toy: ToyStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at(monkeypatch, WINDOW.start - timedelta(microseconds=1))
-    with pytest.raises(UsageError, match="has not begun: it starts at 2026-03-05"):
+    with pytest.raises(UsageError, match="has not started: it starts at 2026-03-05"):
         timer(toy).work(ASKED, {})
 
 

@@ -260,9 +260,11 @@ def test_a_database_that_is_away_is_waited_for(home: Home, monkeypatch: pytest.M
 
     assert run(wait) == [[{"state": "succeeded"}], [{"state": "changed"}]]
     (away, back, *_), (turn_away, turn_back) = said
-    assert away.startswith("job ads.main.2026-03-01.g1 cannot be read now, waiting: ")
+    assert away.startswith("job ads.main.2026-03-01.g1 cannot be read at the moment, waiting: ")
     assert "has lost its database" in away
-    assert turn_away.startswith("line 'main' of pipeline 'ads' cannot be read now, waiting: ")
+    assert turn_away.startswith(
+        "line 'main' of pipeline 'ads' cannot be read at the moment, waiting: "
+    )
     assert back == "job ads.main.2026-03-01.g1 can be read again"
     assert turn_back == "line 'main' of pipeline 'ads' can be read again"
 
