@@ -105,7 +105,7 @@ def test_a_file_that_is_not_ours_is_never_touched(project: Project, tmp_path: Pa
         sync(config(project), dags)
     assert [path.name for path in dags.iterdir()] == ["ads.py"]  # and nothing half done
     foreign.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="not a stub"):
+    with pytest.raises(ConfigError, match="not one of Forebay's stubs"):
         sync(config(project), dags)
 
 
@@ -115,7 +115,7 @@ def test_two_folders_cannot_share_a_name(project: Project, tmp_path: Path) -> No
     second.write_pipeline()
     copy(second, "own")
     sync(config(project), dags)
-    with pytest.raises(ConfigError, match=f"{config(project)} and in {config(second)}"):
+    with pytest.raises(ConfigError, match=f"{config(project)} and {config(second)}"):
         sync(config(second), dags)
     (config(second) / "pipelines" / "ads.yaml").unlink()
     assert sync(config(second), dags) == (["own"], [], [])
