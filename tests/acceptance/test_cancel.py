@@ -32,4 +32,4 @@ def test_a_cancelled_job_leaves_no_process_and_goes_on_later(tmp_path: Path) -> 
 
 def test_there_is_nothing_to_cancel(tmp_path: Path) -> None:
     done = ads_project(tmp_path, rows=10).forebay("cancel", "ads")
-    assert "no job of pipeline 'ads' runs" in done.stderr
+    assert "no job of pipeline 'ads' is running" in done.stderr

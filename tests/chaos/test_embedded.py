@@ -191,7 +191,7 @@ def test_modes_of_all_parents_are_as_before(cluster: Cluster) -> None:
 def test_a_second_up_finds_it(cluster: Cluster) -> None:
     code, output = forebay(cluster.embedded.home, "up", "--config", str(cluster.config))
     assert code == 0
-    assert f"runs already at {cluster.endpoint.url}" in output
+    assert f"is already running at {cluster.endpoint.url}" in output
     assert cluster.endpoint.password not in output
     assert str(cluster.embedded.layout.passwords) in output
 
