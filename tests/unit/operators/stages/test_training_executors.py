@@ -158,7 +158,7 @@ def test_a_job_that_somebody_cancels(place: Place) -> None:
 def test_a_job_that_is_lost_again_and_again(place: Place) -> None:
     ToldJob(place.home).tell("running")
     place.submits({**SUBMITTED, "epoch": 3})
-    with pytest.raises(InfrastructureError, match="lost again, .* resubmitted it 3 times"):
+    with pytest.raises(InfrastructureError, match=r"lost again, .* resubmitted it 3 times"):
         work(place.training(grace_seconds=60))
     assert len(place.toy.calls("submit")) == RESUBMISSIONS_MAX
 
