@@ -175,7 +175,7 @@ def _after_failed(window: str, failed: str) -> str:
     cleared, could not start.
     """
     return (
-        f"window {window} cannot be trained: the run of window {failed}, before it, failed. "
+        f"window {window} cannot train: the run of window {failed}, which comes before it, failed. "
         "Clear that run and then this one, or create a backfill over both for missing and errored "
         "runs; to continue without that window, delete its run and clear this one"
     )

@@ -51,7 +51,7 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
         (DONE, MISSING, "refuse", "clear that run"),
         (DONE, BUSY, "wait", "ads-main-D-g1"),
         (FAILED, TRAINED, "go", ""),
-        (FAILED, BEHIND, "refuse", "the run of window B, before it, failed"),
+        (FAILED, BEHIND, "refuse", "the run of window B, which comes before it, failed"),
         (FAILED, BEGINS, "refuse", "Clear that run and then this one"),
         (FAILED, MISSING, "refuse", "missing and errored runs"),
         (FAILED, SILENT, "go", ""),
