@@ -109,7 +109,7 @@ def test_sections_are_the_memory_of_the_columns() -> None:
         (4, struct.pack("<5i", 1, 1, 1, 1, 1), "the offsets of column 'feature.tags'"),
         (4, struct.pack("<5i", 0, 2, 1, 3, 4), "the offsets of column 'feature.tags'"),
         (4, struct.pack("<5i", 0, 0, 0, 0, -4), "the offsets of column 'feature.tags'"),
-        (4, struct.pack("<5i", 0, 1, 2, 3, 2**31 - 1), "in place of 17179869176"),
+        (4, struct.pack("<5i", 0, 1, 2, 3, 2**31 - 1), "instead of 17179869176"),
     ],
 )
 def test_sections_that_do_not_fit_are_refused_by_column(
