@@ -155,7 +155,7 @@ class _Submission:
         """The epoch at a job that another call has started; None if none is certain to run."""
         found = find_job(self.home, self.request.job_id)
         if found is None or (found.is_here and not self.folder.is_supervised()):
-            return None  # somebody is about to submit it, or its supervisor is about to be gone
+            return None  # it is about to be submitted, or its supervisor is about to end
         epoch = self._database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
         return epoch if epoch is not None and self._is_started(None) else None
 

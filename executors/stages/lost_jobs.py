@@ -11,7 +11,7 @@ from forebay.system.locks import FileLock
 
 
 def end_trained_jobs(target: LineTarget) -> None:
-    """End the line's lost jobs that have nothing left to train: nobody would submit them again.
+    """End the line's lost jobs that have nothing left to train: nothing would submit them again.
 
     Raises:
         InfrastructureError: when the database cannot be reached.
