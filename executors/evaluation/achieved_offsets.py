@@ -18,9 +18,9 @@ _SECOND_US = 1_000_000
 def achieved_offsets(store: Store, plan: WindowPlan, link: Link) -> Json:
     """The offset of each stream as declared and as its rows had it, by stream.
 
-    Measured is how long the first row is before the start of the window, and the last one before
-    its end. If a stream has rows throughout, both are the declared offset. Times are those that cut
-    windows: of the event, or of the publication in a topic or log.
+    Two offsets are measured: of the first row from the start of the window, and of the last row
+    from its end. If a stream has rows throughout, both are the declared offset. Times are those
+    that cut windows: of the event, or of the publication in a topic or log.
 
     Returns:
         `offset_seconds`, and `measured_seconds`: the smaller and the larger of the two; None where

@@ -20,8 +20,9 @@ from forebay.mixture.left_out import unsaid
 def evaluate_window(target: StageTarget) -> EvaluateResult:
     """Judge the newest generation of a window and store the judgement with its link.
 
-    Labels of later windows that are trained already count. The first window of a line is judged
-    on the rows of its warm start too. Starts no TensorFlow: the scores are those of training.
+    Labels of later windows that are trained already count. For the first window of a line, the row
+    counts of its warm start are checked too. Starts no TensorFlow: the scores are those of
+    training.
 
     Raises:
         UsageError: when the window is not trained.
