@@ -17,11 +17,11 @@ class _WithoutPandas:
 
 
 def start_arrow(kinds: Iterable[str] = ()) -> None:
-    """Let Arrow look for pandas once, where it finds none.
+    """Let Arrow look for pandas once while it cannot be found.
 
     Arrow imports pandas (1 s of CPU, 60 MB) with the first `pa.array`, only to ask whether a value
-    is a Series. Afterwards `to_pandas` still imports it, but `pa.array` takes a Series for any
-    sequence: so where a source kind that is not ours runs, Arrow starts as it always does.
+    is a Series. Afterwards `to_pandas` still imports it, but `pa.array` treats a Series like any
+    sequence. So if a third-party source kind runs, Arrow starts as usual.
 
     Args:
         kinds: names of the source kinds whose code this process runs.

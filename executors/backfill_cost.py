@@ -1,7 +1,7 @@
-"""What a backfill will cost, known before anything of it is recorded or trained.
+"""What a backfill will cost, estimated before anything is recorded or trained.
 
-The storage is scanned just as planning scans it, so the rows by source and the number of calls are
-those that planning will find. Windows that planning will not scan again are read from the ledger.
+The storage is scanned exactly as planning scans it, so the rows by source and the number of calls
+are those that planning will find. Windows that planning will not rescan come from the ledger.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _AT_ONCE = timedelta()
 class WindowCost(Message):
     """One window of the range.
 
-    state: what there is of it now. does: what the backfill does with it. generation: that it will
+    state: its state now. does: what the backfill does with it. generation: the one that it will
     have. rows: by source; None where only reading can count. reason: why it waits.
     """
 
@@ -60,10 +60,10 @@ class BackfillCost(Message):
     """What a backfill of a range will do.
 
     rows: by source, over the windows that will be trained; None where only reading can count.
-    storage_calls: what planning these windows at once takes, and what this estimate has taken.
+    storage_calls: how many planning these windows together takes, and this estimate took.
     stale: windows whose models are not built on the newest ones afterwards. changed: trained ones
-    that are left as they are, and whose data is another one by now. refused: why some of it will
-    end red. planning_seconds: what this estimate has taken, which plans as a backfill does.
+    that are left as they are although their data has changed. refused: why part of it will fail.
+    planning_seconds: what this estimate took, which plans as a backfill does.
     seconds: of one job that trains all of it, estimated from `pace`; None where only reading can
     count its rows and nothing was trained before.
     """
@@ -103,7 +103,7 @@ class BackfillEstimator:
 
         Raises:
             DataError: when stored data cannot be planned.
-            InfrastructureError: when a storage does not answer.
+            InfrastructureError: when a source does not answer.
         """
         started = time.perf_counter()
         again = {window.key for window in windows} if reprocess else set()

@@ -1,4 +1,4 @@
-"""What the texts in rows of the database are: how `forebay home check` reads every one of them."""
+"""Documents in database columns, and how `forebay home check` reads each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model chain as it will be once some windows are trained: in memory, nothing is written."""
+"""A model chain as it will be once some windows are trained; only in memory."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from forebay.executors.model_line.staleness import break_reason
 
 
 class ProjectedChain:
-    """The newest links of a line, those that are to come among them."""
+    """The newest links of a line, including those to come."""
 
     def __init__(self, chain: ModelChain) -> None:
-        """Start with what is there."""
+        """Start with the stored links."""
         self._heads = {head.name.window: head for head in chain.heads()}
         self._missing: list[str] = []
 
     def train(self, window: Window, generation: int) -> None:
-        """One more window, built on the newest model of the window before it."""
+        """Add one more window, built on the newest model of the window before it."""
         earlier = [head for head in self._ordered() if head.order < order_of(window)]
         parent = earlier[-1] if earlier else None
         if parent is not None and not parent.has_checkpoint:

@@ -1,7 +1,7 @@
-"""What every process of a job starts and ends with.
+"""How every process of a job starts and ends.
 
-It ends with its supervisor, its log is on stderr, and an error becomes an exit code by remedy and
-a file that says why (`forebay.executors.job.folder`).
+It ends with its supervisor, logs to stderr, and turns an error into an exit code by remedy and a
+file that says why (`forebay.executors.job.folder`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME, die_with_parent
 from forebay.system.process_log import set_up_logging
 from forebay.system.pulse import start_pulse
 
-# A role whose body ended may have threads that do not: it gets this long to close them.
+# A role whose body ended may have threads that have not: it gets this long to close them.
 EXIT_GRACE_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def role_arguments(role: str, arguments: list[str] | None, *names: str) -> argpa
         `job`, the folder, and a whole number for each further name.
 
     Raises:
-        SystemExit: when it is another one.
+        SystemExit: when the arguments are wrong.
     """
     parser = argparse.ArgumentParser(prog=f"forebay.executors.{role}")
     parser.add_argument("--job", type=Path, required=True)
@@ -49,8 +49,8 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
     """Set up the process of a role; the first call in each role's `main`.
 
     The process ends (SIGKILL) with its supervisor. Log lines go to stderr in UTC; a crash in C++
-    and SIGUSR1 write the stacks of all threads there too, and nothing dumps memory, children of
-    the process neither. From now on the supervisor sees whether the process gets on.
+    and SIGUSR1 write the stacks of all threads there too. Neither the process nor its children dump
+    core. From now on the supervisor sees whether the process makes progress.
 
     Raises:
         SystemExit: when the supervisor ended before this call.
@@ -69,9 +69,9 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
 
 
 def _dump_no_memory() -> None:
-    """A dump holds secrets and is as large as the process, and a stranger's payload may cause it.
+    """A core dump holds secrets, is as large as the process, and a payload may cause it.
 
-    It would be written where the process runs, which is the project's folder.
+    It would be written to the working directory, which is the project's folder.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
@@ -85,8 +85,8 @@ def started_by_supervisor() -> bool:
 def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
     """Run a role's body; turn an exception into the failure file and the exit code.
 
-    The body is an activity, which has to get on. A process that a supervisor started ends at the
-    latest `EXIT_GRACE_SECONDS` after its body, whatever threads are left. SystemExit and
+    The body is an activity, which has to make progress. A process that a supervisor started ends at
+    the latest `EXIT_GRACE_SECONDS` after its body, whatever threads are left. SystemExit and
     KeyboardInterrupt pass unchanged.
 
     Raises:
@@ -105,9 +105,9 @@ def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
 
 
 def end_at_once() -> None:
-    """End a role well whose work is done and durable, if a supervisor started it.
+    """End a role whose work is done and durable with exit code 0, if a supervisor started it.
 
-    Python needs a second to take TensorFlow apart, which nobody has any use for.
+    Python would need a second to tear TensorFlow down, for no benefit.
     """
     if started_by_supervisor():
         _end_now(0)

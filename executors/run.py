@@ -75,7 +75,7 @@ class Run:
             ConfigError: for texts that name no window, windows outside the dataset, or a gap.
             RowsLostError: when rows planned, served and trained do not agree.
             DataError: when the model that serves is missing or damaged.
-            ForebayError: as the remedy of what went wrong says.
+            ForebayError: of the class that matches the remedy.
         """
         started = time.perf_counter()
         pipeline, chain = self.target.pipeline, self.target.chain
@@ -84,10 +84,10 @@ class Run:
         job_id = range_job_id(
             pipeline.name, chain.line, windows[0].key, windows[-1].key, reprocess=reprocess
         )
-        # A reprocess that was cut off continues with its own generations, it does not start over.
+        # An interrupted reprocess continues with its own generations; it does not start over.
         over = reprocess and not self._is_unfinished(job_id)
         require_compatible(chain, pipeline, self.target.project.sources)
-        # Before there are new plans that nothing can be trained from.
+        # Checked before making new plans that nothing could be trained from.
         self._require_start([*([warm] if warm else []), *windows], again=over)
         report = self._plan(windows, warm, reprocess=over)
         todo = self._todo(report)
@@ -127,14 +127,14 @@ class Run:
         return report
 
     def _warn(self) -> None:
-        """Say before it trains what the line's windows so far have shown of their labels."""
+        """Warn before training about what the line's windows so far have shown of their labels."""
         from forebay.executors.advice.line import line_warnings
 
         for text in line_warnings(self.target.pipeline, self.target.chain):
             self.watch.warned(text)
 
     def _is_unfinished(self, job_id: str) -> bool:
-        """Whether a job was cut off, and nothing else has trained or planned its windows since."""
+        """Whether a job was interrupted and nothing has trained or planned its windows since."""
         job = find_job(self.target.home, job_id)
         if job is None or job.status.state == "succeeded":
             return False
@@ -150,11 +150,11 @@ class Run:
         return [plan for plan in report.plans if not self._is_trained(plan)]
 
     def _require_start(self, windows: Sequence[Window], *, again: bool) -> None:
-        """See that the first window that is to be trained has a model to start from.
+        """Require that the first window to be trained has a model to start from.
 
         Raises:
-            ConfigError: when windows before it are not trained, or its checkpoint is not kept, or
-                when one of them shares rows with another window that is trained.
+            ConfigError: when windows before it are not trained, or the checkpoint that it starts
+                from is not kept, or when a window shares rows with a different trained one.
         """
         pipeline, chain = self.target.pipeline, self.target.chain
         asked = [each for each in windows if not is_warm_start(each.key)]
@@ -191,7 +191,7 @@ class Run:
         return status
 
     def _require_trained(self, plans: Sequence[WindowPlan]) -> None:
-        """A job that ends well has trained all its windows: that is looked at, not believed."""
+        """Check that a job that succeeded has trained all its windows."""
         left = [each.window for each in plans if not self._is_trained(each)]
         if left:
             raise RowsLostError(
@@ -202,10 +202,10 @@ class Run:
         return self.target.is_trained(plan.window, plan.generation)
 
     def _publish(self, last: Window) -> list[str]:
-        """Publish what a job left unpublished that was killed after its last window was linked.
+        """Publish the last window if its job was killed after linking it, before publishing it.
 
         Returns:
-            A note for people, where the last window's model may not serve.
+            A note for people, if the last window's model may not serve.
         """
         target, chain = self.target.at(last), self.target.chain
         link, serving = chain.newest(last.key), chain.published()
@@ -218,10 +218,10 @@ class Run:
         return [f"not published: {reason}"] if reason else []
 
     def _require_whole_model(self) -> None:
-        """Read the model that serves, whenever it was published: who serves it has no checksums.
+        """Verify the model that serves, whenever it was published: a model server has no checksums.
 
         Raises:
-            DataError: when something of it is missing or damaged.
+            DataError: when part of it is missing or damaged.
         """
         chain, serving = self.target.chain, self.target.chain.published()
         link = None if serving is None else chain.link(serving.window, serving.generation)
@@ -231,7 +231,7 @@ class Run:
             store_of(self.target.home).verify(link.files["saved_model"])
         except DataError as error:
             if chain.published() != serving:
-                return  # another one serves by now, and was read before it did
+                return  # another one serves by now, which was verified before it was published
             again = f"--reprocess --from {link.window} --to {link.window}"
             raise DataError(
                 f"the model that serves, of window {link.window}: {error}, or train it again: "
@@ -239,7 +239,7 @@ class Run:
             ) from error
 
     def _follow(self, handle: JobHandle) -> JobStatus:
-        """Watch the job to its end; it continues while the database is away, and so does this.
+        """Watch the job to its end; while the database is away, both the job and this continue.
 
         Raises:
             InfrastructureError: when the database is away for longer than the job waits for it.

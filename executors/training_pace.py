@@ -1,8 +1,8 @@
 """How long training takes: what a job costs before its first row, then windows and their rows.
 
 A job starts its processes, loads TensorFlow and traces the model with its first minibatches: that
-is paid once, however few rows there are. Then each window has a cost of its own (its checkpoint,
-its scores) and one for each row. All three are taken from what the line's newest jobs measured.
+is paid once, however few rows there are. Each window then costs a fixed time (its checkpoint, its
+scores) and a time for each row. All three are estimated from the line's newest jobs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ DEFAULT_ROW_SECONDS = 0.0006
 class Pace(Message):
     """What training costs, in seconds.
 
-    windows, jobs: of how many that was measured; 0 where the defaults stand in. rows: of these
-    windows. job_seconds: of one job beside its windows. window_seconds: of one beside its rows.
+    windows, jobs: how many that was measured on; 0 where defaults are used. rows: of these windows.
+    job_seconds: of one job without its windows. window_seconds: of one window without its rows.
     """
 
     windows: int = 0
@@ -42,8 +42,8 @@ class Pace(Message):
     def seconds(self, windows: Sequence[Mapping[str, int | None]]) -> float | None:
         """Seconds of one job that trains windows with these rows by source.
 
-        A window whose rows only reading can count is taken for an average one. None where there
-        is none to take it for.
+        A window whose rows only reading can count is assumed to be average. None if there is no
+        average.
         """
         if not windows:
             return 0.0
@@ -68,7 +68,7 @@ class _Point(NamedTuple):
 
 
 def pace_of(chain: ModelChain) -> Pace:
-    """The pace of a line's newest jobs and windows; the defaults for what these cannot say."""
+    """The pace of a line's newest jobs and windows; defaults for what these do not show."""
     links = {(link.window, link.generation): link for link in chain.last(_NEWEST)}
     if not links:
         return Pace()
@@ -115,7 +115,7 @@ def _fitted(points: Sequence[_Point]) -> tuple[float, float]:
         slope, intercept = linear_regression(rows, seconds)
         if slope >= 0 and intercept >= 0:
             return intercept, slope
-    # They are too much alike to tell both apart.
+    # The points are too much alike to separate the two.
     window = min(DEFAULT_WINDOW_SECONDS, *seconds)
     return (window, (fmean(seconds) - window) / fmean(rows)) if any(rows) else (fmean(seconds), 0.0)
 

@@ -1,4 +1,4 @@
-"""What `forebay check --connect` says of a pipeline's data, at the keys that it is about."""
+"""What `forebay check --connect` says about a pipeline's data, at the YAML keys concerned."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from forebay.mixture.advice.share import Share
 
 @dataclass(frozen=True)
 class DataCheck:
-    """What a sample of a pipeline's data says: problems and notes, and lines with the figures."""
+    """What a sample of a pipeline's data shows: problems and notes, and lines with the figures."""
 
     problems: list[Problem]
     lines: list[str]
@@ -37,7 +37,7 @@ def check_data(project: Project, name: str) -> DataCheck:
     """Sample the sources of a usable pipeline and compare them with what it declares.
 
     Raises:
-        ForebayError: when a storage does not answer, or holds what cannot be read.
+        ForebayError: when a source does not answer, or holds data that cannot be read.
     """
     pipeline = project.pipelines[name]
     sampled = sample_sources(pipeline, project.sources, project.root)
@@ -83,7 +83,7 @@ def _advice(
     measured: Mapping[str, Completeness],
     label: str,
 ) -> Advice:
-    """Advice by the stream whose labels are least complete: it is what misleads."""
+    """Advice for the stream whose labels are least complete: that one misleads most."""
     shares = [each.at_publication for each in measured.values() if each.at_publication is not None]
     known = min(shares, key=lambda share: share.value, default=None)
     return advise(
@@ -103,7 +103,7 @@ def _advice(
 
 
 def _stream_share(sampled: Mapping[str, SourceSample]) -> float | None:
-    """Rows an hour of streams for each of batch sources; None where either is not known."""
+    """Hourly rows of the streams for each one of the batch sources; None if either is unknown."""
     rates: dict[str, float] = {"batch": 0.0, "stream": 0.0}
     for each in sampled.values():
         if each.rate is None:
@@ -116,13 +116,13 @@ def _late_problem(project: Project, pipeline: PipelineSpec, found: Advice, label
     accepted = INCOMPLETE_LABELS in pipeline.train.accept
     said = f"label {label}: " if label else ""
     place = project.where("pipelines", pipeline.name, ("train", "paradigm"))
-    way_out = "" if accepted else f"; to train so, write `train.accept: [{INCOMPLETE_LABELS}]`"
+    way_out = "" if accepted else f"; to train anyway, write `train.accept: [{INCOMPLETE_LABELS}]`"
     severity: Severity = "note" if accepted else "error"
     return Problem(*place, "incomplete-labels", f"{said}{found.words}{way_out}", severity=severity)
 
 
 def _labels_line(pipeline: str, source: str, found: Completeness) -> str:
-    """The figures of one stream, whole: by publication and by age."""
+    """All figures of one stream: at publication and by age."""
     if found.at_publication is None:
         known = "unknown how many positives are known at publication"
         known += f": {found.twins:,} of {found.events:,} sampled events have twins in batch sources"
@@ -142,7 +142,7 @@ def _labels_line(pipeline: str, source: str, found: Completeness) -> str:
 
 
 def _after(after: int, until: int) -> str:
-    """`1h` for all up to an hour, `1h-3h` for those between."""
+    """`1h` for ages up to an hour, `1h-3h` for those between one and three."""
     return f"{_age(after)}-{_age(until)}" if after else _age(until)
 
 

@@ -1,4 +1,4 @@
-"""What sampled values say against a declaration: positives, nulls, vocabularies, crowded ids."""
+"""Where sampled values contradict the YAML: positives, nulls, vocabularies, crowded ids."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from forebay.mixture.features.labels import labels
 from forebay.mixture.features.values import null_as_null, texts, time_part
 
 NO_POSITIVES = "no_positives"  # as `train.accept` names it
-FREQUENT = 0.01  # share of a value that a vocabulary should have
+FREQUENT = 0.01  # a vocabulary should have every value with at least this share
 MOSTLY = 0.5
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class ValueFinding:
-    """Something that sampled values say. folder, name, path: the key in YAML that it is about."""
+    """Something that sampled values show. folder, name, path: the YAML key that it is about."""
 
     folder: Literal["sources", "pipelines"]
     name: str
@@ -47,7 +47,7 @@ def value_findings(
     pipeline: str, dataset: DatasetSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[ValueFinding]:
     """Findings on labels, then on features; nothing where no row was sampled."""
-    # Once each, whatever streams read them: two uses of a source have the same sample.
+    # Each source once, however many streams read it: two uses of a source have the same sample.
     full = {each.spec.name: each for each in sampled.values() if each.sample.table.num_rows}
     if full:
         for label, rule in dataset.targets.items():
@@ -74,7 +74,7 @@ def crowded_features(
 def _positives(
     pipeline: str, label: str, rule: LabelSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[ValueFinding]:
-    """That no sampled row is positive, or that one of several positive values never occurs."""
+    """Finds that no sampled row is positive, or that one of several positive values is absent."""
     rows = positive = 0
     for each in sampled.values():
         values = each.sample.table.column(rule.column).combine_chunks()
@@ -106,7 +106,7 @@ def _positives(
 
 
 def _nulls(source: str, dataset: DatasetSpec, sampled: SourceSample) -> Iterator[ValueFinding]:
-    """Columns that are mostly null, and labels whose nulls end a run."""
+    """Columns that are mostly null, and labels whose nulls make a run fail."""
     spec, table = sampled.spec, sampled.sample.table
     answers = [label.column for label in dataset.targets.values()]
     read = (c for name, each in dataset.features.items() for c in feature_columns(name, each))
@@ -114,10 +114,10 @@ def _nulls(source: str, dataset: DatasetSpec, sampled: SourceSample) -> Iterator
         null = _nulls_of(table, column, spec.columns[column])
         counted = f"null in {_percent(null, table.num_rows)} of {table.num_rows:,} sampled rows"
         way_out = ""
-        # A row without one of several labels is learnt for the others.
+        # A row without one of several labels is trained on for the others.
         if [column] == answers and null and spec.label_null == "fail":
             way_out = (
-                "; the first of them fails a run: write `label_null: dead_letter` to set them aside"
+                "; the first null fails a run: write `label_null: dead_letter` to set them aside"
             )
         if way_out or null >= MOSTLY * table.num_rows:
             message = f"column {column!r} is {counted}{way_out}"

@@ -1,4 +1,4 @@
-"""Advice from what a model line has measured: the labels of its stream rows, and where rows go."""
+"""Advice from what a model line has measured: the labels of its stream rows, and its row counts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from forebay.mixture.advice.regimes import measured_regimes
 from forebay.mixture.advice.share import Share
 
 Json = dict[str, Any]
-WINDOWS_MAX = 24  # what labels were like before may have changed since
+WINDOWS_MAX = 24  # labels of earlier windows may say little about those of today
 
 
 def advice_on_windows(
     pipeline: PipelineSpec, windows: Collection[Json], label: str = ""
 ) -> Advice | None:
-    """What windows that are trained and judged say of a pipeline; None where none learns labels.
+    """What trained and judged windows say about a pipeline; None where no model learns labels.
 
-    windows: as in the summary, with the counts of their labels. Rows of one window are alike, and
-    the interval is as wide as that makes it. label: whose, see `label_part`. What is recommended
-    was measured on models of one label.
+    windows: as in the summary, with the counts of their labels. Rows of one window are alike,
+    which widens the interval. label: which one, see `label_part`. What is recommended was
+    measured on models of one label.
     """
     if pipeline.model.kind != "towers" or not windows:
         return None
@@ -52,9 +52,9 @@ def advice_on_windows(
 
 
 def line_windows(pipeline: PipelineSpec, chain: ModelChain) -> dict[str, Json]:
-    """Judgements of a line's last windows by window, as far as there are any.
+    """Judgements of a line's last windows by window; windows without one are left out.
 
-    Windows whose labels are still to come say little; those before them are complete by now.
+    Windows that still wait for labels say little; the ones before them are complete by now.
     """
     return chain.last_judgements(pipeline.dataset.label_horizon + WINDOWS_MAX)
 
@@ -67,7 +67,7 @@ def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
 
 
 def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> list[str]:
-    """What whoever trains should be told: nothing where all is well, unknown or accepted."""
+    """Warnings for whoever trains: none where all is well, unknown or accepted."""
     if INCOMPLETE_LABELS in pipeline.train.accept:
         return []
     warnings = []
@@ -79,12 +79,12 @@ def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> li
 
 
 def declared_for(pipeline: PipelineSpec, label: str) -> str:
-    """What serves of a label (see `label_key`), with the correction that it has itself."""
+    """The variant that serves a label (see `label_key`), with that label's own correction."""
     return next(iter(corrected_as(pipeline, label).values()))
 
 
 def corrected_as(pipeline: PipelineSpec, label: str) -> dict[str, str]:
-    """Variants by name, and what each of them is to a label: one may correct others alone."""
+    """What each variant is to one label, by name: a variant may correct only other labels."""
     rule = pipeline.dataset.label_named(label)
     return {
         each.name: each._replace(delay=delay_of(rule, each)).name

@@ -1,4 +1,4 @@
-"""Samples of all sources of a pipeline: rows of their newest weeks, of spans spread over them."""
+"""Samples of all sources of a pipeline: rows of spans that are spread over their newest weeks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from forebay.mixture.features.layout import FeatureLayout
 SPANS = 12
 ROWS_MAX = 20_000  # of each source; 2,000 positives give a share to 2 points
 ROWS_ENOUGH = 4_000
-# Of the spans; tried one after the other until there are rows enough.
+# Of the spans; tried one after the other until there are enough rows.
 _WIDTHS = (timedelta(hours=1), timedelta(hours=8), timedelta(days=3))
-LONGEST = _WIDTHS[-1] * SPANS  # older rows say little of those to come
+LONGEST = _WIDTHS[-1] * SPANS  # older rows say little about future ones
 SECONDS_MAX = 6.0
 _MOMENT = timedelta(microseconds=1)
 
@@ -33,8 +33,8 @@ _MOMENT = timedelta(microseconds=1)
 class SourceSample:
     """Sampled rows of one source.
 
-    offset: of its stream. over: the time that they were drawn from. rate: rows an hour that the
-    source has, None where that is not known.
+    offset: of its stream. over: the time that they were drawn from. rate: the source's rows an
+    hour, None where that is not known.
     """
 
     spec: SourceSpec
@@ -54,7 +54,7 @@ def sample_sources(
     """Rows of every source that has any, by the name of each use.
 
     Raises:
-        ForebayError: when a storage does not answer, or holds what cannot be read.
+        ForebayError: when a source does not answer, or holds data that cannot be read.
     """
     found: dict[str, SourceSample] = {}
     columns = sampled_columns(pipeline, sources)
@@ -79,7 +79,7 @@ def sample_sources(
 def sampled_columns(
     pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> dict[str, list[str]]:
-    """By source: what its rows are encoded from, and its times."""
+    """By source: the columns that its rows are encoded from, and its times."""
     layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, sources))
     return {
         name: with_times(sources[name], pipeline.dataset, layout.stored_columns)
@@ -95,18 +95,18 @@ def with_times(spec: SourceSpec, dataset: DatasetSpec, columns: Sequence[str]) -
 
 
 def opened_for_sample(spec: SourceSpec, root: Path) -> Source:
-    """A source whose bad rows are left out: they are for those to count who train."""
+    """A source whose bad rows are left out: only training counts them."""
     return open_source(spec.model_copy(update={"bad_rows": "dead_letter"}), root)
 
 
 def _time_of(source: Source, pipeline: PipelineSpec) -> Interval | None:
-    """The newest weeks of what a source has; None where nothing is there."""
+    """The newest weeks of a source's data; None where it has none."""
     found = source.describe()
     if found.empty_reason:
         return None
     spec, dataset = source.spec, pipeline.dataset
     now = datetime.now(UTC)
-    # Rows may claim any time, and around one that nobody can have meant there are no others.
+    # A row may claim any time; around one that is plainly wrong there are no other rows.
     newest = now if found.newest is None else min(found.newest, now + LONGEST) + _MOMENT
     newest = max(newest, _EARLIEST)
     end = min(newest, spec.ends or newest)
@@ -121,7 +121,7 @@ def _first_read(dataset: DatasetSpec, warm_start: datetime | None) -> datetime:
 
 
 def _sampled(source: Source, over: Interval, columns: Sequence[str]) -> tuple[Sample, float | None]:
-    """Rows of ever wider spans until there are enough, and how many an hour has of them."""
+    """Rows of ever wider spans until there are enough, and how many there are an hour."""
     limits = SampleLimits(seconds=SECONDS_MAX)
     for width in _WIDTHS:
         spans = spread_spans(over, SPANS, width)

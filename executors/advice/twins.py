@@ -1,4 +1,4 @@
-"""Twins: batch rows of the events that a sampled stream row is about, and what they say of it."""
+"""Twins: batch rows about the same events as sampled stream rows, and what they say about them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from forebay.mixture.features.labels import labels
 from forebay.system.instants import from_us, to_us
 
 ROWS_MAX = 100_000
-# Only ids, labels and times are read, of rows in the spans alone.
+# Only ids, labels and times are read, and only of rows in the spans.
 READ_ROWS_MAX = 20_000_000
 READ_BYTES_MAX = 2 << 30
 SECONDS_MAX = 15.0
@@ -58,10 +58,10 @@ class Rows:
 def completeness_by_label(
     dataset: DatasetSpec, sampled: Mapping[str, SourceSample], root: Path
 ) -> dict[str, dict[str, Completeness]]:
-    """How complete each label is in each source that feeds stream, by label and by name.
+    """How complete each label is in each source that feeds `stream`, by label and by name.
 
     Raises:
-        ForebayError: when a storage does not answer, or holds what cannot be read.
+        ForebayError: when a source does not answer, or holds data that cannot be read.
     """
     batch = [each for each in sampled.values() if each.feed == "batch"]
     labels = ["", *dataset.further_labels]
@@ -77,11 +77,11 @@ def completeness_by_label(
 
 
 def fresh_rows(dataset: DatasetSpec, fresh: SourceSample, label: str = "") -> FreshRows:
-    """Sampled rows of a stream as arrays, by publication; each part of the time is a group."""
+    """Sampled rows of a stream as arrays, by publication; each part of the time span is a group."""
     rows, published = Rows(fresh.spec, fresh.sample.table), fresh.sample.times_us
     happened = _event_times(rows)
     waits = np.full(len(published), np.nan, np.float32)
-    if not kind_named(fresh.spec.kind).bounded:  # those are cut by the event itself
+    if not kind_named(fresh.spec.kind).bounded:  # bounded kinds are cut by event time
         known = happened != UNKNOWN
         waits[known] = np.maximum(published[known] - happened[known], 0) / _SECOND_US
     start, end = to_us(fresh.over.start), to_us(fresh.over.end)
@@ -129,10 +129,10 @@ def _twins(
 def twin_spans(
     dataset: DatasetSpec, fresh: SourceSample, other: SourceSample, now: datetime
 ) -> list[Interval]:
-    """Whole windows in which events of sampled rows may have happened, disjoint and ascending.
+    """Windows in which the events of sampled rows may have happened, disjoint and ascending.
 
-    Where a stream does not say when, its events are looked for as long before the publication as
-    the labels of batch rows take; those whose label may still change are left out.
+    For a stream without event times, they are looked for before the publication, as far back as
+    the labels of batch rows take; events whose label may still change are left out.
     """
     happened = _event_times(Rows(fresh.spec, fresh.sample.table))
     back = timedelta(0)

@@ -1,6 +1,6 @@
-"""Connections that have not said yet who they are: few, not for long, and none holds up another.
+"""Connections that have not authenticated yet: few, not for long, and none delays another.
 
-One thread looks at all of them. Who shows the token is handed on.
+One thread watches all of them. A connection that shows the token is passed on.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from forebay.executors.wire.frames.format import (
 )
 from forebay.executors.wire.limits import CONNECT_SECONDS
 
-# Where so many say nothing, the oldest has to make room: who has a token shows it at once.
+# If this many are silent, the oldest is dropped: a caller with a token shows it at once.
 _WAITING_MAX = 64
-_PAUSE_SECONDS = 0.1  # after an error that is not the caller's: no descriptor may be left
+_PAUSE_SECONDS = 0.1  # after an error that is not the caller's, such as no free descriptor
 _NO_TOKEN = "this socket requires the token of its process"  # noqa: S105 - the word is the refusal
 _LOG = logging.getLogger(__name__)
 
@@ -40,10 +40,10 @@ class _Caller:
 
 
 class Callers:
-    """Accepts connections at a path, and hands on those that show the token."""
+    """Accepts connections at a path, and passes on those that show the token."""
 
     def __init__(self, path: str, token: str, admit: Callable[[socket.socket, Hello], str]) -> None:
-        """Bind; `admit` takes a connection over, or says why not. It may not wait.
+        """Bind; `admit` takes a connection over, or returns why not. It must not block.
 
         Raises:
             OSError: when nothing can be bound there.
@@ -63,11 +63,11 @@ class Callers:
         self._thread = threading.Thread(target=self._run, name="callers", daemon=True)
 
     def start(self) -> None:
-        """Accept in a thread of its own."""
+        """Accept in a separate thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Accept no more; callers that were not handed on are closed."""
+        """Stop accepting; callers that were not passed on are closed."""
         self._closed.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
@@ -136,7 +136,7 @@ class Callers:
             self._refuse(caller, problem)
 
     def _refuse(self, caller: _Caller, problem: str) -> None:
-        with suppress(OSError):  # it is gone, or listens to nothing
+        with suppress(OSError):  # it is gone, or does not read
             caller.connection.send(pack_text(REFUSED, problem))
         self._drop(caller)
 

@@ -1,6 +1,6 @@
-"""From a chunk to what is served of it: encoded rows with a label, dead letters, positions.
+"""From a chunk to what is served: encoded rows with a label, dead letters, positions.
 
-A row is served, dead, or counted as one whose label was not known: each is one of the three.
+Each row is exactly one of three: served, dead, or counted as one whose label was not known.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ NULL_LABEL = "the label is null"
 
 @dataclass(frozen=True, eq=False)
 class ServedChunk:
-    """Rows of one chunk that are served, and rows of it that are not.
+    """The rows of one chunk that are served, and those that are not.
 
     kept: index in the chunk of each served row. dead: by position. chunk: its positions, without
-    what was stored. first_odd: the place of the first served row whose time is behind the span.
+    its rows. first_odd: the place of the first served row whose time is after the span.
     not_known: index in the chunk of each row whose label was not known in time. ends: the first and
     the last time of the task's served rows up to the end of the chunk.
     """
@@ -79,7 +79,7 @@ class ServedChunk:
             odd_timestamps=self.before.odd_timestamps + odd,
             first_odd=self.before.first_odd or (self.first_odd if odd else ""),
             offsets=offsets,
-            # Of the whole chunk: rows of it that are served later count again then, which changes
+            # Of the whole chunk: rows that are served later count again then, which changes
             # neither the first time nor the last.
             first_us=self.ends[0],
             last_us=self.ends[1],
@@ -115,7 +115,7 @@ class ServedChunk:
 def served_chunk(
     chunk: Chunk, encoded: Encoded, before: TaskProgress, locate: Locate
 ) -> ServedChunk:
-    """Take out of a chunk what is not trained on: bad rows, and those without a label in time."""
+    """Remove from a chunk what is not trained on: bad rows, and those without a label in time."""
     reasons = dict(encoded.bad)
     left_out = encoded.null_label.copy()
     left_out[list(reasons)] = True
@@ -144,7 +144,7 @@ def served_chunk(
 
 
 def _positions(chunk: Chunk) -> Chunk:
-    """A chunk without its rows: they and the arrays that these are cut from can go."""
+    """A chunk without its rows, so that they and the arrays behind them can be freed."""
     return replace(
         chunk,
         batch=without_columns(0),
@@ -157,7 +157,7 @@ def _positions(chunk: Chunk) -> Chunk:
 
 
 def _ends(chunk: Chunk, kept: npt.NDArray[np.int64], before: TaskProgress) -> Ends:
-    """First and last time of the task's served rows with those of a chunk."""
+    """First and last time of the task's served rows, including those of a chunk."""
     times = chunk.times if chunk.published is None else chunk.published
     if times is None or not len(kept):
         return before.first_us, before.last_us

@@ -1,6 +1,6 @@
-"""One epoch of a data executor: its queue, its runners, the frames that come out of it.
+"""One epoch of a data executor: its queue, its runners, the frames that it produces.
 
-An epoch is served once, to one caller; with the epoch all of it is thrown away.
+An epoch is served once, to one caller; all of this is thrown away with the epoch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ServingEpoch:
         self._sequence = 0
 
     def start(self, reply: LeaseReply) -> None:
-        """Read what was leased. All of it is announced before the first row can leave."""
+        """Read what was leased. All of it is announced before the first row can be served."""
         runners = [self._runner(grant) for grant in reply.grants]
         for runner in runners:
             runner.announce()
@@ -75,7 +75,7 @@ class ServingEpoch:
         return head, rows
 
     def reading(self) -> dict[str, int]:
-        """The hour that each task still being read has come to."""
+        """The hour that each task still being read has reached."""
         return {str(task): hour for task, hour in self._queue.reading().items()}
 
     def queued(self) -> dict[str, int]:

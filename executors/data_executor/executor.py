@@ -46,9 +46,9 @@ from forebay.system.activities import progressed
 from forebay.system.error_report import ErrorReport
 
 BEAT_SECONDS = 0.2
-# An answer of a trial reader that comes so late that this process would soon count as hung itself.
+# A trial reader must answer within deadline / this, before this process itself counts as hung.
 _EXAMINATION_PARTS = 2
-CLAIM_SECONDS = 5.0  # the trainer may hear of an epoch a moment before the executor does
+CLAIM_SECONDS = 5.0  # the trainer may learn about an epoch a moment before the executor does
 _LOG = logging.getLogger(__name__)
 
 
@@ -165,7 +165,7 @@ class DataExecutor:
             self._readers,
             DeadLetterWriter(folder, self._letter_bytes),
             Examiner(self._job_dir, self._index, folder, deadline / _EXAMINATION_PARTS),
-            # One for each epoch: a read that hangs in a lost one must not hold up the next.
+            # One for each epoch: a read that hangs in a lost one must not delay the next.
             threading.Semaphore(self._pipeline.job.roles.data.threads),
             self._threads,
             self._ended,
@@ -248,7 +248,7 @@ class DataExecutor:
         try:
             self._client.call("failed", failure, Done)
         except FencedError as error:
-            _LOG.info("a failure came too late: %s", error)
+            _LOG.info("a failure was reported too late: %s", error)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,7 +1,7 @@
 """The data executor's socket: Arrow Flight `do_exchange`, record batches for credits.
 
-The handler reads a credit only when it has none, and looks for rows only when it has one: late
-binding, and no second thread for each stream.
+The handler reads a credit only when it has none, and asks for rows only when it has one: late
+binding, without a second thread for each stream.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyar
 
 
 class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
-    """Serves each epoch's frames once, to one caller, on a socket of its own in the job's folder.
+    """Serves each epoch's frames once, to one caller, on its own socket in the job's folder.
 
-    Arrow lets nobody bound the messages and connections of its server, and reads the message of
-    some calls before it asks for their token: what keeps strangers out is the socket's folder.
+    Arrow's server has no bounds for messages and connections, and it reads the message of some
+    calls before it checks their token: what keeps strangers out is the socket's folder.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         self._thread = threading.Thread(target=self.serve, name="flight", daemon=True)
 
     def start(self) -> None:
-        """Answer in threads of its own."""
+        """Answer in separate threads."""
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more. Flight waits for streams that are open, and nobody here does."""
+        """Stop answering. Flight waits for open streams; this call does not wait for Flight."""
         threading.Thread(target=self.shutdown, name="flight-end", daemon=True).start()
 
     def do_exchange(

@@ -1,4 +1,4 @@
-"""The server of frames that a pipeline declares, for its data executors."""
+"""The frame server for data executors, by the transport that a pipeline declares."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The data executor's socket for packed frames: sections go out as they are in Arrow's memory.
 
-As over Flight, a stream looks for rows only when it holds a credit (late binding).
+As with Flight, a stream asks for rows only when it holds a credit (late binding).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from forebay.executors.wire.messages import FrameHead
 from forebay.executors.wire.sockets import listen
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError
 
-# One is served at a time; others are of epochs that are over, and end soon.
+# One is served at a time; the others belong to epochs that are over, and end soon.
 _STREAMS_MAX = 16
 _CREDITS_MAX = 1 << 20
 _NOTE_BYTES = 4096
@@ -41,10 +41,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class PackedFrameServer:
-    """Serves each epoch's frames once, to one caller, on a socket of its own in the job's folder.
+    """Serves each epoch's frames once, to one caller, on its own socket in the job's folder.
 
-    Who does not show the token is refused before anything else is read, and nobody is waited for
-    without a bound.
+    A caller without the token is refused before anything else is read, and no wait for a caller is
+    unbounded.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class PackedFrameServer:
         self.address = self._socket.address
 
     def start(self) -> None:
-        """Answer in threads of its own."""
+        """Answer in separate threads."""
         self._callers.start()
 
     def close(self) -> None:
-        """End all streams, and answer no more."""
+        """End all streams, and stop answering."""
         self._callers.close()
         with self._lock:
             for connection in self._streams:
@@ -83,7 +83,7 @@ class PackedFrameServer:
         self._socket.close()
 
     def _admit(self, connection: socket.socket, hello: Hello) -> str:
-        """Serve a caller that has shown the token; why not, where it is not to be."""
+        """Serve a caller that has shown the token, or return why not."""
         if hello.schema != self._schema:
             return "the columns served are not those that this caller expects"
         with self._lock:
@@ -94,7 +94,7 @@ class PackedFrameServer:
         thread = threading.Thread(target=self._serve, args=arguments, name=name, daemon=True)
         try:
             thread.start()
-        except RuntimeError as error:  # who takes callers in must not end of it
+        except RuntimeError as error:  # the thread that accepts callers must survive it
             with self._lock:
                 self._streams.discard(connection)
             return f"no stream can be served: {error}"
@@ -132,10 +132,10 @@ class PackedFrameServer:
 
 
 def frame_parts(head: FrameHead, rows: FrameRows, bytes_max: int) -> list[bytes | pa.Buffer]:
-    """A frame as parts that follow each other on the wire.
+    """A frame as parts, in their order on the wire.
 
     Raises:
-        FrameFormatError: when it is larger than `bytes_max`, or its rows cannot travel.
+        FrameFormatError: when it is larger than `bytes_max`, or its rows cannot be sent.
     """
     sections = pack_batches(rows.batches) if rows.batches else []
     lengths = [section_bytes(section) for section in sections]
@@ -148,7 +148,7 @@ def frame_parts(head: FrameHead, rows: FrameRows, bytes_max: int) -> list[bytes 
 
 
 class _Credits:
-    """What a caller has room for."""
+    """How many frames a caller has room for."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.left = 0
@@ -156,7 +156,7 @@ class _Credits:
         self._begun = b""
 
     def look(self) -> bool:
-        """Take the credits that have come, and wait for some where none is left.
+        """Take the credits that have come, and wait for some if none is left.
 
         Returns:
             False when the caller is gone.

@@ -10,7 +10,7 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.mixture.queue.queue import Limits, QueueSources
 
-_CHUNKS = 2  # of so many there is always room for the bytes
+_CHUNKS = 2  # the bytes always have room for this many
 _NUMBER_BYTES = 8
 
 
@@ -29,10 +29,10 @@ def queue_sources_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) 
 
 
 def limits_of(pipeline: PipelineSpec, columns: int) -> Limits:
-    """Bounds of the queue. columns: how many are read of a row, at most.
+    """Bounds of the queue. columns: the most that are read of a row.
 
-    A chunk's bytes are known once it is decoded, so rows of thousands of columns come in smaller
-    chunks from the first one on: each column is taken for one number.
+    A chunk's bytes are known only once it is decoded, so rows of thousands of columns come in
+    smaller chunks from the first one on: each column counts as one number.
     """
     buffers = pipeline.job.buffers
     narrow = buffers.bytes_max // _CHUNKS // (_NUMBER_BYTES * max(1, columns))

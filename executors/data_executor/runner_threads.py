@@ -1,7 +1,7 @@
-"""Threads that read tasks, kept for the next one: what a thread has freed it finds again.
+"""Threads that read tasks, kept for the next one so that they reuse the memory that they freed.
 
-Arrow's allocator keeps memory by thread. A new thread for each task would have its pages given and
-cleared by the kernel again, which costs as much as to decode a few columns.
+Arrow's allocator keeps memory by thread. With a new thread for each task, the kernel would map and
+clear pages again, which costs as much as decoding a few columns.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-# Those that wait for work; as many more as there is work are started, and end with it.
+# Threads that wait for work; more are started as needed, and end with their work.
 IDLE_MAX = 8
 
 
 class RunnerThreads:
-    """Runs each piece of work at once, in a thread that has none; no work waits for another."""
+    """Runs each piece of work at once, in an idle or new thread; no work waits for other work."""
 
     def __init__(self, name: str) -> None:
         """No thread is started yet. name: of the threads."""
@@ -25,7 +25,7 @@ class RunnerThreads:
         self._closed = False
 
     def start(self, work: Callable[[], None]) -> None:
-        """Begin a piece of work, which says itself what goes wrong in it.
+        """Begin a piece of work, which reports its own errors.
 
         Raises:
             RuntimeError: when a thread is needed and cannot be started.
@@ -38,7 +38,7 @@ class RunnerThreads:
         threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
 
     def close(self) -> None:
-        """Idle threads end, and others with their work."""
+        """End idle threads now, and the others once their work ends."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

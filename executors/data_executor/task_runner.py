@@ -27,7 +27,7 @@ from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
 from forebay.system.activities import Activity, progressed, waiting
 from forebay.system.error_report import ErrorReport
 
-WAIT_SECONDS = 1.0  # for room; then again, since it comes whenever rows leave
+WAIT_SECONDS = 1.0  # for room, repeatedly: it is freed whenever rows are served
 RETRY_FIRST_SECONDS, RETRY_LONGEST_SECONDS = 0.2, 5.0
 _LOG = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class TaskRunner:
         return not self._over.is_set()
 
     def stop(self) -> None:
-        """End soon, even in a pause before another try. A read that hangs harms nobody now."""
+        """End soon, even in a pause before a retry. A read that hangs no longer matters."""
         self._activity.is_over = True
         self._stopped.set()
 
@@ -104,7 +104,7 @@ class TaskRunner:
             with self._readers.source(self._task.source) as source:
                 self._read(source)
         except QueueClosedError:
-            return  # the lease is lost: whoever has it now reads on
+            return  # the lease is lost: its new holder continues
         except Exception as error:  # noqa: BLE001 - whatever it is, the driver decides about it
             _LOG.warning("task %s cannot be read", self._task.task_id, exc_info=error)
             self._ended(Outcome(self._grant, ErrorReport.of(error)))
@@ -114,7 +114,7 @@ class TaskRunner:
             self._mark.remove()
 
     def _pause(self) -> None:
-        """What failed a moment ago gets time to recover."""
+        """Wait before a retry, longer after each failure."""
         if self._grant.failures:
             pause = RETRY_FIRST_SECONDS * 2 ** (self._grant.failures - 1)
             with waiting():
@@ -140,7 +140,7 @@ class TaskRunner:
             progressed()  # it waits for room; the queue raises when its epoch ends
 
     def _chunks(self, source: Source, progress: TaskProgress | None) -> Iterator[Chunk]:
-        """The task's chunks around what must not be read."""
+        """The task's chunks, without the rows that must not be read."""
         chunk_rows = self._queue.chunk_rows(self._index)
         poisons = self._examiner.poisons(self._task, self._spec, progress, chunk_rows)
         suspicion = self._examiner.suspicion(self._task)
@@ -151,14 +151,14 @@ class TaskRunner:
     def _serve_next(
         self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
     ) -> TaskProgress | None:
-        """Serve the next chunk once there is room for it; nothing of it is kept here."""
+        """Serve the next chunk once there is room for it; no reference to it is kept here."""
         while not self._queue.reserve(self._index, self._task.task_id, WAIT_SECONDS):
             progressed()  # it waits for room; the queue raises when its epoch ends
         found = self._decode(chunks, source, done)
         if found is None:
             return None
         if self._suspected is not None and done.position > self._suspected:
-            # The process that died had begun its chunk there, and this one was begun after it.
+            # The process that died had begun its chunk there; this chunk begins after it.
             self._examiner.drop(self._task)
             self._suspected = None
         self._set_aside(found)
@@ -171,7 +171,7 @@ class TaskRunner:
     def _decode(
         self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
     ) -> ServedChunk | None:
-        with waiting():  # for others that read, and are watched themselves
+        with waiting():  # for other readers, which are watched themselves
             self._decoding.acquire()
         try:
             with self._mark.decoding(done.position):
@@ -186,14 +186,14 @@ class TaskRunner:
         except MemoryError as error:
             place = place_text(source.location(self._task, done.position))
             raise DataError(
-                f"source {self._spec.name!r}, rows from {place} on: there is not enough memory to "
-                "decode them (make them smaller where they are written, or give the role more)"
+                f"source {self._spec.name!r}, rows from {place} on: not enough memory to decode "
+                "them (write smaller batches of rows, or give the role more memory)"
             ) from error
         finally:
             self._decoding.release()
 
     def _set_aside(self, found: ServedChunk) -> None:
-        """Write dead letters, unless the declaration wants none of them."""
+        """Write dead letters, or raise if the source is declared to fail on them."""
         if not found.dead:
             return
         for row in found.dead:

@@ -1,6 +1,6 @@
 """The data driver: who reads which task, from which position. One process for each job.
 
-Run as `python -m forebay.executors.driver --job DIR`. docs/protocol.md says what it may forget.
+Run as `python -m forebay.executors.driver --job DIR`. See docs/protocol.md for what it may forget.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Driver:
         self._server = RpcServer(job_dir, "driver", self._service.methods, threads)
 
     def start(self) -> None:
-        """Answer, and say where."""
+        """Answer calls, and publish the address."""
         self._service.start()
         self._server.start()
         endpoint = Endpoint(address=self._server.address, incarnation=self.state.incarnation)
@@ -67,14 +67,14 @@ class Driver:
         _LOG.info("driver incarnation %d listens on %s", endpoint.incarnation, endpoint.address)
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._service.stop()
         self._server.stop()
         self._journal.close()
 
 
 def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]]:
-    """Openers of the sources whose storage keeps positions of its own, by the name of each use."""
+    """Openers of the sources whose storage stores positions too, by the name of each use."""
     root = Path(request.project_root)
     openers: dict[str, Callable[[], Source]] = {}
     unbounded = [n for n, spec in request.source_specs().items() if not _is_bounded(spec)]
@@ -99,5 +99,5 @@ def main(arguments: list[str] | None = None) -> None:
     with role_exit("driver", 0, job_dir):
         driver = Driver(job_dir)
         driver.start()
-        with waiting():  # the threads that answer and commit show that the driver gets on
+        with waiting():  # the threads that answer and commit show the driver's progress
             threading.Event().wait()

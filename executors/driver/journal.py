@@ -1,6 +1,6 @@
 """The driver's journal: append-only lines, each with a checksum, durable when `append` returns.
 
-A process that died while it wrote leaves half a last line; that line never counted, and it is
+A process that died while writing leaves an incomplete last line; that line never counted, and it is
 cut off when the journal is opened again.
 """
 
@@ -21,13 +21,13 @@ Record = dict[str, Any]
 
 
 class Journal:
-    """One file, one writer (a lock keeps a second one out). `records`: what was there before."""
+    """One file, one writer (a lock keeps a second one out). `records`: those found on opening."""
 
     def __init__(self, path: Path) -> None:
         """Read what is there and cut off a torn tail.
 
         Raises:
-            InfrastructureError: when another process writes it, or a record in the middle is bad.
+            InfrastructureError: when another process writes it, or an earlier record is damaged.
         """
         make_folder(path.parent)
         self._path = path

@@ -1,9 +1,9 @@
-"""Who reads which task: the pure heart of the driver. Rows of arrays, no object for each task.
+"""Who reads which task: the core of the driver, without I/O. Array rows, no object per task.
 
 A task is *pending*, *reading* (leased, being read), *read* (leased, its rows not all used),
 *used* (a step used its last row), *sealed* (inside a checkpoint). Leases belong to an epoch: one
-executor in one session. An epoch that is lost is fenced first; only with the trainer's answer, up
-to which positions its rows were learnt, do its tasks become pending again.
+executor in one session. A lost epoch is fenced first; its tasks become pending again only once the
+trainer has answered up to which positions their rows were trained on.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _HELD = (TaskState.READING, TaskState.READ)
 
 
 class FailureAction(Enum):
-    """What follows from a report that a task failed."""
+    """What to do after a report that a task failed."""
 
-    STALE = "the lease had been lost before"
-    AGAIN = "it may be tried again"
-    EXHAUSTED = "it was tried as often as allowed"
+    STALE = "the lease was already lost"
+    AGAIN = "it may be retried"
+    EXHAUSTED = "no attempts are left"
 
 
 @dataclass(frozen=True)
 class LeaseRules:
-    """align_hours: how far a task may be ahead of the earliest row that is not read yet.
+    """align_hours: how far a task may be ahead of the earliest unread row.
 
-    It binds several executors; a single one serves its rows in time order by itself.
+    It applies to several executors; a single one serves its rows in time order by itself.
     """
 
     align_hours: int
@@ -65,10 +65,10 @@ class LeaseTable:
         rules: LeaseRules,
         partitions: Sequence[int] = (),
     ) -> None:
-        """All tasks are pending. `partitions` by source: as many tasks are read at a time.
+        """All tasks are pending. `partitions`, by source: as many of its tasks are read at a time.
 
-        Partitions of one source hold rows of the same time: reading one after the other would
-        serve them one after the other too.
+        Partitions of one source hold rows of the same time range: if they were read one after the
+        other, they would be served one after the other too.
 
         Raises:
             ValueError: when hours do not ascend.
@@ -155,7 +155,7 @@ class LeaseTable:
             self._at[row] = max(hour, int(self._at[row]))
 
     def holds(self, epoch: int, row: int, attempt: int) -> bool:
-        """Whether this very lease is the task's."""
+        """Whether this is the task's current lease."""
         return (
             epoch not in self._lost
             and row in self._held.get(epoch, ())
@@ -168,7 +168,7 @@ class LeaseTable:
             self._move(row, TaskState.READ)
 
     def use(self, row: int, progress: TaskProgress) -> TaskProgress | None:
-        """A step used rows of a task. Returns where it stood before.
+        """A step used rows of a task. Returns its progress before that.
 
         Raises:
             InfrastructureError: when rows were used beyond what any lease could have given.
@@ -193,7 +193,7 @@ class LeaseTable:
                 self._move(row, TaskState.SEALED)
 
     def fail(self, epoch: int, row: int, attempt: int) -> FailureAction:
-        """A lease reports that its task cannot be read on."""
+        """A lease reports that its task cannot be read any further."""
         if not self.holds(epoch, row, attempt):
             return FailureAction.STALE
         self.failures[row] += 1
@@ -201,11 +201,11 @@ class LeaseTable:
         return FailureAction.EXHAUSTED if exhausted else FailureAction.AGAIN
 
     def lose(self, epoch: int) -> None:
-        """No lease for this epoch any more, and no report from it; its tasks wait for a fence."""
+        """Grant no lease to this epoch and ignore its reports; its tasks wait for a fence."""
         self._lost.add(epoch)
 
     def fenced(self, epoch: int, taken: Mapping[int, TaskProgress]) -> None:
-        """The trainer takes no further row of the epoch: its tasks go on from `taken`."""
+        """The trainer takes no more rows of the epoch: its tasks continue from `taken`."""
         self._lost.add(epoch)
         for row in sorted(self._held.pop(epoch, ())):
             if row in taken:
@@ -238,7 +238,7 @@ class LeaseTable:
         return self._earliest_open() + self._rules.align_hours
 
     def _earliest_open(self) -> int:
-        """The hour of the earliest row that is not read yet, as far as known."""
+        """The hour of the earliest unread row, as far as known."""
         state, count = self.state, len(self.state)
         while self._first_pending < count and state[self._first_pending] != TaskState.PENDING:
             self._first_pending += 1

@@ -1,7 +1,7 @@
-"""After a seal, positions are committed to the storage (Kafka offsets): never ahead of the seal.
+"""Commits positions to the storage after a seal (Kafka offsets), never ahead of the seal.
 
-A thread of its own, so that a slow broker holds up neither steps nor leases; only the end of a
-window waits for it.
+It runs in a separate thread, so that a slow broker delays neither steps nor leases; only the end
+of a window waits for it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class SealCommitter:
     def __init__(
         self, group: Callable[[str], str], openers: Mapping[str, Callable[[], Source]]
     ) -> None:
-        """`openers` open the sources whose storage keeps positions, by the name of each use.
+        """`openers` open the sources whose storage stores positions, by the name of each use.
 
-        group: under which name they are kept of a use.
+        group: the name under which the positions of a use are stored.
         """
         self._group = group
         self._openers = openers

@@ -1,4 +1,4 @@
-"""The driver's calls: one lock around its state, waiting calls, a watch over silent executors."""
+"""The driver's calls: one lock around its state, waiting calls, a watch for silent executors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from forebay.system.activities import Activity, helping, progressed
 from forebay.system.message import Message
 
 WAIT_LONGEST_SECONDS = 2.0
-GONE_POLL_SECONDS = 0.25  # how soon a waiting call sees that its caller is gone
+GONE_POLL_SECONDS = 0.25  # how soon a waiting call notices that its caller is gone
 COMMIT_SECONDS = 45.0
 
 
@@ -61,18 +61,18 @@ class DriverService:
         }
 
     def start(self) -> None:
-        """Watch over silent executors."""
+        """Watch for silent executors."""
         self._watch.start()
 
     def stop(self) -> None:
-        """Let waiting calls go."""
+        """Release waiting calls."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         self._commits.stop()
 
     def register(self, call: Registration, _context: grpc.ServicerContext) -> Message:
-        """A data executor comes in."""
+        """A data executor registers."""
         with self._changed:
             self._state.register(call)
             self._changed.notify_all()
@@ -103,7 +103,7 @@ class DriverService:
                 self._state.member(call.executor, call.instance)
 
     def executor_beat(self, call: ExecutorBeat, _context: grpc.ServicerContext) -> Message:
-        """A data executor lives and has read tasks."""
+        """A data executor is alive and has read tasks."""
         with self._changed:
             self._state.beat_of_executor(call)
             if call.done or call.hours:
@@ -111,7 +111,7 @@ class DriverService:
             return Done()
 
     def failed(self, call: TaskFailure, _context: grpc.ServicerContext) -> Message:
-        """A data executor cannot read a task on."""
+        """A data executor cannot continue reading a task."""
         with self._changed:
             self._state.failed(call)
             self._changed.notify_all()
@@ -129,7 +129,7 @@ class DriverService:
             )
 
     def beat(self, call: TrainerBeat, context: grpc.ServicerContext) -> Message:
-        """Take the trainer's news; wait until it has other orders to follow."""
+        """Take the trainer's news; wait until its orders change."""
         deadline = time.monotonic() + min(call.wait_seconds, WAIT_LONGEST_SECONDS)
         with self._changed:
             session = self._state.session_of(call.trainer, call.session)
@@ -147,7 +147,7 @@ class DriverService:
             return orders
 
     def seal(self, call: SealCall, _context: grpc.ServicerContext) -> Message:
-        """A checkpoint is durable. At the window's end storage knows it before the answer."""
+        """A checkpoint is durable. At the end of a window it is committed before the answer."""
         with self._changed:
             session = self._state.session_of(call.trainer, call.session)
             session.served.seal(call.progress)
@@ -165,7 +165,7 @@ class DriverService:
             return facts
 
     def _expire_on(self) -> None:
-        """Its progress is the driver's: whoever holds the lock for long keeps all calls waiting."""
+        """Its progress counts as the driver's: a lock held for long blocks all calls."""
         with self._answering, self._changed:
             while not self._stopped:
                 progressed()

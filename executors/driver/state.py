@@ -1,7 +1,7 @@
 """What the driver knows: its executors, the open session, its orders to the trainer.
 
-No waiting and no I/O but the journal and the ledger in here; `service` holds the lock around
-every call and waits between them. docs/protocol.md has the rules.
+Nothing waits in here, and the only I/O is the journal and the ledger; `service` holds the lock
+around every call and waits between them. docs/protocol.md has the rules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from forebay.executors.wire.messages import (
 )
 from forebay.system.error_report import ErrorReport
 
-FATAL_EXIT_CODES = (1, 2, 3)  # trying again would not help
+FATAL_EXIT_CODES = (1, 2, 3)  # a retry would not help
 _LOG = logging.getLogger(__name__)
 
 
@@ -62,7 +62,7 @@ class Session:
 
 
 class DriverState:
-    """All of it. Not safe for use from several threads by itself."""
+    """The whole state. Not thread-safe by itself."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class DriverState:
     # Data executors -------------------------------------------------------------------------
 
     def register(self, call: Registration) -> None:
-        """Let a data executor in; a process that started earlier loses its index.
+        """Register a data executor; a process with its index that started earlier loses it.
 
         Raises:
             FencedError: when a process that started later has the index.
@@ -104,7 +104,7 @@ class DriverState:
         _LOG.info("data executor %d registered, pid %d", call.executor, call.pid)
 
     def member(self, executor: int, instance: str) -> RegisteredExecutor:
-        """The member that calls, which is thereby alive.
+        """The calling member; the call shows that it is alive.
 
         Raises:
             NotKnownError: when it is not registered (any more).
@@ -116,13 +116,13 @@ class DriverState:
         return member
 
     def assign_epoch(self, member: RegisteredExecutor) -> None:
-        """Give a member an epoch of the open session, at the start of a call: it lives."""
+        """Give a member an epoch of the open session, at the start of a call: it is alive."""
         if self.session is not None and member.epoch == 0 and self.session.error is None:
             member.epoch = self._number()
             self.session.version += 1
 
     def lease(self, member: RegisteredExecutor, call: LeaseCall) -> LeaseReply | None:
-        """The answer to a waiting executor, or None while there is nothing to say."""
+        """The answer to a waiting executor, or None while nothing has changed."""
         session = self.session
         if session is None or member.epoch == 0:
             needs_call = session is not None and session.error is None
@@ -144,10 +144,10 @@ class DriverState:
         )
 
     def unchanged(self, member: RegisteredExecutor, call: LeaseCall) -> LeaseReply:
-        """The answer to an executor that has waited in vain.
+        """The answer to an executor for which nothing changed while it waited.
 
-        What is pending is told anew: it is another executor's too once there is one, and who went
-        on waiting for it would do so in each hour.
+        Pending tasks are sent again: once there is a second executor, they may be read by that one,
+        and an executor that still expected them would wait in every hour.
         """
         known = member.reply
         return LeaseReply(
@@ -161,7 +161,7 @@ class DriverState:
         )
 
     def _pending(self) -> dict[str, int]:
-        """What a lone executor will read."""
+        """What is still pending, if there is only one executor to read it."""
         session = self.session
         return session.served.pending if session and len(self._members) == 1 else {}
 
@@ -174,10 +174,10 @@ class DriverState:
             self.session.served.read(call.epoch, call.done)
 
     def failed(self, call: TaskFailure) -> None:
-        """A task could not be read on: fence its epoch and try again, or end the window.
+        """A task could not be read any further: fence its epoch and retry, or end the window.
 
         Raises:
-            FencedError: when the lease had been lost before.
+            FencedError: when the lease was already lost.
         """
         member = self.member(call.executor, call.instance)
         session = self.session
@@ -215,7 +215,7 @@ class DriverState:
     # The trainer ----------------------------------------------------------------------------
 
     def open(self, call: OpenWindow) -> Session:
-        """Serve a window from the positions of the call; all that was open before is over.
+        """Serve a window from the positions of the call; the session before it ends.
 
         Raises:
             FencedError: when a newer trainer owns the job.
@@ -292,7 +292,7 @@ class DriverState:
         )
 
     def seal(self, session: Session, step: int) -> None:
-        """Note a checkpoint; its positions are in the table already."""
+        """Record a checkpoint; its positions are already in the table."""
         session.sealed_step = step
         served = session.served
         self._journal.append(
@@ -335,7 +335,7 @@ class DriverState:
     # Inside ---------------------------------------------------------------------------------
 
     def _number(self) -> int:
-        """Grows over all incarnations: epochs and sessions are never named twice."""
+        """Grows over all incarnations: no number of an epoch or session is used twice."""
         self._numbers += 1
         return (self.incarnation << 32) + self._numbers
 
@@ -344,7 +344,7 @@ class DriverState:
             raise FencedError(f"trainer {self.trainer} has taken over from trainer {number}")
 
     def _lose(self, member: RegisteredExecutor) -> None:
-        """No further row of the member's epoch counts: ask the trainer for a fence."""
+        """No more rows of the member's epoch count: ask the trainer for a fence."""
         epoch, member.epoch = member.epoch, 0
         if epoch and self.session is not None:
             self.session.served.leases.lose(epoch)

@@ -82,7 +82,7 @@ class ServedWindow:
             self._count(row, before, self.leases.progress[row])
 
     def fenced(self, epoch: int, taken: Progress) -> None:
-        """The trainer takes no further row of the epoch."""
+        """The trainer takes no more rows of the epoch."""
         self.leases.fenced(epoch, self._by_row(taken))
 
     def seal(self, positions: Progress) -> None:
@@ -106,12 +106,12 @@ class ServedWindow:
 
     @property
     def readers(self) -> dict[str, int]:
-        """By source, how many of its tasks one executor reads at a time, at most."""
+        """By source, the most tasks that one executor reads at a time."""
         return dict(zip(self._names, self.leases.reading_max, strict=True))
 
     @property
     def pending(self) -> dict[str, int]:
-        """By source, the hour of its earliest task that nobody reads."""
+        """By source, the hour of its earliest task that no executor reads."""
         return {self._names[n]: hour for n, hour in self.leases.pending_hours().items()}
 
     def reading(self, epoch: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The offset that a stream has really had in a window: where its rows begin and where they end."""
+"""The offset that a stream actually had in a window: where its rows begin and where they end."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SECOND_US = 1_000_000
 def achieved_offsets(store: Store, plan: WindowPlan, link: Link) -> Json:
     """The offset of each stream as declared and as its rows had it, by stream.
 
-    The rows say how long before the start of the window the first of them is, and how long before
-    its end the last one. Where a stream has rows of all its time, both are the declared offset.
-    Times are those that cut windows: of the event, or of the publication in a topic or log.
+    Two offsets are measured: of the first row from the start of the window, and of the last row
+    from its end. If a stream has rows throughout, both are the declared offset. Times are those
+    that cut windows: of the event, or of the publication in a topic or log.
 
     Returns:
-        `offset_seconds`, and `measured_seconds`: the lesser and the greater of the two; None where
+        `offset_seconds`, and `measured_seconds`: the smaller and the larger of the two; None where
         no row has a time. Streams of a plan that does not name its offsets are left out.
 
     Raises:
@@ -48,7 +48,7 @@ def achieved_offsets(store: Store, plan: WindowPlan, link: Link) -> Json:
 
 
 def _times(store: Store, link: Link) -> Mapping[str, tuple[int, int]]:
-    """First and last time of the rows of each source; none once the steps are not kept."""
+    """First and last time of the rows of each source; none once the steps are no longer kept."""
     stored = link.files.get("steps")
     points = [] if stored is None else read_steps(store.path(stored))
     return points[-1].times if points else {}
@@ -61,8 +61,8 @@ def _both(one: tuple[int, int], other: tuple[int, int] | None) -> tuple[int, int
 def offset_words(windows: Iterable[Json]) -> list[str]:
     """`yesterday 24h (measured 23.4h to 24.6h)` for each stream of some windows.
 
-    Where no stream has an offset there is nothing to say. windows: what `achieved_offsets` found
-    of each; the measured figures are the least and the greatest of all.
+    Empty if no stream has an offset. windows: what `achieved_offsets` found for each; the measured
+    figures are the smallest and the largest of all.
     """
     declared: dict[str, int] = {}
     measured: dict[str, list[float]] = {}

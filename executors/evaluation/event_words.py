@@ -1,4 +1,4 @@
-"""What a judgement says of a window's event scores, in words. Light: it reads JSON alone."""
+"""What a judgement says about a window's event scores, in words. Light: it reads only JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Json = Mapping[str, Any]
 def event_answers(judgement: Json) -> dict[str, Any]:
     """Figures by variant or tower; none in judgements of earlier versions.
 
-    Of labels after the first by `sale:mixture`.
+    For labels after the first, the keys are such as `sale:mixture`.
     """
     found = dict((judgement.get("event") or {}).get("answers", {}))
     for label, part in (judgement.get("labels") or {}).items():
@@ -20,7 +20,7 @@ def event_answers(judgement: Json) -> dict[str, Any]:
 
 
 def all_metrics(judgement: Json) -> dict[str, Any]:
-    """Figures of scores at publication, named as those of `event_answers`."""
+    """Figures of scores at publication, with keys as in `event_answers`."""
     found = dict(judgement.get("metrics") or {})
     for label, part in (judgement.get("labels") or {}).items():
         found |= {f"{label}:{name}": each for name, each in all_metrics(part).items()}

@@ -1,8 +1,8 @@
-"""Judgements of earlier windows, completed once every window with labels of theirs is trained.
+"""Judgements of earlier windows, completed once every window with their labels is trained.
 
-A judgement is stored when its window is trained. Of rows whose complete labels come with later
-windows its figures are partial, and say so. They are computed again when the last of these windows
-has its link: whoever judges that one stores them, so that no partial figure stays.
+A judgement is stored when its window is trained. While complete labels are still to come with later
+windows, its figures are partial and marked so. They are recomputed and stored when the last of
+these windows is judged, so that no figure stays partial.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 def complete_judgements(
     pipeline: PipelineSpec, chain: ModelChain, first: Link, last: Link
 ) -> dict[str, Json]:
-    """Complete the stored judgements of windows whose last labels came with some windows.
+    """Complete the stored judgements of windows whose last labels came with a range of windows.
 
     Args:
         pipeline: whose windows they are.
@@ -62,5 +62,5 @@ def complete_judgements(
 
 
 def _is_partial(judgement: Json) -> bool:
-    """Whether complete labels were still to come; judgements of earlier versions do not say."""
+    """Whether complete labels were still to come; earlier versions did not store this."""
     return not (judgement.get("event") or {}).get("complete")

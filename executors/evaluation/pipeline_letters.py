@@ -33,13 +33,13 @@ def pipeline_letters(
     """Letters with their model lines: of all windows, or of one.
 
     First those of each window's newest link, line by line in order of windows. Then those of newer
-    generations that have no link: this host trains them, or did not come to their end.
+    generations that have no link: this host trains them, or did not finish them.
 
     Raises:
         DataError: when stored letters are missing or damaged.
         InfrastructureError: when a window gets its link while its letters are read.
     """
-    # Looked for first: what is linked since then is among the stored ones.
+    # Looked up first: letters that are linked after that are found among the stored ones.
     local = list(_local(home, pipeline))
 
     def look(rows: Connection) -> tuple[list[_Linked], list[_Local]]:
@@ -71,7 +71,7 @@ class _Local(NamedTuple):
 
 
 def _newest(connection: Connection, pipeline: str) -> list[_Linked]:
-    """What is stored of every window's newest link, over all lines of a pipeline, in order."""
+    """The stored letters of every window's newest link, over all lines of a pipeline, in order."""
     rows = (
         select(lines.c.line, windows.c.key, link_files)
         .select_from(links)
@@ -106,6 +106,6 @@ def _growing(one: _Local) -> Iterator[DeadLetter]:
         is_there = False
     if not is_there:
         raise InfrastructureError(
-            f"window {one.window} of line {one.line!r} ended, or began again, while its dead "
-            "letters were read: ask again"
+            f"window {one.window} of line {one.line!r} ended or started over while its dead "
+            "letters were read: run the command again"
         )

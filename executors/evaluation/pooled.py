@@ -28,11 +28,11 @@ def summarise_scores(
 ) -> Json:
     """The block `pooled` of a summary: pooled figures, paired differences, verdicts in words.
 
-    Differences are taken of event scores where there are any; else of the scores at publication,
-    by complete labels where any are known, or by fresh ones: `scored_at` and `label` say which.
-    While complete labels are still to come, fresh ones decide nothing: whoever learnt these best
-    would look better than who corrects them. corrected: what variants are to the label, where it
-    has a correction of its own.
+    Differences are between event scores if there are any; otherwise between scores at publication,
+    by complete labels if any are known, or by fresh ones: `scored_at` and `label` say which. While
+    complete labels are still to come, fresh ones decide nothing: the variant that fits these best
+    would look better than one that corrects them. corrected: names of the variants for the label,
+    if it has its own correction.
     """
     columns, fresh, true = pooled_aucs(boards)
     completeness = label_completeness([board for board in boards if board.all_here] or boards)
@@ -66,7 +66,7 @@ def summarise_scores(
 
 
 def _differences(columns: Sequence[str], auc: AucEstimate | None) -> list[Json]:
-    """Of every two variants, seed by seed; towers that do not answer are no rivals."""
+    """Between every two variants, seed by seed; towers that do not answer are not compared."""
     if auc is None:
         return []
     answers = [(one.name, places) for one, places in over_seeds(columns).items() if not one.tower]

@@ -1,4 +1,4 @@
-"""The summary of a range of trained windows from ledger and model chain alone."""
+"""The summary of a range of trained windows, from only the ledger and the model chain."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ def summarise_windows(
         pipeline: whose windows they are.
         chain: the model line that trained them.
         keys: the windows, in order.
-        facts: what only the trainer of the windows knows; without it, what the folders of
-            their jobs say.
+        facts: what only the run that trained the windows knows; by default, what their jobs say.
 
     Raises:
         ConfigError: when one of them is not trained.
-        DataError: when the plan that a model was trained from is gone, and nobody has judged it.
+        DataError: when the plan that a model was trained from is gone, and it was never judged.
     """
     ledger = Ledger(chain.home, pipeline.name, chain.line)
     links = _trained(chain, keys)
@@ -67,7 +66,7 @@ def summarise_windows(
 
 
 def judge_windows(pipeline: PipelineSpec, chain: ModelChain, summary: Json) -> None:
-    """Store what a summary says of each window as its judgement: it stays when the scores go.
+    """Store a summary's part on each window as its judgement, kept when the scores are removed.
 
     Judgements of windows before them are completed, see `later_labels`.
     """
@@ -99,8 +98,8 @@ def _forgotten_notes(forgotten: Sequence[Link]) -> list[str]:
     if not forgotten:
         return []
     note = (
-        f"forgotten windows: {', '.join(link.window for link in forgotten)}; figures of their "
-        "rows are from before, and the next run plans and trains them again"
+        f"forgotten windows: {', '.join(link.window for link in forgotten)}; the figures of their "
+        "rows are from before that, and the next run plans and trains them again"
     )
     return [note]
 
@@ -111,7 +110,7 @@ def _published(chain: ModelChain) -> Json | None:
 
 
 def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:
-    """Restarts and seconds of the jobs that are still there and trained one of these links."""
+    """Restarts and seconds of the jobs that still exist and trained one of these links."""
     wanted = {(link.window, link.generation) for link in links}
     restarts: dict[str, int] = {}
     hung: list[str] = []

@@ -1,4 +1,4 @@
-"""What a person should know of the rows of a range of windows, in words. None of it is an error."""
+"""Notes for people on the rows of a range of windows. None of them is an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 def row_notes(windows: Collection[Json]) -> list[str]:
-    """Notes on rows out of their time, rows that nobody learns from, and silent windows.
+    """Notes on rows outside their window, rows that are not trained on, and silent windows.
 
     windows: as in the summary.
     """
@@ -40,13 +40,13 @@ def _not_known_notes(windows: Collection[Json]) -> list[str]:
     return [
         f"source {name}: {rows:,} of {counted[name]:,} rows of such windows were not trained on: "
         "their label was not known when the window ended (known_at); a larger offset of their "
-        "stream waits longer for it"
+        "stream gives labels more time"
         for name, rows in left_out.items()
     ]
 
 
 def _unsaid_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source and label with rows that were trained on for other labels alone."""
+    """A note for each source and label with rows that were trained on only for other labels."""
     missing: dict[tuple[str, str], int] = {}
     rows: dict[str, int] = {}
     for window in windows:
@@ -58,7 +58,7 @@ def _unsaid_notes(windows: Collection[Json]) -> list[str]:
                 rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
         f"source {name}: label {label} was null, or not known when the window ended, in {count:,} "
-        f"of {rows[name]:,} rows: these trained other labels only"
+        f"of {rows[name]:,} rows: these were trained on only for other labels"
         for (name, label), count in missing.items()
     ]
 
@@ -85,13 +85,13 @@ def _left_out_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _unjudged_notes(windows: Collection[Json]) -> list[str]:
-    """A note where models are gone that would have judged rows."""
+    """A note if models that would have judged rows are gone."""
     gone = sum(_unjudged(window).get("gone", 0) for window in windows)
     if not gone:
         return []
     note = (
-        f"{gone:,} rows have no event score: the checkpoint of the model of their time is no "
-        "longer kept (job.checkpoint.windows_kept)"
+        f"{gone:,} rows have no event score: the checkpoint of the model that would have answered "
+        "them is no longer kept (job.checkpoint.windows_kept)"
     )
     return [note]
 
@@ -102,7 +102,7 @@ def _unjudged(window: Json) -> Json:
 
 
 def _outside_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source of a window with rows whose time is not the window's."""
+    """A note for each source of a window with rows whose time is outside the window."""
     notes: list[str] = []
     for window in windows:
         for name, source in window["sources"].items():
@@ -122,12 +122,12 @@ def _outside_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _idle_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source with rows that no paradigm takes."""
+    """A note for each source with rows that no paradigm trains on."""
     rows: dict[str, int] = {}
     for window in windows:
         for name, source in window["sources"].items():
             learnt = source["learnt_rows"]
-            # A delay head learns from batch rows, whatever its variant takes.
+            # A delay head is trained on batch rows, whatever its variant is trained on.
             heads = any("+head" in variant for variant in learnt)
             taken = [count for by, count in learnt.items() if not by.endswith(NOT_KNOWN)]
             if learnt and not heads and not any(taken):

@@ -40,7 +40,7 @@ class Scored:
 
     fresh: the label as known when the row was published. complete: NaN where no complete label
     has arrived. scores: float32[N, P]. duplicates: rows left out because their event id had been
-    scored before. all_here: whether every window is trained that brings complete labels.
+    scored before. all_here: whether every window that brings complete labels is trained.
     waits: seconds from event to publication, NaN where they are not known. held: bool[N], rows that
     the guard held.
     """
@@ -63,7 +63,7 @@ class Scored:
 
     @property
     def late_or_not(self) -> Mask:
-        """Rows that say how complete labels are; of those that the guard held, none had come."""
+        """Rows that show how complete labels are: joined, and not held by the guard."""
         return self.joined if self.held is None else self.joined & ~self.held
 
     @cached_property
@@ -86,8 +86,8 @@ def score_windows(
     """Join each window's scores with the complete labels of it and of later windows.
 
     `windows` are consecutive; `paradigms` name the columns of a window without a scored row;
-    `horizon` says how many windows after its own one a complete label may lie (the largest batch
-    offset in windows, rounded up). None means all that follow.
+    `horizon` says up to how many windows after its own a complete label may come (the largest
+    batch offset in windows, rounded up). None means all that follow.
     """
     labels: dict[int, _Labels] = {}
     boards = []
@@ -107,8 +107,8 @@ def window_metrics(scored: Scored) -> dict[str, Json]:
 
     `auc_fresh`, `log_loss`, `normalised_entropy` and `calibration` judge all `rows` by the fresh
     label; `auc_true` and the figures that end in `_true` judge `joined_rows` by the complete one.
-    Of several seeds they are the means. `words_true` says what the latter are called while
-    complete labels still have to come, and is empty after that.
+    With several seeds they are means. `words_true` describes the latter while complete labels are
+    still to come, and is empty after that.
     """
     joined = scored.joined
     metrics: dict[str, Json] = {}
@@ -149,9 +149,9 @@ def label_completeness(boards: Sequence[Scored]) -> Json:
 
 
 def label_ages(boards: Sequence[Scored]) -> list[Json]:
-    """The same counts by how long rows had waited when they were published; ages without are left.
+    """The same counts by how long rows had waited when published; ages without any are left out.
 
-    until_seconds: the longest wait; of the last age null, as it has none.
+    until_seconds: the longest wait; null for the last age, which has no bound.
     """
     counts = np.zeros((len(AGES_SECONDS) + 1, 2), np.int64)
     for board in boards:
@@ -173,11 +173,11 @@ def pooled_aucs(
 ) -> tuple[Sequence[str], AucEstimate | None, AucEstimate | None]:
     """Columns, and their AUCs over windows: by fresh labels, and by complete ones.
 
-    Windows whose complete labels still have to come are no part of the latter.
+    Windows whose complete labels are still to come are not part of the latter.
     """
     with_rows = [
         board for board in boards if len(board.event_ids)
-    ]  # the others know variants alone
+    ]  # boards without rows only name the variants
     columns = next((board.paradigms for board in with_rows or boards if board.paradigms), ())
     scored = [board for board in boards if board.paradigms == columns]
     fresh = pool(board.fresh_auc for board in scored)

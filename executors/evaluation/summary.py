@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def window_facts(plan: WindowPlan, link: Link) -> Json:
-    """What is said of one trained window, and stays true of it."""
+    """The facts about one trained window that never change."""
     sources: Json = {}
     for name, source in plan.sources.items():
         rows, read = source_rows(source, link), link.read.get(name, ReadRows())
@@ -59,9 +59,9 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
 def opinion(
     window: str, stale: str | None, data_changed: str | None, evaluation: Evaluation
 ) -> Json:
-    """What may change after the window was trained.
+    """What may change after the window is trained.
 
-    stale: why its model is, see `ModelChain`. data_changed: since its plan, see `Ledger`.
+    stale: why its model is stale, see `ModelChain`. data_changed: since its plan, see `Ledger`.
     """
     return {
         "stale": stale,
@@ -91,7 +91,7 @@ def build_summary(
         links: the newest of each window, in order; that of the line's warm start comes first.
         plans: what each link was trained from, by window.
         judged: judgements of those links whose plan is forgotten, by window.
-        data_changed: windows whose data is another one by now, and how that is known.
+        data_changed: windows whose data has changed since, and how that is known.
         evaluation: of these windows.
         facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`,
             `storage_calls`, `notes` and `published`.
@@ -128,7 +128,7 @@ def _windows(
     evaluation: Evaluation,
     stale: Mapping[str, str],
 ) -> dict[str, Json]:
-    """What is said of each window; stale: those that are, and why."""
+    """The summary of each window; stale: which are stale, and why."""
     store = store_of(chain.home)
     found: dict[str, Json] = {}
     for link in links:
@@ -142,7 +142,7 @@ def _windows(
 
 
 def _offsets(store: Store, chain: ModelChain, plan: WindowPlan | None, link: Link) -> Json:
-    """See `achieved_offsets`; what was judged of it stays when the steps are not kept any more."""
+    """See `achieved_offsets`; taken from the judgement once the steps are no longer kept."""
     if plan is not None and "steps" in link.files:
         return achieved_offsets(store, plan, link)
     return dict((chain.judgement(link) or {}).get("stream_offsets", {}))
@@ -161,7 +161,7 @@ def _newest_model(chain: ModelChain, links: Sequence[Link]) -> Json:
 
 
 def _advised(pipeline: PipelineSpec, evaluation: Evaluation, windows: Mapping[str, Json]) -> Json:
-    """Advice; of several labels, what is said of each. windows: the newest of the line too."""
+    """Advice, for each of several labels too. windows: these, and the newest of the line."""
     labels = {
         name: {"pooled": of.pooled, "advice": _advice(pipeline, windows.values(), name)}
         for name, of in evaluation.labels.items()
@@ -215,5 +215,5 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
     if offsets.total:
         line += f"; {offsets.total:,} planned offsets = {offsets.text}"
     if unknown:
-        line += f"; {unknown} plans could not count rows before reading and count what was served"
+        line += f"; {unknown} plans could not count rows before reading and use what was served"
     return True, line

@@ -26,7 +26,7 @@ from forebay.executors.window_files.scores import Segments
 from forebay.home.store import store_of
 from forebay.system.instants import to_us
 
-# A trainer or forebay gc may remove scores while others are read, once for each trained window.
+# A trainer or forebay gc may remove scores while they are read, once for each trained window.
 _LOOKS_MAX = 5
 
 
@@ -47,7 +47,7 @@ class Evaluation:
     labels: dict[str, Evaluation] = field(default_factory=dict)
 
     def parts(self, window: str) -> dict[str, dict[str, Any]]:
-        """What is said of one window, of each label after the first: see `label_part`."""
+        """The part on one window for each label after the first: see `label_part`."""
         return {
             name: {
                 "metrics": of.windows.get(window, {}),
@@ -61,7 +61,7 @@ class Evaluation:
 def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
     """Judge links, given in order; labels of later windows count too.
 
-    Of a link whose scores are not kept any more, the figures are those of its judgement.
+    For a link whose scores are no longer kept, the figures are those of its judgement.
 
     Raises:
         DataError: when scores that are kept are missing or damaged.
@@ -74,7 +74,7 @@ def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -
             now = [known.get(link.name, link) for link in links]
             if now == links:
                 raise
-            links = now  # scores went while they were to be read: their judgements are there
+            links = now  # scores were removed while they were read: their judgements are stored
     return _of_every_label(pipeline, chain, links)
 
 
@@ -141,7 +141,7 @@ def _notes(judged: int) -> tuple[str, ...]:
         return ()
     note = (
         f"windows whose scores are no longer kept (job.windows_kept): {judged}; their figures are "
-        "from when they were judged, and are not part of the pooled ones"
+        "from their stored judgements and are not part of the pooled ones"
     )
     return (note,)
 

@@ -18,7 +18,7 @@ def mark_registered(job_dir: Path, index: int, address: str) -> None:
 
 
 def forget_registered(job_dir: Path, index: int) -> None:
-    """Nothing that an earlier process of this index wrote counts any more."""
+    """Remove what an earlier process of this index wrote."""
     _path(job_dir, index).unlink(missing_ok=True)
 
 

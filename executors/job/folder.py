@@ -1,8 +1,8 @@
 """The folder of one job on the host that runs it: request, logs, sockets, tokens and locks.
 
 The state of the job is not here but in the database. `supervisor.lock` is held from the moment a
-submitter prepares the folder until the supervisor is gone: the submitter hands it on to the process
-that it starts, so it is free only when nobody runs the job.
+submitter prepares the folder until the supervisor is gone: the submitter passes it to the process
+that it starts, so it is free only when nothing runs the job.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from forebay.system.files import write_atomically, writing
 from forebay.system.locks import is_held
 
 PROGRESS_NAME = "progress.json"
-# What a supervisor writes into its lock; a submitter that holds it for the next one does not.
+# A supervisor writes this into its lock; a submitter that holds the lock does not.
 SUPERVISOR = "supervisor"
 _POKE_NAME = "poke"
 _PRIVATE = 0o700
@@ -63,7 +63,7 @@ class JobFolder:
         return self.path / "logs" / f"{role}-{index}.log"
 
     def is_supervised(self) -> bool:
-        """Whether a supervisor runs the job here: not a submitter, which is about to start one."""
+        """Whether a supervisor runs the job here; not true for a submitter about to start one."""
         return is_held(self.supervisor_lock) and self.supervisor_lock.read_text() == SUPERVISOR
 
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
@@ -90,8 +90,9 @@ class JobFolder:
     def new_temporary(self, role: str, index: int) -> Path:
         """An empty folder for a process that starts now, instead of the one before it.
 
-        Libraries leave files where temporary ones go: TensorFlow code that it generates. Where
-        every user may write, they would outlive the job, and others could plant theirs.
+        Libraries leave temporary files behind, such as TensorFlow the code that it generates. In a
+        folder that every user may write to, they would outlive the job, and others could plant
+        theirs.
         """
         folder = self._temporary / f"{role}-{index}"
         _remove_what_can_be(folder)
@@ -104,7 +105,7 @@ class JobFolder:
         _remove_what_can_be(self._temporary)
 
     def poke(self) -> None:
-        """Let the supervisor look into the database now; it does so every second in any case."""
+        """Make the supervisor look into the database now; it does so every second in any case."""
         if self.path.is_dir():
             self._poke.touch()
 
@@ -118,12 +119,12 @@ class JobFolder:
 
 
 def _remove_what_can_be(folder: Path) -> None:
-    """A process that is about to die may write meanwhile: that goes with the job's folder."""
+    """Remove a folder; what a dying process writes meanwhile is removed with the job's folder."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def pulse_path(job_dir: Path, role: str, index: int) -> Path:
-    """Where a process shows that it gets on (`forebay.system.pulse`)."""
+    """Where a process shows that it makes progress (`forebay.system.pulse`)."""
     return job_dir / "pulse" / f"{role}-{index}"
 
 
@@ -138,5 +139,5 @@ def read_failure(job_dir: Path, role: str, index: int) -> ErrorReport | None:
 
 
 def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) -> None:
-    """Say why this process fails."""
+    """Record why this process fails."""
     write_atomically(failure_path(job_dir, role, index), failure.model_dump_json())

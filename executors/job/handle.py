@@ -1,7 +1,7 @@
 """One owner's view of a job: read the status, wait for the end, cancel.
 
-A job is one supervisor process in a session of its own. Every submission and attachment gets an
-epoch that is higher than all before; an older one can read, but can end nothing any more.
+A job is one supervisor process in its own session. Every submission and attachment gets an epoch
+that is higher than all before; an owner with an older one can read, but can no longer end anything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _POLL_MAX_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class JobHandle:
-    """One owner's view of a job. It may be stored and made again from its three fields."""
+    """One owner's view of a job. It may be stored and recreated from its three fields."""
 
     home: Home
     job_id: str
@@ -85,7 +85,7 @@ class JobHandle:
             seconds: how long the supervisor may take to answer. The request to cancel stays.
 
         Raises:
-            FencedError: a newer owner attached: the job is theirs.
+            FencedError: when a newer owner has attached: the job is theirs.
             UsageError: when no such job was ever submitted.
             InfrastructureError: when the supervisor does not answer.
         """

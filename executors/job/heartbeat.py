@@ -1,6 +1,6 @@
-"""Whether a job of another host lives: its heartbeat, watched by the watcher's own clock.
+"""Whether a job of another host is alive: its heartbeat, watched by the watcher's own clock.
 
-The clocks of two hosts are never compared, so each watcher has to look for as long itself.
+The clocks of two hosts are never compared, so each watcher has to watch for the whole time itself.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ import time
 
 from forebay.executors.job.stored_jobs import StoredJob, stored_job
 
-# A job whose heartbeat stands still for so long is gone, or is refused when it wakes.
+# A job whose heartbeat stops for this long is gone, or is refused when it wakes.
 EXPIRED_SECONDS = 30.0
-# A job that lives has a heartbeat in this time.
+# A live job has a heartbeat within this time.
 BEATS_SECONDS = 8.0
 _LOOK_SECONDS = 0.5
 _PAUSE_SECONDS = 5.0
 
 
 class HeartbeatWatch:
-    """How long a job has shown no sign of life, to whoever looks again and again.
+    """How long a job has shown no sign of life, for a caller that looks repeatedly.
 
-    A look that comes long after the one before starts over: in between the database was away, and
-    nobody could show a sign of life.
+    A look long after the one before starts over: the database was away in between, and no job
+    could show a sign of life.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class HeartbeatWatch:
         self._since = self._looked_at = 0.0
 
     def silent_seconds(self, job: StoredJob) -> float:
-        """Since when its row stands still; 0 for a job of this host and for one that has ended."""
+        """How long its row has not changed; 0 for a job of this host or one that has ended."""
         now, row = time.monotonic(), job.row
         sign = (row.run_epoch, row.beats, row.state)
         paused = now - self._looked_at > _PAUSE_SECONDS
@@ -41,11 +41,11 @@ class HeartbeatWatch:
 
 
 def is_silent(job: StoredJob, seconds: float = EXPIRED_SECONDS) -> bool:
-    """Whether a job of another host shows no sign of life; takes until the first one or so long.
+    """Whether a job of another host shows no sign of life; returns at the first one, or after that.
 
     Raises:
         InfrastructureError: when the database cannot be read.
-        UsageError: when the job is not there any more.
+        UsageError: when the job no longer exists.
     """
     if job.is_here:
         return False

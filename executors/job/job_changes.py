@@ -1,7 +1,7 @@
-"""Changes of a job's row, each inside somebody's transaction: by its owners, by its supervisor.
+"""Changes of a job's row by its owners and its supervisor, each in the caller's transaction.
 
-Light: imports neither Arrow nor NumPy. An owner is whoever made the newest epoch; older ones may
-read, but end nothing any more. A supervisor is fenced by the epoch of the submission that it runs.
+Light: imports neither Arrow nor NumPy. The owner is the caller with the newest epoch; older ones
+may read, but no longer end anything. A supervisor is fenced by the epoch of its submission.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CancelAnswer(NamedTuple):
 
 
 def refuse_other_line(row: JobRow, request: JobRequest) -> None:
-    """Ids of different lines differ, unless a caller made one up: such a job is never replaced.
+    """Refuse to replace a job of another line: ids differ, unless a caller made one up.
 
     Raises:
         UsageError: when the job belongs to another line.
@@ -41,7 +41,7 @@ def refuse_other_line(row: JobRow, request: JobRequest) -> None:
         raise UsageError(
             f"job {request.job_id} trains line {row.line!r} of pipeline "
             f"{row.pipeline!r}: line {request.line!r} of pipeline "
-            f"{request.pipeline_name!r} needs a job id of its own"
+            f"{request.pipeline_name!r} needs a different job id"
         )
 
 
@@ -52,14 +52,14 @@ def submit(
     run: str | None,
     silent: JobRow | None = None,
 ) -> int | None:
-    """Store a submission; nothing of the job runs in this runtime.
+    """Store a submission; no process of the job runs in this runtime.
 
     Args:
         connection: of the transaction.
         request: what is submitted.
         runtime: where a supervisor is going to run it.
-        run: whose job it is from now on; None where nobody is to end it.
-        silent: the job as it was all the time in which another runtime showed no sign of life.
+        run: the run that owns the job from now on; None for no owner that would end it.
+        silent: the job's row, unchanged while another runtime was watched for a sign of life.
 
     Returns:
         The epoch of the new owner; None where another runtime runs the job.
@@ -111,7 +111,7 @@ def join(connection: Connection, request: JobRequest, run: str | None) -> int | 
         The epoch; None when the job is not active.
 
     Raises:
-        InfrastructureError: when it is running with another request.
+        InfrastructureError: when it is running with a different request.
         UsageError: when the job belongs to another line.
     """
     row = find(connection, request.job_id)
@@ -125,7 +125,7 @@ def join(connection: Connection, request: JobRequest, run: str | None) -> int | 
     covered = all((each.key, each.generation) in running for each in request.windows)
     if not covered or row.fingerprint != request.fingerprint:
         raise InfrastructureError(
-            f"job {request.job_id} is already running with another request: wait for its end or "
+            f"job {request.job_id} is already running with another request: wait for it to end, or "
             "cancel it"
         )
     return attach(connection, request.job_id, run)
@@ -144,7 +144,7 @@ def attach(connection: Connection, job_id: str, run: str | None) -> int:
 
 
 def request_cancel(connection: Connection, job_id: str, epoch: int) -> None:
-    """Ask for the end of a job; one that has ended stays as it is.
+    """Request that a job ends; one that has ended stays as it is.
 
     Raises:
         FencedError: when it has a newer owner.
@@ -156,10 +156,10 @@ def request_cancel(connection: Connection, job_id: str, epoch: int) -> None:
 
 
 def refuse_older(row: JobRow, epoch: int) -> None:
-    """Let the newest owner pass.
+    """Refuse every owner but the newest.
 
     Raises:
-        FencedError: when another one came after it.
+        FencedError: when there is a newer one.
     """
     if row.epoch > epoch:
         raise FencedError(
@@ -195,7 +195,7 @@ def end_trained(connection: Connection, job_id: str, run_epoch: int) -> None:
 def answer_cancel(connection: Connection, job_id: str, run_epoch: int) -> CancelAnswer | None:
     """Accept an open request that comes from the newest owner, and refuse an older one's.
 
-    Once this is stored, a later attachment cannot take it back. None where nothing is open.
+    Once this is stored, a later attachment cannot undo it. None if no request is open.
 
     Raises:
         FencedError: when the job was submitted again.
@@ -213,7 +213,7 @@ def answer_cancel(connection: Connection, job_id: str, run_epoch: int) -> Cancel
 
 
 def report(connection: Connection, status: JobStatus, progress: str | None) -> None:
-    """Store what a supervisor says of its job; an end answers every request to cancel.
+    """Store what a supervisor reports about its job; an end answers every request to cancel.
 
     Raises:
         FencedError: when the job was submitted again, or is gone.
@@ -225,7 +225,7 @@ def report(connection: Connection, status: JobStatus, progress: str | None) -> N
 
 
 def beat(connection: Connection, job_id: str, run_epoch: int, progress: str | None) -> None:
-    """Store that a supervisor lives, and how far its job has come.
+    """Store that a supervisor is alive, and the progress of its job.
 
     Raises:
         FencedError: when the job was submitted again, or is gone.
@@ -275,7 +275,7 @@ def _submitted(job_id: str, epoch: int, before: JobRow | None) -> JobStatus:
         return status
     lost = before.status
     restarts = dict(lost.restarts)
-    # One that was submitted but never ran lost no supervisor.
+    # A job that was submitted but never ran has lost no supervisor.
     restarts["supervisor"] += lost.started_at is not None
     return status.model_copy(update={"restarts": restarts, "ends": lost.ends, "hung": lost.hung})
 

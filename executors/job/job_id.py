@@ -25,7 +25,7 @@ def window_job_id(pipeline: str, line: str, window: str, generation: int) -> str
 def range_job_id(
     pipeline: str, line: str, first: str, last: str, *, reprocess: bool = False
 ) -> str:
-    """The id of the job that trains a range of windows; a reprocess of it is another job.
+    """The id of the job that trains a range of windows; a reprocess of it is a different job.
 
     Raises:
         UsageError: when a part is not a name or not a window key.

@@ -1,4 +1,4 @@
-"""Rows of jobs, read inside somebody's transaction.
+"""Rows of jobs, read in the caller's transaction.
 
 Light: imports neither Arrow nor NumPy.
 """
@@ -40,17 +40,17 @@ class JobRow(NamedTuple):
 
     @property
     def is_active(self) -> bool:
-        """Whether it was starting or running when it was reported last."""
+        """Whether it was starting or running when it was last reported."""
         return self.state in ACTIVE_STATES
 
     @property
     def status(self) -> JobStatus:
-        """Its status as it was reported last."""
+        """Its status as last reported."""
         return JobStatus.of_document(self.document, f"job {self.job_id}")
 
     @property
     def reported(self) -> Progress | None:
-        """The trainer's report, as its supervisor stored it some seconds ago at most."""
+        """The trainer's report as its supervisor stored it, at most a few seconds ago."""
         if self.progress is None:
             return None
         return Progress.of_document(self.progress, f"the progress of job {self.job_id}")
@@ -86,7 +86,7 @@ def find_all(connection: Connection, job_ids: Iterable[str]) -> dict[str, JobRow
 
 
 def known_ids(connection: Connection, job_ids: Iterable[str]) -> set[str]:
-    """Those of these ids that a job has."""
+    """The ids among these that belong to a job."""
     found: set[str] = set()
     for some in batches(job_ids):
         found.update(connection.scalars(select(jobs.c.job_id).where(jobs.c.job_id.in_(some))))
@@ -96,7 +96,7 @@ def known_ids(connection: Connection, job_ids: Iterable[str]) -> set[str]:
 def select_jobs(
     connection: Connection, *conditions: ColumnElement[bool], jobs_max: int | None = None
 ) -> list[JobRow]:
-    """Jobs for which all of this is true, the newest submission first, at most `jobs_max`."""
+    """Jobs that meet all conditions, the newest submission first, at most `jobs_max`."""
     newest = (jobs.c.submitted_at.desc(), jobs.c.id.desc())
     rows = select(*_ROW).where(*conditions).order_by(*newest).limit(jobs_max)
     return [JobRow(*row) for row in connection.execute(rows)]
@@ -109,12 +109,12 @@ def with_window(connection: Connection, window: str) -> list[int]:
 
 
 def count_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> int:
-    """How many jobs there are for which all of this is true."""
+    """How many jobs meet all conditions."""
     return connection.scalar(select(func.count()).select_from(jobs).where(*conditions)) or 0
 
 
 def of_line(pipeline: str, line: str | None) -> ColumnElement[bool]:
-    """A job of a pipeline; of any line where None is named."""
+    """A job of a pipeline; of any line if `line` is None."""
     of_pipeline = jobs.c.pipeline == pipeline
     return of_pipeline if line is None else of_pipeline & (jobs.c.line == line)
 
@@ -125,7 +125,7 @@ def is_one_of(ids: Sequence[int]) -> ColumnElement[bool]:
 
 
 def is_unended() -> ColumnElement[bool]:
-    """A job that has not come to its end: it is active or lost."""
+    """A job that has not ended: it is active or lost."""
     return jobs.c.state.in_(ACTIVE_STATES)
 
 
@@ -137,7 +137,7 @@ def is_owned_by(run: str) -> ColumnElement[bool]:
 def windows_of(
     connection: Connection, *conditions: ColumnElement[bool]
 ) -> dict[int, list[JobWindow]]:
-    """Windows in the order of training, of jobs for which all of this is true; by `JobRow.id`."""
+    """Windows in training order, of jobs that meet all conditions, by `JobRow.id`."""
     rows = (
         select(job_windows)
         .join(jobs)
@@ -151,5 +151,5 @@ def windows_of(
 
 
 def is_job(job_id: str) -> ColumnElement[bool]:
-    """The job of this id."""
+    """The job with this id."""
     return jobs.c.job_id == job_id

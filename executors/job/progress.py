@@ -17,9 +17,9 @@ class Progress(Message):
     """A trainer's report, rewritten a few times a second.
 
     lag_seconds: time of data in the open window that is not trained yet.
-    rows: rows that this process trained, by source; the proof of counts is the model, not this.
+    rows: rows that this process trained, by source; counts are proven by the model, not by this.
     sealed_step: the step of the newest sealed checkpoint; 0 before the first one.
-    resumed: where the open window was taken over, for people; empty where it was not.
+    resumed: where the open window was taken over, for people; empty if it was not.
     sealed_at, reported_at: when that was sealed, and when this was written, as `time.time` counts;
     0 where that is not known.
     """

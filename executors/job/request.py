@@ -43,7 +43,7 @@ class WindowRequest(Message):
     warm_start: bool = False
 
     def phase_at(self, hour: int, unread: int) -> Phase:
-        """What rows of an hour of it belong to. unread: see `config.feeds.unread_hours`."""
+        """The phase of rows of one of its hours. unread: see `config.feeds.unread_hours`."""
         if not self.warm_start:
             return "window"
         hours = (self.end - self.start) // HOUR
@@ -54,12 +54,12 @@ class JobRequest(Message):
     """Everything that a job's processes need to know; nothing is read from YAML later.
 
     home, project_root: absolute paths. pipeline, sources: the declarations as they are written:
-    values of the environment, which may be secrets, are not in them, and each process takes those
-    that it needs from its own. references: the texts that they belong to. windows: in the order of
-    training. publishes: the model of the last window serves as soon as it may; where not, it is
-    exported all the same and somebody else publishes it. defaults: the version of those that the
-    line keeps. commits: whether storage (Kafka) hears how far the rows are sealed; what only reads
-    does not tell it.
+    values of the environment, which may be secrets, are not in them; each process takes those that
+    it needs from its own environment. references: the texts that they belong to. windows: in
+    training order. publishes: the model of the last window serves as soon as it may; otherwise it
+    is only exported, and published by someone else. defaults: the version of the defaults that the
+    line keeps. commits: whether sealed positions are committed to storage (Kafka); a program that
+    only reads does not commit.
     """
 
     job_id: str = Field(pattern=JOB_ID_PATTERN)
@@ -94,16 +94,16 @@ class JobRequest(Message):
         defaults: int = NEWEST,
         commits: bool = True,
     ) -> Self:
-        """Put declarations into a request. Only the pipeline's own sources are kept.
+        """Make a request from declarations. Only the pipeline's own sources are kept.
 
-        declared: what is written of them; None where they were not read from files, so that
+        declared: the declarations as written; None if they were not read from files, so that
             nothing in them comes from the environment.
-        defaults: the version of those that the line keeps.
+        defaults: the version of the defaults that the line keeps.
         """
         if declared is None:
             specs = {name: _with_name(sources[name]) for name in pipeline.source_names}
             declared = Declared(_with_name(pipeline), specs, ())
-        # The job's processes have another one: always an absolute path.
+        # The job's processes have a different value: always an absolute path.
         declared = declared.settled({ENVIRONMENT_NAME}, os.environ)
         return cls(
             job_id=job_id,
@@ -162,7 +162,7 @@ class JobRequest(Message):
 
     @classmethod
     def read(cls, job_dir: Path, process: str = "this process") -> Self:
-        """The request of the job in this folder. process: who reads it, in errors.
+        """The request of the job in this folder. process: the reader's name in errors.
 
         Raises:
             UsageError: when no job was submitted there.
@@ -173,9 +173,9 @@ class JobRequest(Message):
         return request.read_by(process)
 
     def read_by(self, process: str) -> Self:
-        """The same, for errors that name the process that lacks something.
+        """The same request; errors name the process that lacks something.
 
-        Secrets of sources are shown no more in this process, even where it does not need them.
+        This process hides secrets of sources from now on, even those that it does not need.
         """
         self._process = process
         for source in self.sources.values():
@@ -183,16 +183,16 @@ class JobRequest(Message):
         return self
 
     def write(self, job_dir: Path) -> None:
-        """Store the request in the job's folder; what is a secret in YAML itself is in it."""
+        """Store the request in the job's folder, with any secret written in the YAML itself."""
         write_private(job_dir / REQUEST_NAME, self.model_dump_json(indent=1))
 
     @property
     def fingerprint(self) -> str:
-        """Equal for requests that differ in nothing but their windows and who serves them.
+        """Equal for requests that differ only in `windows`, `home`, `references` and `commits`.
 
-        Values of the environment count as they are now, but not in options of sources: secrets are
-        there, so the references count instead. A new password makes no other job, and that another
-        place has other data is seen when it is planned.
+        Values of the environment count as they are now, except in options of sources: these hold
+        secrets, so the references count instead. A new password does not make a different job, and
+        planning notices when another place has other data.
         """
         aside = {"windows", "home", "references", "commits"}
         requested = self.model_dump(mode="json", exclude=aside)
@@ -215,10 +215,10 @@ class JobStatus(Message):
     state: `lost` means that the supervisor died; submitting the same job again continues it.
     epoch: the submission that the running (or last) supervisor answers to; grows.
     restarts: by role (supervisor, driver, data, trainer), over all supervisors of one run.
-    ends: counted unexpected ends by process (`driver-0`), what `restarts_max` bounds.
+    ends: unexpected ends by process (`driver-0`), bounded by `restarts_max`.
     pids: of living processes by name, `supervisor` and `<role>-<index>`.
     cancelled_by: epoch of the cancel request that was accepted.
-    hung: which processes were ended and why, as they showed no progress; the newest ones.
+    hung: processes that were ended because they made no progress, and why; the newest ones.
     phases: seconds by what the supervisor did: start, run, stop.
     """
 
@@ -240,7 +240,7 @@ class JobStatus(Message):
 
     @property
     def ended(self) -> bool:
-        """Whether the job came to its end (a lost one did not)."""
+        """Whether the job has ended (a lost one has not)."""
         return self.state in ENDED_STATES
 
     @property

@@ -23,7 +23,7 @@ from forebay.system.locks import is_held
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A job that was submitted at some time, as it was when it was looked up."""
+    """A submitted job, as it was when it was looked up."""
 
     home: Home
     row: JobRow
@@ -52,13 +52,13 @@ class StoredJob:
 
     @cached_property
     def status(self) -> JobStatus:
-        """The state of the job when this was first read: that of a dead supervisor is `lost`.
+        """The state of the job when this was first read; `lost` if its supervisor is dead.
 
-        Whether a supervisor on another host lives is not seen from here: such a job is what it
-        was reported as.
+        Whether a supervisor on another host is alive cannot be seen from here: such a job has the
+        state that was last reported.
 
         Raises:
-            UsageError: when the job is not there any more.
+            UsageError: when the job no longer exists.
         """
         row = self.row
         while row.is_active and self.is_here and not is_held(self.folder.supervisor_lock):
@@ -93,7 +93,7 @@ def stored_job(home: Home, job_id: str) -> StoredJob:
 
 
 def find_job(home: Home, job_id: str) -> StoredJob | None:
-    """One job; None where no such was ever submitted."""
+    """One job; None where it was never submitted."""
     row = database_of(home).read(lambda rows: job_rows.find(rows, job_id))
     return None if row is None else StoredJob(home, row)
 
@@ -103,7 +103,7 @@ def jobs_of(
 ) -> list[StoredJob]:
     """The jobs of one pipeline, of all its lines or of one, newest first.
 
-    unended: only those that have not come to their end.
+    unended: only those that have not ended.
     """
     state = [job_rows.is_unended()] if unended else []
     return _jobs(home, job_rows.of_line(pipeline, line), *state)
@@ -149,8 +149,8 @@ def window_jobs(home: Home, pipeline: str, line: str, window: str) -> list[Store
 def jobs_owned(home: Home, run: str) -> list[StoredJob]:
     """Jobs without an end whose newest owner is this run of a scheduler.
 
-    A task hands its job on to the next one, or dies and is started again. When the run is ended at
-    such a moment, no process is there that could end the job: its row says whose it is.
+    A task passes its job to the next one, or dies and is restarted. If the run is ended at such a
+    moment, no process exists that could end the job: its row says which run owns it.
     """
     return _jobs(home, job_rows.is_owned_by(run), job_rows.is_unended())
 
@@ -168,7 +168,7 @@ def _with_windows(
     home: Home, rows: Sequence[JobRow], windows: Mapping[int, Sequence[JobWindow]]
 ) -> list[StoredJob]:
     found = [StoredJob(home, row) for row in rows]
-    for job in found:  # with the jobs, and not one by one
+    for job in found:  # read together with the jobs, not one by one
         vars(job)["windows"] = tuple(windows.get(job.row.id, ()))
     return found
 

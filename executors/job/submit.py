@@ -1,8 +1,8 @@
 """Submit a job, or attach to it. Nothing depends on who submitted.
 
 The submitter holds the supervisor's lock while it prepares the folder and stores the submission,
-and leaves it to the process that it starts: at no moment is a submitted job without a holder, so
-one whose submitter was killed is seen to be lost at once.
+and passes it to the process that it starts: a submitted job always has a holder, so one whose
+submitter was killed is seen as lost at once.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from forebay.system.environment import PLANNING, inherited
 from forebay.system.locks import FileLock, is_held
 from forebay.system.parent import JOB_ID_NAME
 
-# What an interpreter is given to be a supervisor.
+# Arguments with which an interpreter runs a supervisor.
 SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
 SUPERVISOR_COMMAND = (sys.executable, *SUPERVISOR_ARGUMENTS)
 _START_DEADLINE_SECONDS = 60.0
 _POLL_SECONDS = 0.02
-# Supervisors that one call starts after such as were killed before they had reported.
+# How often one call starts another supervisor after one that was killed before it reported.
 _KILLED_MAX = 3
 
 
@@ -46,7 +46,7 @@ def submit(
     supervisor: Sequence[str] = SUPERVISOR_COMMAND,
     run: str | None = None,
 ) -> JobHandle:
-    """Start the job, or attach to it where it runs already.
+    """Start the job, or attach to it if it is already running.
 
     A job that ended or was lost starts again, in the same folder, with a higher epoch. After
     `lost` the restart counts continue; after an end they begin at 0. The supervisor outlives the
@@ -57,7 +57,7 @@ def submit(
         home: where state is stored.
         request: what to run.
         supervisor: the command to which `--job DIR --lock DESCRIPTOR` is added.
-        run: of a scheduler, which owns the job from now on.
+        run: a scheduler's run, which owns the job from now on.
 
     Raises:
         UsageError: when the request was made for another home, or its job id belongs to another
@@ -65,7 +65,7 @@ def submit(
         ConfigError: when that home was written by another version, or when the job cannot be run
             as declared.
         InfrastructureError: when the supervisor does not start, when another job trains this
-            model line, or when this job id runs with another request.
+            model line, or when this job id runs with a different request.
     """
     if request.home != str(home.root.absolute()):
         raise UsageError(f"the request is for home {request.home}, not {home.root.absolute()}")
@@ -112,7 +112,7 @@ class _Submission:
     def start(self, supervisor: Sequence[str]) -> int | None:
         """The epoch of a job that this call has started.
 
-        None where somebody else runs it, or where its supervisor was killed at once.
+        None if another process runs it, or if its supervisor was killed at once.
         """
         lock = FileLock(self.folder.supervisor_lock)
         try:
@@ -137,7 +137,7 @@ class _Submission:
 
     def _store(self, lock: FileLock) -> int | None:
         """Prepare the folder and store the submission; None where another host runs the job."""
-        lock.write("")  # whoever held it before is gone
+        lock.write("")  # its last holder is gone
         runtime = runtime_of(self.home)
         job = find_job(self.home, self.request.job_id)
         before = None if job is None else job.row
@@ -152,10 +152,10 @@ class _Submission:
         )
 
     def join(self) -> int | None:
-        """The epoch at a job that somebody else has started; None where none is sure to run."""
+        """The epoch at a job that another call has started; None if none is certain to run."""
         found = find_job(self.home, self.request.job_id)
         if found is None or (found.is_here and not self.folder.is_supervised()):
-            return None  # somebody is about to submit it, or its supervisor is about to be gone
+            return None  # it is about to be submitted, or its supervisor is about to end
         epoch = self._database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
         return epoch if epoch is not None and self._is_started(None) else None
 
@@ -163,7 +163,7 @@ class _Submission:
         """Wait for the supervisor's first report; False when it ends without one.
 
         Raises:
-            ForebayError: what it could not start for.
+            ForebayError: the reason why it could not start.
         """
         deadline = time.monotonic() + _START_DEADLINE_SECONDS
         while time.monotonic() < deadline:
@@ -183,7 +183,7 @@ class _Submission:
 def _start(
     request: JobRequest, folder: JobFolder, command: Sequence[str], lock: FileLock
 ) -> subprocess.Popen[bytes]:
-    """Start a supervisor and leave the lock to it."""
+    """Start a supervisor and pass the lock to it."""
     referred = names_of(request.pipeline) | names_of(request.sources)
     declared = declared_variables(request.pipeline_spec().job, referred)
     environment = {
@@ -203,7 +203,7 @@ def _start(
             pass_fds=(lock.descriptor,),
         )
     lock.leave()
-    # Whoever submitted may live on for months: the supervisor must not stay a zombie below it.
+    # The submitter may run for months: the supervisor must not become a zombie below it.
     threading.Thread(target=process.wait, name=f"reap-{folder.job_id}", daemon=True).start()
     return process
 

@@ -1,5 +1,5 @@
-"""Event scores: each event judged by the model that would have answered it, and what follows.
+"""Event scores: each event judged by the model that would have answered it, and the gate.
 
-It picks rows and models while a window is trained, reads the answers back, and decides what serves.
-May not know processes, stages or TensorFlow: who trains hands the models in.
+It picks rows and models while a window is trained, reads the scores back, and decides what serves.
+May not know processes, stages or TensorFlow: the trainer passes the models in.
 """

@@ -1,4 +1,4 @@
-"""Figures of event scores: of one window, by answer, source and slice, and pooled over windows."""
+"""Figures of event scores: for one window, by answer, source and slice, and pooled over windows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from forebay.mixture.score_columns import over_seeds
 Json = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-# Of each sliced feature, the values with the most rows; the others are one slice together.
+# For each sliced feature, the values with the most rows; the others share one slice.
 SLICE_VALUES_MAX = 20
 
 
@@ -42,9 +42,9 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class EventFigures(WindowFigures):
-    """What is said of one window's judged rows, and what pooled figures take from it.
+    """Figures of one window's judged rows, and what pooled figures take from them.
 
-    positives: among the judged rows. expected: float64[C], how many each column expected.
+    positives: among the judged rows. expected: float64[C], positives that each column expected.
     curves: of each column.
     block: the window's `event` in a summary. sources, slices: its parts by source, and by feature
     and value.
@@ -59,7 +59,7 @@ class EventFigures(WindowFigures):
 
     @classmethod
     def of(cls, rows: EventRows, pipeline: PipelineSpec | None = None) -> EventFigures:
-        """Judge the rows of one window. pipeline: whose they are; without it there are no parts."""
+        """Judge the rows of one window. pipeline: theirs; without it there are no parts."""
         auc = estimate_auc(rows.labels, rows.scores) if rows.columns else None
         sources: dict[str, Mask] = {}
         slices: dict[str, dict[str, Mask]] = {}
@@ -86,7 +86,7 @@ class EventFigures(WindowFigures):
 
 
 def pooled_block(windows: Iterable[EventFigures]) -> Json:
-    """The block `event` of what is pooled: windows with all their labels and both classes."""
+    """The pooled block `event`: over windows with all their labels and both classes."""
     counted = counted_windows(windows)
     auc = pool(one.auc for one in counted)
     losses = pool_losses(one.losses for one in counted)
@@ -119,7 +119,7 @@ def pooled_block(windows: Iterable[EventFigures]) -> Json:
 
 
 def _curve(windows: Sequence[EventFigures], column: int) -> list[Json]:
-    """What a column expected of like rows, and what came."""
+    """What a column expected of rows with similar scores, and what was observed."""
     points = added(one.curves[column] for one in windows).points()
     return [
         {"expected": expected, "observed": observed.as_json(), "rows": rows}
@@ -172,7 +172,7 @@ def _by_name(windows: Iterable[Mapping[str, Part]]) -> dict[str, list[Part]]:
 
 
 def _pooled_parts(columns: Sequence[str], parts: Mapping[str, Sequence[Part]]) -> Json:
-    """AUCs of each part over windows, by answer; of one class in every window there is none."""
+    """AUCs of each part over windows, by answer; none for a part with one class in every window."""
     pooled: Json = {}
     for name, several in parts.items():
         auc = pool(part.auc for part in several)
@@ -191,7 +191,7 @@ def _pooled_parts(columns: Sequence[str], parts: Mapping[str, Sequence[Part]]) -
 
 
 def _bounded(parts: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
-    """Those with the most rows, and the rest together: each window may have others."""
+    """The parts with the most rows, and the rest as one: each window may have different ones."""
     by_rows = sorted(parts, key=lambda name: -sum(part.rows for part in parts[name]))
     shown = [name for name in by_rows if name != REST][:SLICE_VALUES_MAX]
     bounded = {name: several for name, several in parts.items() if name in shown}
@@ -200,7 +200,7 @@ def _bounded(parts: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
 
 
 def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int | None) -> Json:
-    """Figures of each answer, the means over its seeds. of_rows: where it is known."""
+    """Figures of each answer, means over its seeds. of_rows: the rows in all, where known."""
     labels, scores = rows.labels[mask], rows.scores[mask]
     positives = int((labels > 0.5).sum())
     found: Json = {}
@@ -234,7 +234,7 @@ def _by_source(rows: EventRows, names: Sequence[str]) -> Iterator[tuple[str, Mas
 def _values(
     pipeline: PipelineSpec, feature: str, ids: npt.NDArray[np.int64]
 ) -> Iterator[tuple[str, Mask]]:
-    """Values with most rows first, of equally many the smaller id; the rest together."""
+    """Values with the most rows first, on ties the smaller id; the rest together."""
     values, counts = np.unique(ids, return_counts=True)
     order = values[np.argsort(-counts, kind="stable")]
     spec = pipeline.dataset.features[feature]

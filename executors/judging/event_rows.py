@@ -44,9 +44,9 @@ class EventRows:
 
     columns: names of the C scores. labels: float32[N], complete. sources: int32[N], index in
     `PipelineSpec.uses`. scores: float32[N, C]. slices: ids int64[N] by feature.
-    rows: events of the window that are known of, whether judged or not. gone: events whose link
-    had no checkpoint any more; before: events older than any link; left_out: events beyond the
-    bound of a window. all_here: whether every window is trained that brings complete labels.
+    rows: known events of the window, judged or not. gone: events whose link no longer had a
+    checkpoint; before: events older than any link; left_out: events beyond the bound of a window.
+    all_here: whether every window that brings complete labels is trained.
     """
 
     window: str
@@ -69,7 +69,7 @@ class EventRows:
 
 @dataclass
 class _Parts:
-    """What windows brought so far of the events of one window."""
+    """What windows have brought so far for the events of one window."""
 
     judged: list[pa.Table] = field(default_factory=list)
     labelled: list[Ids] = field(default_factory=list)
@@ -82,11 +82,11 @@ def event_rows(
     """The judged rows of each window, in order.
 
     Args:
-        spans: trained windows without a gap, in order; the last ones may be there only for what
-            they say of those before.
-        horizon: how many windows after its own one complete labels may come with.
+        spans: trained windows without a gap, in order; the last ones may be there only for the
+            labels that they bring for earlier ones.
+        horizon: with how many windows after its own complete labels may come.
         label_delay: microseconds after which every complete label has come.
-        columns: names of scores, for windows of which nothing is judged.
+        columns: names of scores, for windows without judged rows.
     """
     starts = np.array([span.start for span in spans], np.int64)
     ends = np.array([span.end for span in spans], np.int64)
@@ -104,7 +104,7 @@ def event_rows(
 def _distribute(
     segments: Segments, number: int, starts: Ids, ends: Ids, parts: Sequence[_Parts]
 ) -> None:
-    """number: of the window that wrote the segments; fresh rows without a time count as of it."""
+    """number: of the window that wrote the segments; fresh rows without a time count as its own."""
     judged = segments.judged()
     if judged is not None:
         ids = judged.column("event_id").to_numpy()
@@ -129,9 +129,9 @@ def _distribute(
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
-    """Rows that several windows brought, with what all of them have.
+    """Rows that several windows brought, with the columns that all of them have.
 
-    Slices may be declared in the middle of a line: of events before that, some have no values.
+    Slices may be declared in the middle of a line: some earlier events have no values for them.
     """
     shared = [
         name
@@ -142,7 +142,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _places(times: Ids, starts: Ids, ends: Ids) -> Places:
-    """In which window each time is; -1 in none."""
+    """The window that each time is in; -1 for none."""
     found = np.searchsorted(starts, times, side="right") - 1
     return np.where((found >= 0) & (times < ends[found]), found, -1)
 

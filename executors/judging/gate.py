@@ -19,9 +19,9 @@ from forebay.mixture.metrics.seeds import Columns
 from forebay.mixture.metrics.verdict import difference_words
 from forebay.mixture.score_columns import ScoreColumn, over_seeds
 
-# Windows of events that are looked at, the newest ones: two days of hours.
+# How many windows are looked at, the newest ones: two days of hours.
 WINDOWS_MAX = 48
-# Fewer windows say too little of how far windows are apart.
+# Fewer windows say too little about how much windows differ.
 SPREAD_WINDOWS_MIN = 3
 
 
@@ -33,16 +33,16 @@ def decide(
 ) -> GateDecision:
     """Choose the variant that serves.
 
-    The incumbent stays unless the best of the others is significantly better at event time: the
-    declared variant, or with `against: served` the one that serves now. Windows whose complete
-    labels are not all there, or that have one class only, decide nothing. The interval covers that
-    other rows could have been drawn, and from three windows on other windows too: what is better by
-    night may be worse by day, and what serves answers in windows that come.
+    The incumbent stays unless the best of the others is significantly better at event time. The
+    incumbent is the declared variant, or with `against: served` the one that serves now. Windows
+    with missing complete labels, or with one class only, are not used. The interval allows for
+    other rows having been drawn and, from three windows on, for other windows too: what is better
+    at night may be worse by day, and what serves will answer in future windows.
 
     Args:
         spec: how a pipeline publishes.
         variants: those that are trained, the declared one first.
-        windows: event scores, in order; the newest decide that have `min_rows` rows together.
+        windows: event scores, in order; the newest that together have `min_rows` rows decide.
         serving: the variant that serves now; None where nothing serves.
     """
     declared = incumbent = variants[0]
@@ -54,9 +54,9 @@ def decide(
         return found.model_copy(update={"words": words})
     chosen, rows = _newest(windows, spec.min_rows)
     if rows < spec.min_rows:
-        how = "as declared" if incumbent == declared else "on"
+        how = "as declared" if incumbent == declared else "as before"
         words = (
-            f"{incumbent} serves {how}: the gate decides from {spec.min_rows:,} judged rows on "
+            f"{incumbent} serves {how}: the gate needs {spec.min_rows:,} judged rows "
             f"(job.publish.min_rows), and windows with all their labels and both classes have "
             f"{rows:,}"
         )
@@ -73,7 +73,7 @@ def decide(
 
 
 def _newest(windows: Sequence[WindowFigures], rows_min: int) -> tuple[list[WindowFigures], int]:
-    """The newest windows that count and have that many rows, in order, or all; and their rows."""
+    """The newest counting windows with that many rows together, or all, in order; their rows."""
     chosen: list[WindowFigures] = []
     rows = 0
     for one in reversed(counted_windows(windows)):
@@ -86,7 +86,7 @@ def _newest(windows: Sequence[WindowFigures], rows_min: int) -> tuple[list[Windo
 def _best(
     metric: GateMetric, chosen: Sequence[WindowFigures], variants: Sequence[str], incumbent: str
 ) -> tuple[str, Estimate | None]:
-    """The best variant, and by how much it is better than the incumbent; None where it is that."""
+    """The best variant, and by how much it beats the incumbent; None if it is the incumbent."""
     aucs = [one.auc for one in chosen if one.auc is not None]
     losses = [one.losses for one in chosen if one.losses is not None]
     auc, loss = pool(aucs), pool_losses(losses)
@@ -118,8 +118,8 @@ def _difference(
 ) -> Estimate:
     """`first` minus `second`, with the wider interval: over rows, or over windows.
 
-    Over windows it is that of a weighted mean whose weights are as the windows have them:
-    sum(w² (d - mean)²) n / (n - 1) is its variance, and Student's t has n - 1 degrees of freedom.
+    Over windows it is that of a weighted mean, weighted by each window's pairs or rows: its
+    variance is sum(w² (d - mean)²) n / (n - 1), and Student's t has n - 1 degrees of freedom.
     """
     found = pooled.difference(first, second)
     if len(windows) < SPREAD_WINDOWS_MIN:

@@ -1,4 +1,4 @@
-"""GateDecision: what the gate let serve of a window, and why. Light: a stage reads it."""
+"""GateDecision: which variant the gate let serve, and why. Light: a stage reads it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ GATE_FILE = "gate.json"
 
 
 class GateDecision(Message):
-    """What serves of a window, and why. It is stored beside the model that serves.
+    """Which variant of a window serves, and why. It is stored beside the model that serves.
 
-    words: for people. windows: those whose event scores decided; none where too little is judged.
+    words: for people. windows: those whose event scores decided; none if too little is judged.
     rows: how many judged rows they have.
     """
 
@@ -27,15 +27,15 @@ class GateDecision(Message):
 
     @property
     def replaces(self) -> bool:
-        """Whether something else than the declared variant serves."""
+        """Whether a variant other than the declared one serves."""
         return self.variant != self.declared
 
 
 def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
-    """What the gate decided of a link whose model was exported; None where there was none.
+    """The gate's decision on a link whose model was exported; None where there was no gate.
 
     Raises:
-        DataError: when what is stored of it is missing or damaged.
+        DataError: when the stored decision is missing or damaged.
     """
     stored = link.files.get("gate")
     if stored is None:

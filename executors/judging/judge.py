@@ -1,10 +1,10 @@
 """EventJudge: scores rows with the models that would have answered, while their window is trained.
 
 An event is judged by the newest link of the line that had ended when it happened. Its complete
-label comes with a later window, whose trainer scores it: by a second learner, which is loaded with
-the checkpoint of that link. The link was trained before the event, so it has not learnt from it.
+label comes with a later window, whose trainer scores it with a second learner, loaded from the
+checkpoint of that link. The link was trained before the event, so not on it.
 
-The trainer does so, since its process has TensorFlow: to start it elsewhere took 3 s of CPU time.
+The trainer does so because its process has TensorFlow: starting it elsewhere took 3 s of CPU time.
 Here, with mixture, stream and mixed side by side, the second learner took 0.3 s once, a load 0.03
 to 0.1 s (checkpoints of 11 and 208 MiB) and a row 2 µs, where a step takes 13 µs a row. It takes as
 much memory as another learner's variables: 0.37 GiB where the checkpoint has 208 MiB.
@@ -24,7 +24,7 @@ from forebay.executors.model_line.link import Parent
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.minibatch_rows import joined, take
 
-# Scored at once: a call of the model costs as much as some hundred rows.
+# Scored at once: calling the model costs as much as a few hundred rows.
 _ROWS_AT_ONCE = 4_096
 _NOBODY = -1
 
@@ -64,11 +64,11 @@ class EventJudge:
         Args:
             links: the newest links of windows before this one, in order.
             feed: whose rows have complete labels.
-            end: of the window: nobody has answered for what is said to happen later.
+            end: of the window: no model has answered for events that are dated later.
             sample: which events are judged.
             columns: of scores.
-            scorer: the model of a link; None where its checkpoint is not kept any more. What it
-                returned before is of no use after the next call.
+            scorer: the model of a link; None where its checkpoint is no longer kept. A scorer
+                must not be used after the next call.
             writer: where judged rows go.
         """
         self._links = list(links)
@@ -83,7 +83,7 @@ class EventJudge:
         self._rows = 0
 
     def add(self, minibatch: Minibatch) -> None:
-        """Take rows of a step; those without a complete label or a time are judged by nobody."""
+        """Take rows of a step; those without a complete label or a time are not judged."""
         if minibatch.feed != self._feed:
             return
         times = minibatch.event_times
@@ -101,7 +101,7 @@ class EventJudge:
             self.flush()
 
     def flush(self) -> None:
-        """Score what waits, and hand it on: before each seal."""
+        """Score the waiting rows and write them: before each seal."""
         for judge in sorted(self._waiting):
             rows = joined(self._waiting[judge])
             name = None if judge == _NOBODY else self._links[judge].name

@@ -1,4 +1,4 @@
-"""EventJudges: who judges the rows of each window that a trainer opens."""
+"""EventJudges: makes the judge of the rows of each window that a trainer opens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from forebay.system.instants import to_us
 
 
 class EventJudges:
-    """Makes the judge of each window; all share one learner, which stays where it was loaded."""
+    """Makes the judge of each window; all share one learner, which keeps the link it loaded."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class EventJudges:
         self._rows_max = pipeline.job.judge_rows_max
         places = {column.name: place for place, column in enumerate(layout.ids)}
         self._slices = {name: places[name] for name in pipeline.dataset.slices}
-        # A row of the stream is judged only where no batch row will tell more of its event.
+        # Stream rows are judged only if no batch row with a complete label will follow.
         has_batch = "batch" in source_feeds(pipeline, sources).values()
         self._feed: Feed = "batch" if has_batch else "stream"
         self._chain = chain
@@ -52,12 +52,12 @@ class EventJudges:
     def judge(
         self, window: Spanned, parent: Link | None, columns: Sequence[str], writer: ScoreWriter
     ) -> EventJudge | None:
-        """Who judges the rows of a window that is opened; None where nothing is judged.
+        """The judge of the rows of a window that is opened; None where nothing is judged.
 
         Args:
             window: which one.
             parent: the link that it is started from.
-            columns: names of the score columns; none of a learner that only counts.
+            columns: names of the score columns; none for a learner that only counts.
             writer: restored, with what was judged before.
         """
         if not columns or not self._rows_max:
@@ -78,8 +78,8 @@ def judging_links(
 ) -> list[JudgingLink]:
     """The newest links that may judge rows of a window, in order: up to its parent.
 
-    They reach as far back as the oldest events that its rows may be of and two windows further,
-    since days are not equally long: one of them had ended when the first of these happened.
+    They reach two windows further back than the oldest events that its rows may be about, since
+    days differ in length: one of them had ended when the first of those events happened.
     """
     if parent is None:
         return []

@@ -1,7 +1,7 @@
 """Which events of a window are judged: those whose ids have the smallest hashes.
 
-The same events are in it in whatever order their rows come, and whatever is read twice, since only
-ids decide. Of equal hashes, all or none are in it: ids have one hash each.
+The sample is the same in whatever order rows come, and even if some are read twice, since only ids
+decide. Events with equal hashes are all in it or all out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LARGEST = np.iinfo(np.uint64).max
 
 
 def in_sample(event_ids: Ids, rows_max: int) -> npt.NDArray[np.bool_]:
-    """Which rows (bool[N]) are of the `rows_max` events with the smallest hashes."""
+    """Which rows (bool[N]) are about the `rows_max` events with the smallest hashes."""
     everything = np.ones(len(event_ids), np.bool_)
     if len(event_ids) <= rows_max:
         return everything
@@ -29,14 +29,15 @@ def in_sample(event_ids: Ids, rows_max: int) -> npt.NDArray[np.bool_]:
 
 
 class EventSample:
-    """Says of rows as they come whether they may be in the sample; never no to one that is.
+    """Tells, as rows come, which may be in the sample; it never rejects one that is.
 
-    What it says yes to grows with the logarithm of how many come, for `in_sample` to choose from:
-    of 10 million events and a bound of 50,000 it was 430,000, in half a second of CPU time.
+    The number that it accepts, for `in_sample` to choose from, grows with the logarithm of how
+    many come: with 10 million events and a bound of 50,000 it was 430,000, in half a second of
+    CPU time.
     """
 
     def __init__(self, rows_max: int, event_ids: Ids | None = None) -> None:
-        """event_ids: int64[N], what it said yes to before, in an earlier process."""
+        """event_ids: int64[N], what it accepted in an earlier process."""
         self._rows_max = rows_max
         self._bound = _LARGEST
         self._accepted: list[Hashes] = []
@@ -45,7 +46,7 @@ class EventSample:
             self.accept(event_ids)
 
     def accept(self, event_ids: Ids) -> npt.NDArray[np.intp]:
-        """Places of the rows (of int64[N] event ids) that may be in it."""
+        """Indices of the rows (int64[N] event ids) that may be in the sample."""
         if not self._rows_max:
             return np.empty(0, np.intp)
         hashes = _hashes(event_ids)
@@ -57,7 +58,7 @@ class EventSample:
         return places
 
     def _lower(self) -> None:
-        """Forget all but the smallest: nothing above them can be in the sample any more."""
+        """Forget all but the smallest: nothing above them can be in the sample now."""
         smallest = np.unique(np.concatenate(self._accepted))[: self._rows_max]
         if len(smallest) == self._rows_max:
             self._bound = smallest[-1]

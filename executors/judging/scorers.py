@@ -1,4 +1,4 @@
-"""LinkScorers: the models of earlier links, one at a time, in a learner of their own."""
+"""LinkScorers: the models of earlier links, one at a time, in a separate learner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forebay.mixture.learner import Learner
 class LinkScorers:
     """Loads checkpoints of one line into a second learner, which is made when one is needed.
 
-    It takes the memory of another model, and no variable of the one in training is touched.
+    It takes the memory of a second model; no variable of the one in training is touched.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class LinkScorers:
         Args:
             chain: the line.
             make: a learner of the line's pipeline.
-            load: brings a learner to where a link ended.
+            load: brings a learner to the state in which a link ended.
         """
         self._chain = chain
         self._make = make
@@ -37,10 +37,10 @@ class LinkScorers:
         self._standing: Parent | None = None
 
     def scorer(self, name: Parent) -> Scorer | None:
-        """The model of a link; None where its checkpoint is not kept any more.
+        """The model of a link; None where its checkpoint is no longer kept.
 
         Raises:
-            DataError: when the checkpoint is kept, and is not what was stored.
+            DataError: when the checkpoint is kept but is not what was stored.
         """
         if self._learner is not None and self._standing == name:
             return self._learner.score
@@ -54,7 +54,7 @@ class LinkScorers:
             self._load(self._learner, link)
         except DataError:
             if self._kept(name) is None:
-                return None  # it went while it was to be read
+                return None  # it was removed while it was read
             raise
         self._standing = name
         return self._learner.score

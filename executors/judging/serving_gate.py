@@ -1,7 +1,7 @@
-"""The gate of one line: it knows event scores of the newest windows before a model is exported.
+"""The gate of one line: it reads event scores of the newest windows before a model is exported.
 
-What it knows of earlier windows was stored with the last link that had a gate. So of each window
-the scores are read once, by its own gate, and not again by each of the windows after it.
+What it knows about earlier windows was stored with the last link that had a gate, so the scores of
+each window are read once, by its own gate, and not again by those of later windows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class GateChoice(NamedTuple):
-    """What serves of a link, and what the gate of the next link will know."""
+    """Which variant of a link serves, and what the gate of the next link will know."""
 
     decision: GateDecision
     evidence: GateEvidence
@@ -72,7 +72,7 @@ def _opener(store: Store, link: Link, label: str) -> Callable[[], Segments]:
 
 
 def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> list[KnownWindow]:
-    """What is stored with the newest of the links before the last one that have something."""
+    """The evidence stored with the newest link before the last one that has any."""
     names = [link.name for link in links[:-1]]
     stored = next((one.files["evidence"] for one in links[-2::-1] if "evidence" in one.files), None)
     if stored is None:
@@ -81,7 +81,7 @@ def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> lis
         evidence = GateEvidence.model_validate_json(store.path(stored).read_bytes())
     except (DataError, ValidationError) as error:  # the latter where another version wrote it
         _LOG.warning(
-            "what the gate knew of windows before %s cannot be read; it reads their scores: %s",
+            "the gate's evidence of windows before %s cannot be read; it rereads their scores: %s",
             links[-1].window,
             error,
         )

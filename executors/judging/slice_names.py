@@ -9,9 +9,9 @@ _QUOTE = "'"
 
 
 def slice_name(feature: FeatureSpec, value: int) -> str:
-    """The value that an id (see `features`) stands for; of a hash only the bucket is known.
+    """The value that an id (see `features`) stands for; for a hash only the bucket is known.
 
-    No two ids of a feature have one name: a value that is called as ids without one are is quoted.
+    No two ids of a feature share a name: a value that reads like one of the fixed names is quoted.
     """
     if value == 0:
         return MISSING
@@ -37,6 +37,6 @@ def _range(boundaries: list[float], below: int) -> str:
 
 
 def _number(value: float) -> str:
-    """As short as tells it from every other number."""
+    """The shortest text that tells it from every other number."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value).removesuffix(".0")

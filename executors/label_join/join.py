@@ -1,13 +1,13 @@
-"""LabelJoin: tells of batch rows whether the stream had their label when it published them.
+"""LabelJoin: tells for batch rows whether the stream had their label when it published them.
 
 The rows of a stream are kept by event id: those of earlier windows from the score segments of the
-model line, as far back as `label_join`, and those of this window as they are learnt. What a batch
-row finds does not depend on what was killed meanwhile: of earlier windows all is known before the
-window begins, and of this one only that counts which came long enough before the batch row (see
-`hours_together`). Nothing of it is part of a checkpoint: it is read again from the segments.
+model line, as far back as `label_join`, and those of this window as they are trained on. What a
+batch row finds does not depend on kills: rows of earlier windows are all known before the window
+begins, and of this window only rows count that came long enough before the batch row (see
+`hours_together`). None of this is part of a checkpoint: it is read again from the segments.
 
-Rows that the guard held are no copies. Their labels had stopped coming, and whoever learns delays
-from them takes a fault for late labels, a day after it ended.
+Rows that the guard held are not used. Their labels had stopped coming, and delays that are learned
+from them would mistake a fault for late labels, a day after it ended.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _DAY_HOURS = 24
 
 
 class LabelJoin:
-    """What the stream said, for one trainer. Used from one thread."""
+    """What the stream published, for one trainer. Used from one thread."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class LabelJoin:
         self._this = GrowingRows()
         self._begins = np.zeros(len(self._offsets), np.int64)
         self._hours_max = 0
-        # How far behind the newest rows of the stream a copy may be, and a day more.
+        # How much older than the stream's newest rows a copy may be, and a day more.
         behind = self._within // _HOUR + pipeline.job.buffers.align_hours
         self._kept_hours = behind + (self._together or 0) + _HOURS_BESIDE + _DAY_HOURS
         self._forgotten = 0
@@ -94,14 +94,14 @@ class LabelJoin:
         self._this, self._forgotten = GrowingRows(), 0
 
     def resume(self, plan: WindowPlan, scores: Path) -> None:
-        """Take back what is sealed of the window's own scores."""
+        """Restore rows from the sealed scores of the window itself."""
         table = None if self._together is None else self._published_by(plan.window, scores)
         if table is not None:
             ids, fresh, waits, times, sources = _arrays(table)
             self._this.add(self._of_this(ids, fresh, waits, times, sources))
 
     def add(self, minibatch: Minibatch) -> None:
-        """Rows of the stream that were learnt now."""
+        """Add rows of the stream that were just trained on."""
         times, waits = minibatch.event_times, minibatch.waits
         if self._together is None or times is None or waits is None:
             return
@@ -141,24 +141,24 @@ class LabelJoin:
         return fresh, waits
 
     def _forget(self, hour: int) -> None:
-        """Drop what no batch row can ask for any more: a warm start may be years long."""
+        """Drop rows that no batch row can look up any more: a warm start may be years long."""
         before = hour - self._kept_hours
         if before >= self._forgotten + _DAY_HOURS:
             self._this.drop_before(before)
             self._forgotten = before
 
     def _hours(self, times: Ints, sources: Places) -> Ints:
-        """Hours from where the window's data begins, of each row by its source.
+        """Hours since the start of the window's data, for each row by its source.
 
-        Rows of earlier times are served in the first hour. Those of a stream that are stamped later
-        are so too: nothing finds them.
+        Rows with earlier times are served in the first hour, and so are a stream's rows that are
+        stamped later: nothing finds them.
         """
         hours = np.floor_divide(times - self._begins[sources], _HOUR_US)
         found: Ints = np.clip(hours, 0, self._hours_max)
         return found
 
     def _load(self, since: datetime, before: Link | None) -> None:
-        """Take in what windows published that ended since then; those known are not read again."""
+        """Load what windows that ended since then published; known windows are not read again."""
         last = self._last
         continues = before is not None and last is not None and order_of(before) >= order_of(last)
         if not continues or self._is_replaced(last, before):
@@ -172,15 +172,15 @@ class LabelJoin:
 
     @staticmethod
     def _is_replaced(last: Link | None, before: Link | None) -> bool:
-        """Whether a window that was taken in has been trained again."""
+        """Whether a window that was loaded has been trained again."""
         if last is None or before is None:
             return False
         return last.window == before.window and last.generation != before.generation
 
     def _of_window(self, link: Link) -> PublishedRows:
-        """What a window published, by the instant; none of it after the window's end.
+        """What a window published, marked by time, at most the window's end.
 
-        Its rows go all together then, however their clocks were set.
+        So its rows are all dropped together, however their clocks were set.
         """
         stored = link.files.get("scores")
         folder = store_of(self._chain.home).tree(stored) if stored else None
@@ -195,7 +195,7 @@ class LabelJoin:
     def _of_this(
         self, ids: Ints, fresh: Floats, waits: Floats, times: Ints, sources: Places
     ) -> PublishedRows:
-        """Rows of this window, by the hour in which they are served."""
+        """Rows of this window, marked by the hour in which they are served."""
         at = self._usable(fresh, times, waits, sources)
         published = _published(times[at], waits[at])
         return PublishedRows.of(ids[at], fresh[at], waits[at], self._hours(published, sources[at]))
@@ -205,7 +205,7 @@ class LabelJoin:
         return table if table is None else table.filter(pc.invert(table.column(HELD)))
 
     def _usable(self, fresh: Floats, times: Ints, waits: Floats, sources: Places) -> Ints:
-        """Rows of a stream that say the label, and when they were published."""
+        """Rows of a stream that have the label and a publication time."""
         known = (times != _UNKNOWN) & ~np.isnan(waits) & ~np.isnan(fresh) & (sources >= 0)
         return np.flatnonzero(known & self._is_stream[np.maximum(sources, 0)])
 

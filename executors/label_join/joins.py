@@ -1,4 +1,4 @@
-"""LabelJoins: a join of each label that a variant corrects, as one."""
+"""LabelJoins: the joins of all labels that a variant corrects, behind one interface."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from forebay.mixture.minibatch import Minibatch
 
 
 class LabelJoins:
-    """What the stream said of every label, see `LabelJoin`.
+    """What the stream published for every label, see `LabelJoin`.
 
-    Each label has sorted arrays of its own: a stream may publish an event once for each, and labels
-    are looked for as far back as each of them says.
+    Each label has its own sorted arrays: a stream may publish an event once for each label, and
+    each label declares how far back to look.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class LabelJoins:
             join.begin(plan, before)
 
     def resume(self, plan: WindowPlan, scores: Path) -> None:
-        """Take back what is sealed of the window's own scores."""
+        """Restore rows from the sealed scores of the window itself."""
         for join in self._joins.values():
             join.resume(plan, scores)
 
     def add(self, minibatch: Minibatch) -> None:
-        """Rows of the stream that were learnt now."""
+        """Add rows of the stream that were just trained on."""
         for place, join in self._joins.items():
             join.add(minibatch.of_label(place))
 

@@ -1,4 +1,4 @@
-"""PublishedRows: what a stream said of events, by event id, in sorted arrays."""
+"""PublishedRows: what a stream published about events, by event id, in sorted arrays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PublishedRows:
 
     @classmethod
     def of(cls, ids: Ints, fresh: Floats, waits: Floats, marks: Ints) -> PublishedRows:
-        """Rows in any order; of one event the earliest stays, in whatever order they come."""
+        """From rows in any order; the earliest one of each event is kept."""
         order = np.lexsort((fresh, waits, marks, ids))
         ids = ids[order]
         first = np.ones(len(ids), np.bool_)
@@ -47,7 +47,7 @@ class PublishedRows:
         return cls(ids[first], fresh[order].astype(np.int8), waits[order], marks[order])
 
     def followed_by(self, later: PublishedRows) -> PublishedRows:
-        """Both; of one event this one's rows come first, and both stay."""
+        """Both; for the same event, rows of both are kept, this one's first."""
         places = np.searchsorted(self.ids, later.ids, side="right")
         return PublishedRows(
             *(
@@ -57,7 +57,7 @@ class PublishedRows:
         )
 
     def united_with(self, other: PublishedRows) -> PublishedRows:
-        """Both; of one event the earliest row stays."""
+        """Both; the earliest row of each event is kept."""
         place = self.places(other.ids)
         there = place >= 0
         if not there.any():
@@ -67,7 +67,7 @@ class PublishedRows:
         return PublishedRows.of(ids, fresh, waits, marks)
 
     def since(self, mark: int) -> PublishedRows:
-        """Those with this mark or a later one."""
+        """Rows with this mark or a later one."""
         kept = self.marks >= mark
         return self if kept.all() else PublishedRows(*(each[kept] for each in self._columns))
 
@@ -91,7 +91,7 @@ class GrowingRows:
         self._runs: list[PublishedRows] = []
 
     def add(self, rows: PublishedRows) -> None:
-        """Take rows in: each is moved as often as the number of rows has doubled."""
+        """Add rows: each is moved as often as the number of rows has doubled."""
         runs = self._runs
         runs.append(rows)
         while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):

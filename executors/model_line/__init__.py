@@ -1,4 +1,4 @@
 """One model line in the database: links of the chain, what serves, and the line's lease.
 
-May not know processes: whoever holds the lease writes.
+May not know processes: the holder of the lease writes.
 """

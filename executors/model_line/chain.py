@@ -59,7 +59,7 @@ class ModelChain:
             home: where the line is.
             pipeline: whose line it is.
             line: its name.
-            lease_epoch: what the line's trainer shows whenever it changes something.
+            lease_epoch: the trainer's; every change that it makes is checked against it.
         """
         self._lease_epoch = lease_epoch
         self.home = home
@@ -67,7 +67,7 @@ class ModelChain:
         self.line = line
 
     def folder(self, window: str, generation: int) -> Path:
-        """Where a window is trained, until its link names what the store has of it."""
+        """Where a window is trained, until its link names its files in the store."""
         return self.home.model(self.pipeline, self.line, window, generation)
 
     def windows(self) -> list[str]:
@@ -108,7 +108,7 @@ class ModelChain:
         return self._read(lambda rows, line: link_rows.link_before(rows, line, window))
 
     def over(self, span: Interval) -> list[Window]:
-        """Trained windows that share time with a span, in order; they stay when plans go."""
+        """Trained windows that overlap a span, in order; they are kept when plans are forgotten."""
         return database_of(self.home).read(
             lambda rows: plan_rows.trained_over(rows, self.pipeline, self.line, span)
         )
@@ -129,7 +129,7 @@ class ModelChain:
     def record(self, link: Link) -> None:
         """Store a link; from now on the window counts as trained in this generation.
 
-        The window's seal in the store has served.
+        The window's seal in the store is no longer needed and is removed.
 
         Raises:
             FencedError: when another job trains the line by now.
@@ -155,7 +155,7 @@ class ModelChain:
         return self._read(lambda rows, line: file_rows.seal_of(rows, line, name))
 
     def record_seal(self, seal: StoredSeal) -> None:
-        """Name a seal in the store, in place of what was named of the window before.
+        """Record a seal in the store, in place of the one recorded for the window before.
 
         Raises:
             FencedError: when another job trains the line by now.
@@ -170,7 +170,7 @@ class ModelChain:
         self._train_and_remove(work)
 
     def drop_seal(self, window: str, generation: int) -> None:
-        """Name no seal of a window in training any more: it is begun again, on any host.
+        """Forget the seal of a window in training: it starts over, on any host.
 
         Raises:
             FencedError: when another job trains the line by now.
@@ -186,7 +186,7 @@ class ModelChain:
         self._train_and_remove(work)
 
     def standing(self, window: str) -> list[Standing]:
-        """The newest link of a window; the line's warm start first where it was built on that."""
+        """The newest link of a window, after the line's warm start if it was built on that."""
 
         def work(rows: Connection, line: int | None) -> list[Standing]:
             newest = link_rows.link_of(rows, line, window)
@@ -221,7 +221,7 @@ class ModelChain:
         )
 
     def publish(self, link: Link, now: datetime) -> str:
-        """Let a link with a SavedModel serve; otherwise why it may not, see `candidate`."""
+        """Let a link with a SavedModel serve, or return why it may not, see `candidate`."""
 
         def work(rows: Connection, line: int) -> str:
             reason = serving.unfit_to_serve(rows, line, link)
@@ -241,11 +241,11 @@ class ModelChain:
         return self._read(work)
 
     def judge(self, link: Link, document: Mapping[str, Any]) -> None:
-        """Store how good a link is, in place of what was stored before."""
+        """Store the judgement of a link, in place of the one before."""
         self.judge_all([(link.name, document)])
 
     def judge_all(self, judged: Sequence[tuple[Parent, Mapping[str, Any]]]) -> None:
-        """Store how good links are, in place of what was stored before."""
+        """Store judgements of links, in place of the ones before."""
 
         def work(rows: Connection, line: int) -> None:
             for name, document in judged:
@@ -254,12 +254,12 @@ class ModelChain:
         self._change(work)
 
     def judgement(self, link: Link) -> dict[str, Any] | None:
-        """How good a link is; None where nobody judged it."""
+        """The judgement of a link; None where it has not been judged."""
         found = self._read(lambda rows, line: judgement_rows.document(rows, line, link.name))
         return None if found is None else json.loads(found)
 
     def judgements(self, links: Sequence[Link]) -> dict[str, dict[str, Any]]:
-        """How good links are, one of each window, by window; nobody judged those left out."""
+        """The judgements of links, one of each window, by window; unjudged ones are left out."""
         if not links:
             return {}
         names = [link.name for link in links]
@@ -267,12 +267,12 @@ class ModelChain:
         return {window: json.loads(text) for window, text in found.items()}
 
     def last_judgements(self, count: int) -> dict[str, dict[str, Any]]:
-        """How good the last windows are, by window, in order; nobody judged those left out."""
+        """The judgements of the last windows, by window, in order; unjudged ones are left out."""
         found = self._read(lambda rows, line: judgement_rows.last_documents(rows, line, count))
         return {window: json.loads(text) for window, text in found.items()}
 
     def add_file(self, link: Link, kind: FileKind, stored: Stored) -> Link:
-        """Name something more that is stored of a link; the link with it."""
+        """Record one more stored file of a link; returns the link with it."""
 
         def work(rows: Connection, line: int) -> None:
             of_link = line_rows.require_id(rows, line, link.name)
@@ -282,7 +282,7 @@ class ModelChain:
         return link.model_copy(update={"files": {**link.files, kind: stored}})
 
     def clear_store(self, folder: str) -> None:
-        """Remove what trainers left that died, in a folder where only the line's trainer stores.
+        """Remove what dead trainers left in a folder where only the line's trainer stores.
 
         Raises:
             ConfigError: when it is another home's store.
@@ -314,9 +314,9 @@ class ModelChain:
             )
 
     def _train_and_remove(self, work: Callable[[Connection, int], list[str]]) -> None:
-        """Change the line as its trainer; `work` says what nothing names any more.
+        """Change the line as its trainer; `work` returns names that nothing refers to any more.
 
-        Where the store refuses to remove that, it is garbage.
+        What the store cannot remove is left as garbage.
         """
 
         def buried(rows: Connection, line: int) -> list[str]:
@@ -327,10 +327,10 @@ class ModelChain:
         try:
             store_of(self.home).remove(names)
         except InfrastructureError as error:
-            _LOG.warning("an older seal was not removed: %s. forebay gc does it", error)
+            _LOG.warning("an older seal was not removed: %s. forebay gc removes it", error)
 
     def _read(self, work: Callable[[Connection, int | None], T]) -> T:
-        """Call `work` with the line's id, which is None before anything of it was stored."""
+        """Call `work` with the line's id, which is None before anything is stored for it."""
         return database_of(self.home).read(
             lambda rows: work(rows, line_rows.line_id(rows, self.pipeline, self.line))
         )

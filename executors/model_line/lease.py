@@ -1,7 +1,8 @@
 """The lease of a model line: only one job at a time trains it.
 
-On one host a lock file tells at once whether the holder lives. Of a holder on another host only the
-database is seen: its heartbeat has to stand still for `EXPIRED_SECONDS` of the waiter's own clock.
+On one host a lock file tells at once whether the holder is alive. A holder on another host is seen
+only in the database: it counts as gone once its heartbeat has not changed for `EXPIRED_SECONDS` of
+the waiter's own clock.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _LEASE_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Lease:
-    """A line that this process holds. epoch: what its transactions show."""
+    """A line that this process holds. epoch: its transactions are checked against it."""
 
     epoch: int
     lock: FileLock
@@ -76,7 +77,7 @@ def line_holder(home: Home, pipeline: str, line: str) -> str:
 def held_lines(
     connection: Connection, home: Home, lines: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
-    """Those of these lines, named with their pipelines, for which `line_holder` names a job."""
+    """The lines among these (pipeline, line) for which `line_holder` names a job."""
     here = runtime_of(home)
     known = lease_rows.holders(connection, {pipeline for pipeline, _ in lines})
     remote = {line for line, holder in known.items() if holder.runtime != here}
@@ -86,9 +87,9 @@ def held_lines(
 def living_holder(
     home: Home, pipeline: str, line: str, watch_seconds: float = BEATS_SECONDS
 ) -> str:
-    """As `line_holder`, without a job of another host that shows no sign of life meanwhile.
+    """As `line_holder`, but ignores a job of another host that shows no sign of life meanwhile.
 
-    It may live all the same: whoever then takes the lease looks for longer.
+    It may be alive all the same: taking the lease then watches it for longer.
     """
     found = line_holder(home, pipeline, line)
     seen = _remote(home, pipeline, line)
@@ -106,7 +107,7 @@ def _take(request: JobRequest, home: Home, expired_seconds: float) -> int:
     seen = _remote(home, pipeline, line)
     if seen is not None and not is_silent(stored_job(home, seen.job_id), expired_seconds):
         seen = _remote(home, pipeline, line)
-        if seen is not None:  # it has not ended: it lives
+        if seen is not None:  # it has not ended: it is alive
             raise _busy(request, seen.job_id)
     here = database_of(home)
     known = here.read(lambda rows: lease_rows.holder(rows, pipeline, line))
@@ -127,5 +128,5 @@ def _remote(home: Home, pipeline: str, line: str) -> Holder | None:
 def _busy(request: JobRequest, holder: str) -> LineBusyError:
     return LineBusyError(
         f"job {holder} trains line {request.line!r} of pipeline {request.pipeline_name!r}: "
-        "wait for its end or cancel it"
+        "wait for it to end, or cancel it"
     )

@@ -1,4 +1,4 @@
-"""What is known of a trained window: its place in the model chain, and what its model has seen."""
+"""What is known about a trained window: its place in the model chain, and what its model saw."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Head(NamedTuple):
 
 
 class ReadRows(Message):
-    """Rows of one source as data executors counted them: read, and of these refused as dead.
+    """Rows of one source as data executors counted them: read, and how many of these were dead.
 
-    late: served rows that came too late for the window of their time. odd_timestamps: those whose
+    late: served rows that came too late for the window of their time. odd_timestamps: rows whose
     time is after their window, the first of them at `first_odd`. label_not_known: rows left out
-    since their label was not known when the window ended. offsets: of a stream whose plan counts
-    them.
+    because their label was not known when the window ended. offsets: of a stream whose plan
+    counts them.
     """
 
     rows: int = 0
@@ -62,11 +62,11 @@ class Link(Message):
 
     base_seen and seen: the model's row sums before and after this window, by source name.
     read: what data executors read for it, by source name.
-    learnt: rows of it that each paradigm learnt from, by source name and paradigm; none where the
-    model only counts.
-    files: what of it is in the store, until enough later windows are trained; saved_model is
-    there where a job ended with the window, and of a gate its decision and evidence.
-    resumed_from_step: steps of the window that were sealed when its trainer took it up last.
+    learnt: rows of it that each paradigm was trained on, by source name and paradigm; none where
+    the model only counts.
+    files: its files in the store, until enough later windows are trained; saved_model is there
+    if a job ended with the window, and gate and evidence if there was a gate.
+    resumed_from_step: steps of the window that were sealed when its trainer last resumed it.
     resumed_from_runtime: where these were sealed, if that was on another host.
     model_fingerprint: fingerprint of everything that decides the model's shape and meaning.
     """
@@ -97,7 +97,7 @@ class Link(Message):
 
     @property
     def has_scores(self) -> bool:
-        """Whether its scores can be read: each trained window has steps, and both go together."""
+        """Whether its scores can be read: each trained window has steps, kept as long as scores."""
         return "scores" in self.files or "steps" in self.files
 
     def trained(self, source: str) -> RowSums:
@@ -121,11 +121,11 @@ class Standing(NamedTuple):
 class SourceRows(NamedTuple):
     """Rows of one source in one window, counted by three parties.
 
-    planned: what planning read off the storage (None: unknown before reading).
+    planned: what planning learnt from the storage (None: unknown before reading).
     served: rows that data executors handed out. trained: the model's own count. dead: letters.
     planned_offsets: of a stream whose rows are unknown before reading; else None. read_offsets:
-    those of them that data executors read, and what they are. not_known: rows left out since their
-    label was not known in time.
+    those of them that data executors read, by kind. not_known: rows left out because their label
+    was not known in time.
     """
 
     planned: int | None
@@ -146,7 +146,7 @@ class SourceRows(NamedTuple):
         )
 
     def difference(self, window: str, source: str) -> str:
-        """What is said of rows that do not agree."""
+        """The message for row counts that do not agree."""
         planned, read = self.planned_offsets, self.read_offsets
         offsets = ""
         if planned not in {None, read.total}:
@@ -167,7 +167,7 @@ def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
 
 
 def _offsets(plan: SourcePlan) -> int | None:
-    """How many were planned, where rows could not be counted."""
+    """How many offsets were planned, where rows could not be counted."""
     if plan.rows is not None or not plan.offsets:
         return None
     return sum(end - first for first, end in plan.offsets.values())

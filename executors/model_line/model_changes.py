@@ -1,4 +1,4 @@
-"""Which parts of a declaration make another model than the one that a line has trained so far."""
+"""Which parts of a declaration make a different model from the one that a line has trained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forebay.home.store import store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.identity import IDENTITY, ModelIdentity
 
-# A checkpoint is fetched for this where the store is a bucket: not for more than that.
+# A checkpoint is fetched for this if the store is a bucket, but not a larger one than that.
 _BYTES_MAX = 256 * 2**20
 _UNSEEN = "the label, or an option of model.mixture"
 
@@ -25,7 +25,7 @@ def model_changes(
 ) -> str:
     """Each difference between a declaration and the model of a link, for an error that refuses it.
 
-    Of the defaults that the line may keep, those that leave the fewest differences.
+    Of all versions of the defaults, the one with the fewest differences is used.
     """
     read, declared = list(link.seen), pipeline.use_names
     others = [f"sources {_listed(read)} there, {_listed(declared)} here"] * (read != declared)
@@ -48,14 +48,14 @@ def _listed(uses: Sequence[str]) -> str:
 
 
 def _identity(chain: ModelChain, link: Link) -> ModelIdentity | None:
-    """What the link's checkpoint is of; None where it is not kept, or only counts."""
+    """The identity of the link's checkpoint; None if it is not kept, or its model only counts."""
     stored = link.files.get("checkpoint")
     if stored is None or stored.size_bytes > _BYTES_MAX:
         return None
     try:
         tree = store_of(chain.home).tree(stored)
     except ForebayError:
-        return None  # the error that this is for matters more
+        return None  # the error that this text is for matters more
     file = next(tree.rglob(IDENTITY), None)
     return None if file is None else ModelIdentity.model_validate_json(file.read_text())
 

@@ -13,7 +13,7 @@ from forebay.config.models import ModelSpec
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 
-# What may change from one window to the next: it does not change the meaning of a variable.
+# May change from one window to the next: the meaning of the variables stays the same.
 _TUNABLE: dict[str, bool | set[str]] = {
     "embedding_learning_rate": True,
     "dense_learning_rate": True,
@@ -21,12 +21,12 @@ _TUNABLE: dict[str, bool | set[str]] = {
     "mixture": {"gain"},
     "delay_head": True,
 }
-# Of a label: they say which rows are trained on, and not what a label means.
+# Of a label: these decide which rows are trained on, not what the label means.
 _OF_ROWS = {"negative", "known_at"}
 # Of one of several labels: how much it counts and how far its rows are joined.
 _OF_LEARNING = {"weight", "label_join"}
-# What went without saying before there was a choice. It is left out, so that the fingerprint of a
-# line that keeps it stays what it was.
+# Implicit before there was a choice. These values are left out, so that the fingerprint of a line
+# that keeps them does not change.
 _UNSAID = {
     "mode": "paper",
     "memory_inputs": "random",
@@ -64,7 +64,7 @@ def model_fingerprint_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpe
 
 
 def _labels(dataset: DatasetSpec) -> dict[str, Any]:
-    """One label as it always was; several by name, in their order."""
+    """One label in its original form; several by name, in their order."""
     if dataset.label is not None:
         return {"label": dataset.label.model_dump(mode="json", exclude=_OF_ROWS)}
     left_out = _OF_ROWS | _OF_LEARNING

@@ -73,7 +73,7 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
         return f"window {link.window} has been trained again, as generation {newest}"
     pointer = pointer_of(connection, line)
     if pointer is not None and order_of(link) < order_of(pointer):
-        return f"window {pointer.window}, which is later, serves"
+        return f"window {pointer.window} is later and serves"
     return ""
 
 

@@ -39,7 +39,7 @@ def break_reason(parent: Parent | None, before: Parent | None) -> str | None:
 
 
 def stale_reason(connection: Connection, line: int | None, link: Link) -> str | None:
-    """Why a link is stale; None when it is not. The nearest break is named."""
+    """Why a link is stale, by the nearest break; None when it is not."""
     before = name_before(connection, line, link)
     own = break_reason(link.parent, before.name if before is not None else None)
     if own is not None or before is None:
@@ -95,10 +95,10 @@ def _broken() -> Select[Any]:
 
 
 def _broken_before() -> Select[Any]:
-    """The last newest link that breaks the chain, of the windows up to one.
+    """The last newest link that breaks the chain, among the windows up to a given one.
 
-    Whoever trains starts from the newest link before, and a line has one trainer at a time. So the
-    chain breaks only after a link that came late: when a later window was trained already.
+    A trainer starts from the newest link before its window, and a line has one trainer at a time.
+    So the chain breaks only after a late link: one stored when a later window was already trained.
     """
     rows = select(links.c.id.label("before_id"), next_link("id").label("next_id"))
     rows = rows.add_columns(*in_order(links))
@@ -120,7 +120,7 @@ def _broken_before() -> Select[Any]:
 
 
 def _named(chained: Subquery) -> Select[Any]:
-    """Links with the names of those that they were started from, and of those before them."""
+    """Links with the names of their parents and of the links before them."""
     parents, befores = links.alias("parents"), links.alias("befores")
     of_parents, of_befores = windows.alias("of_parents"), windows.alias("of_befores")
     return (
@@ -139,6 +139,6 @@ def _named(chained: Subquery) -> Select[Any]:
     )
 
 
-# Made once, since making such a statement takes longer than its execution.
+# Built once, since building such a statement takes longer than executing it.
 _BROKEN = _broken()
 _BROKEN_BEFORE = _broken_before()

@@ -33,7 +33,7 @@ from forebay.home.database import database_of
 from forebay.home.paths import DEFAULT_LINE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A day of a time zone may be longer than others by that.
+# A day may be longer than others by this much where the clocks change.
 _LONGER_DAY = timedelta(hours=1)
 _UNDO = (
     "Undo the change, train the line again from its start (--reprocess; in Airflow, a backfill "
@@ -57,7 +57,7 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
 
 
 def warm_start_notes(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> list[str]:
-    """What a person should know whose line has begun with another history than is declared now.
+    """A note for a line that began with a different warm start from the one declared now.
 
     first: where the run begins.
     """
@@ -82,7 +82,7 @@ def warm_start_notes(pipeline: PipelineSpec, chain: ModelChain, first: Window) -
 def require_compatible(
     chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> None:
-    """A line continues only with the features, label and model that it was trained for so far.
+    """Require the features, label and model that the line has been trained with so far.
 
     Raises:
         ConfigError: when the declaration was changed.
@@ -93,10 +93,10 @@ def require_compatible(
 def defaults_of(
     chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> int:
-    """The version of the defaults that a line keeps: with them its model is the one declared.
+    """The version of the defaults that a line keeps: with them its model is the declared one.
 
     Raises:
-        ConfigError: when it is so with none, since the declaration was changed.
+        ConfigError: when it is so with no version, because the declaration was changed.
     """
     newest = next(iter(chain.last()), None)
     if newest is None:
@@ -111,12 +111,12 @@ def defaults_of(
 
 
 def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int) -> None:
-    """Let a window be trained whose parent's checkpoint is there, or that has no parent.
+    """Require that a window has no parent, or that the parent's checkpoint is kept.
 
     windows_kept: how many windows keep theirs, for the message.
 
     Raises:
-        ConfigError: when the checkpoint is not kept any more.
+        ConfigError: when the checkpoint is no longer kept.
     """
     if parent is None or "checkpoint" in parent.files:
         return
@@ -132,15 +132,15 @@ def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int
     ways.append("train a line of its own (--line NAME)")
     raise ConfigError(
         f"window {parent.window} can no longer be built on: its checkpoint is not kept on line "
-        f"{chain.line!r} (job.checkpoint.windows_kept is {windows_kept}). Way out: "
+        f"{chain.line!r} (job.checkpoint.windows_kept is {windows_kept}). What to do: "
         + ", or ".join(ways)
     )
 
 
 def overlap_with(chain: ModelChain, grid: WindowGrid, windows: Sequence[Window]) -> str:
-    """Why a line cannot train a range of windows; an empty text when no row would come twice.
+    """Why a line cannot train a range of windows; an empty text when no row would be trained twice.
 
-    A window that it has trained may be trained again, but no other one that shares time with it.
+    A window that it has trained may be trained again, but no different one that overlaps it.
     """
     spans = {window.key: window.span for window in windows}
     for other in chain.over(Interval(windows[0].start, windows[-1].end)):
@@ -183,7 +183,7 @@ def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:
 
 
 def require_no_gap(chain: ModelChain, grid: WindowGrid, window: Window) -> None:
-    """Let a window be trained with which the line can continue.
+    """Require that the line can continue with a window.
 
     Raises:
         ConfigError: when it cannot, see `gap_before`.
@@ -194,10 +194,10 @@ def require_no_gap(chain: ModelChain, grid: WindowGrid, window: Window) -> None:
 
 
 def may_begin_with(chain: ModelChain, grid: WindowGrid, window: Window) -> bool:
-    """Whether a line may begin with a window although runs of windows before it did not train.
+    """Whether a line may begin with a window although runs of earlier windows trained nothing.
 
-    All of them are planned, and none has rows: no line begins with such a window, so their runs
-    end red. Of a window whose planning failed nobody knows that it has none.
+    It may if all of them are planned and none has rows: a line cannot begin with such a window, so
+    their runs end red. A window whose planning failed may have rows.
     """
 
     def work(rows: Connection) -> bool:
@@ -221,9 +221,9 @@ def may_begin_with(chain: ModelChain, grid: WindowGrid, window: Window) -> bool:
 def require_heard(
     chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], plan: WindowPlan
 ) -> None:
-    """Let a window be trained whose sources have rows, or are silent for a while only.
+    """Require that the sources of a window have rows, or have not been silent for too long.
 
-    The warm start may be before everything that a source has.
+    The warm start may be earlier than all data of a source.
 
     Raises:
         NotReadyError: when a source has had no rows for longer than its `silent_max` allows, and
@@ -242,18 +242,18 @@ def require_heard(
             longest = format_duration(ready.silent_max)
             raise NotReadyError(
                 f"window {plan.window}: source {name!r} is silent: no rows for longer than "
-                f"ready.silent_max ({longest}), up to {source.data_to:%Y-%m-%dT%H:%MZ}. Way out: "
-                "bring its rows and run again, raise ready.silent_max, continue without it with "
-                "ready.late: skip, or write where it begins or ends (starts, ends)"
+                f"ready.silent_max ({longest}), up to {source.data_to:%Y-%m-%dT%H:%MZ}. What to "
+                "do: load its rows and run again, raise ready.silent_max, continue without it with "
+                "ready.late: skip, or declare when it begins or ends (starts, ends)"
             )
 
 
 def require_adjoining(
     chain: ModelChain, sources: Mapping[str, SourceSpec], plan: WindowPlan, before: WindowPlan
 ) -> None:
-    """Let a window be trained whose rows begin where those of the window before ended.
+    """Require that the rows of a window begin where those of the window before ended.
 
-    Rows that a source does not have by its `starts` or `ends` are not left out.
+    Rows outside a source's `starts` and `ends` do not exist, so they count as no gap.
 
     Raises:
         ConfigError: when rows of a source would be trained twice, or never.
@@ -281,7 +281,7 @@ def require_adjoining(
 
 
 def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
-    """Let a window become a link whose rows are all accounted for.
+    """Require that all rows of a window are accounted for before it becomes a link.
 
     Raises:
         RowsLostError: when rows planned, served and trained do not agree.
@@ -291,8 +291,8 @@ def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
         if not rows.agree:
             line = "" if chain.line == DEFAULT_LINE else f"--line {chain.line} "
             raise RowsLostError(
-                f"{rows.difference(link.window, name)}. It is not part of the model line, and "
-                f"what was trained of it is dropped. Way out: fix the cause and run it again, or "
+                f"{rows.difference(link.window, name)}. The window is not added to the model line, "
+                f"and its training is discarded. What to do: fix the cause and run it again, or "
                 f"plan it again too (in Airflow, clear its run): forebay run {chain.pipeline} "
                 f"{line}--from {link.window} "
                 f"--to {link.window} --reprocess"
@@ -300,13 +300,13 @@ def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
 
 
 def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
-    """Let a line begin with these windows, in order, unless the first is known to have no rows.
+    """Require that a line that begins with these windows, in order, has rows in the first one.
 
-    It is refused when it is trained, too (`require_learnt`): here nothing is started for it, and
-    the window that the line begins with can be named.
+    A window without rows is also refused after training (`require_learnt`); here, nothing has been
+    started for it yet, and the window to begin with can be named.
 
     Raises:
-        NotReadyError: when it has none.
+        NotReadyError: when the first is known to have none.
     """
     first = plans[0]
     if first.rows != 0 or is_warm_start(first.window) or chain.before(first.as_window) is not None:
@@ -315,16 +315,16 @@ def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
     way = f"begin with the first window that has rows, --from {begin}"
     if begin is None:
         last = plans[-1].window
-        way = f"wait for the first window that has some (up to {last} none has): it begins the line"
+        way = f"wait for the first window that has rows (none up to {last} has): it begins the line"
     raise NotReadyError(
-        f"window {first.window} cannot begin line {chain.line!r}: it has no rows. Way out: {way}"
+        f"window {first.window} cannot begin line {chain.line!r}: it has no rows. What to do: {way}"
     )
 
 
 def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None:
-    """Let a line begin with a model that has learnt something: nothing untrained serves.
+    """Require that the model a line begins with was trained on rows: nothing untrained serves.
 
-    learnt: rows that the serving paradigm has learnt from since the line began; of a model that
+    learnt: rows that the serving paradigm was trained on since the line began; for a model that
     only counts, and in a warm start, rows that it has seen.
 
     Raises:
@@ -334,12 +334,12 @@ def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None
         return
     seen = ", ".join(f"{sums.rows:,} rows of {name}" for name, sums in link.seen.items())
     if is_warm_start(link.window):
-        way = "leave out train.warm_start, or let it begin where history begins"
+        way = "leave out train.warm_start, or set it to where the history begins"
     else:
         way = "begin with a window that has rows for it (forebay preview shows what a source has)"
     raise NotReadyError(
         f"window {link.window} cannot begin line {chain.line!r}: its model has seen {seen} and "
-        f"was trained on none of them. Way out: {way}"
+        f"was trained on none of them. What to do: {way}"
     )
 
 

@@ -14,7 +14,7 @@ from forebay.system.processes import ProcessIdentity
 class Launch:
     """One process to start.
 
-    command: program and arguments. environment: the whole of it, nothing is inherited.
+    command: program and arguments. environment: all of it; nothing is inherited.
     log_path: where stdout and stderr are appended.
     """
 
@@ -38,7 +38,7 @@ class Execution(Protocol):
         """Its process."""
 
     def poll(self) -> int | None:
-        """Its exit code (a negative signal number where one ended it); None while it runs.
+        """Its exit code (a negative signal number if a signal ended it); None while it runs.
 
         Called many times a second, also after the end.
         """
@@ -52,11 +52,11 @@ class Plane(Protocol):
 
         Raises:
             ConfigError: when the declared interpreter cannot be run.
-            InfrastructureError: when this place cannot start a process now.
+            InfrastructureError: when this machine cannot start a process now.
         """
 
     def stop(self, grace_seconds: float) -> None:
-        """End every process that it started: politely first, by force after the grace.
+        """End every process that it started: politely first, by force after the grace period.
 
         Called once, last, whatever happened before.
         """

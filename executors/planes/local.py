@@ -17,7 +17,7 @@ class LocalExecution:
     """A child process."""
 
     def __init__(self, launch: Launch, process: subprocess.Popen[bytes]) -> None:
-        """The child is not reaped before `poll` was called, so its identity is there."""
+        """The child is not reaped before `poll` is called, so its identity can be read."""
         identity = ProcessIdentity.of(process.pid)
         if identity is None:
             raise InfrastructureError("/proc is not readable: Forebay needs a mounted /proc")
@@ -34,9 +34,9 @@ class LocalPlane:
     """Starts processes with subprocess; they end with this process, however it ends."""
 
     def __init__(self, *, adopts_orphans: bool = False) -> None:
-        """With `adopts_orphans`, all other children of this process count as left behind.
+        """With `adopts_orphans`, all other children of this process count as orphans.
 
-        Only for a process that starts children through this plane alone.
+        Only for a process that starts children only through this plane.
         """
         self._adopts_orphans = adopts_orphans
         self._children = Children()

@@ -1,4 +1,4 @@
-"""Tasks that kill their reader: who is suspected, how that is examined, and what reads them.
+"""Tasks that kill their reader: which are suspected, how they are examined, and what reads them.
 
-May not know leases, buffers and the wire; of a process that died it knows the signal and the marks.
+May not know leases, buffers and the wire; all it knows of a dead process is its signal and marks.
 """

@@ -1,4 +1,4 @@
-"""What a data executor does about tasks whose reader died: it examines them."""
+"""How a data executor examines tasks whose reader died."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forebay.executors.poison.trial import Trial, TrialInVainError
 from forebay.executors.window_files.poisons import PoisonRecord
 from forebay.system.activities import waiting
 
-# Each has a child beside this process, with the memory of one more reader.
+# Each examination has a child process with the memory of one more reader.
 _AT_ONCE = 2
 _LOG = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Examiner:
         self._at_once = threading.Semaphore(_AT_ONCE)
 
     def mark(self, task: DataTask) -> ReadingMark:
-        """What outlives this process while the task is read."""
+        """The mark for reading a task, which outlives this process."""
         return ReadingMark(self._job_dir, self._index, task)
 
     def suspicion(self, task: DataTask) -> Suspicion | None:
@@ -51,7 +51,7 @@ class Examiner:
         return self._suspicions.of(task)
 
     def drop(self, task: DataTask) -> None:
-        """It was read past the place."""
+        """Drop the suspicion: the task was read past the place."""
         self._suspicions.drop(task)
 
     def poisons(
@@ -66,7 +66,7 @@ class Examiner:
             chunk_rows: how it will be read.
 
         Raises:
-            DataError: when there is a poison and the source wants none, or there are too many.
+            DataError: when there is a poison and `bad_rows` is `fail`, or there are too many.
             InfrastructureError: when it cannot be examined.
         """
         known = self._record.of(task)
@@ -75,7 +75,7 @@ class Examiner:
             raise _refused(spec, ahead[0])
         suspicion = self._suspicions.of(task)
         if suspicion is not None and suspicion.is_due:
-            with waiting():  # for others that examine, and are watched themselves
+            with waiting():  # for other examinations, which are watched themselves
                 self._at_once.acquire()
             try:
                 self._examine(task, spec, suspicion, progress, chunk_rows, known)
@@ -112,7 +112,7 @@ class Examiner:
         try:
             PoisonSearch(trial, 2 * chunk_rows, found).run(start)
         except TrialInVainError as error:
-            _LOG.warning("task %s: the examination is given up: %s", task.task_id, error)
+            _LOG.warning("task %s: the examination was given up: %s", task.task_id, error)
         finally:
             trial.close()
 

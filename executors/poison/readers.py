@@ -1,4 +1,4 @@
-"""Opened sources with what encodes their rows, for threads that read."""
+"""Opened sources with the encoders of their rows, for threads that read."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Readers:
         return self._specs[source_of(name)]
 
     def columns(self, name: str) -> Sequence[str]:
-        """What has to be read of a source."""
+        """The columns that have to be read from a source."""
         return self._encoders[name].columns
 
     def encode(self, task: DataTask, chunk: Chunk) -> Encoded:
@@ -72,7 +72,7 @@ class Readers:
         )
 
     def close(self) -> None:
-        """Give idle sources back."""
+        """Close idle sources."""
         with self._lock:
             for sources in self._idle.values():
                 while sources:

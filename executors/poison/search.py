@@ -1,7 +1,7 @@
-"""Which units of a task kill their reader: longer and longer stretches, then halves of one.
+"""Finds the units of a task that kill their reader: longer and longer stretches, then bisection.
 
-What is blamed was read by a process that had read nothing before, and that process died of it: of
-the unit alone, or of the units after it, which without it kill nobody.
+A unit is blamed only if a fresh process died reading it: of the unit alone, or of the units after
+it, which are harmless without it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 from forebay.datatasks.tasks import Position, ReadUnit
 from forebay.executors.poison.trial import TrialDiedError
 
-# A decoder takes as many messages at a time as it likes: whoever died was at most so far ahead.
+# A decoder may take any number of messages at a time: the one that died was at most so far ahead.
 UNITS_MIN = 1024
 _STRETCH_MAX = 512
 _LOG = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class Reading(Protocol):
         """Read rows [first, end); how many there were. Raises TrialDiedError."""
 
     def begin_anew(self) -> None:
-        """Nothing that was read before shall matter."""
+        """Start afresh: nothing that was read before may matter."""
 
 
 class PoisonSearch:
@@ -42,21 +42,21 @@ class PoisonSearch:
 
         Args:
             reading: of the task.
-            rows_min: the search ends that many rows behind the place, or after the last poison.
-            found: is told each poison with the reason, before the search continues.
+            rows_min: the search ends this many rows after the place, or after the last poison.
+            found: called with each poison and the reason, before the search continues.
         """
         self._reading = reading
         self._rows_min = rows_min
         self._found = found
 
     def run(self, position: Position) -> None:
-        """Search from a position on, until nothing near it kills any more."""
+        """Search from a position on, until nothing near it kills a reader."""
         poison = self._next_after(position)
         while poison is not None:
             poison = self._next_after(max(position, poison.end))
 
     def _next_after(self, start: Position) -> ReadUnit | None:
-        """The next poison, which was told; None where none is near."""
+        """The next poison, once it is reported; None if none is near."""
         rows, length, position = 0, 1, start
         passed: list[ReadUnit] = []
         while rows < self._rows_min or len(passed) < UNITS_MIN:
@@ -82,7 +82,7 @@ class PoisonSearch:
         stretch: Sequence[ReadUnit],
         death: TrialDiedError,
     ) -> ReadUnit | None:
-        """Name what kills in a stretch, or before it: the first unit that does so alone."""
+        """Find what kills in a stretch, or before it: the first unit that does so alone."""
         units = [*passed, *stretch]
         while len(stretch) > 1:
             half = stretch[: len(stretch) // 2]
@@ -103,9 +103,9 @@ class PoisonSearch:
         return unit
 
     def _blame_before(self, start: Position, units: Sequence[ReadUnit]) -> ReadUnit | None:
-        """Name the unit that does the damage of which the last one dies."""
+        """Find the unit that does the damage at which a reader dies in the last one."""
         victim = units[-1]
-        low, high = 0, len(units) - 1  # with what is from `low` on it dies, from `high` on it lives
+        low, high = 0, len(units) - 1  # reading from `low` on it dies, from `high` on it survives
         death = self._death_anew(start, victim)
         if death is None:
             _LOG.warning("nothing near %s kills its reader a second time", victim.location)

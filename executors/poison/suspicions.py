@@ -1,8 +1,8 @@
-"""Which task a data executor was reading when a signal ended it: marks, and what follows of them.
+"""Which task a data executor was reading when a signal ended it: marks, and suspicions from them.
 
 A data executor marks what it decodes, in files that outlive it and cost no sync. When it ends by a
-signal, its supervisor turns the marks into suspicions: whoever reads a suspected task next examines
-it first. Marks and suspicions are lost with the host, and nothing but time is lost with them.
+signal, its supervisor turns the marks into suspicions: the next reader of a suspected task examines
+it first. Marks and suspicions are lost with the host, which costs only time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from forebay.datatasks.tasks import DataTask, Position
 from forebay.system.files import write_atomically, writing
 from forebay.system.message import Message
 
-# What a process does to itself when its memory or its code is broken.
+# Signals of a process whose own memory or code is broken.
 CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})
-# Once it may be anybody's `kill -9`; a payload that takes all memory is killed at the same place.
+# One may be anyone's `kill -9`; a payload that takes all memory is killed at the same place again.
 KILLS_TO_SUSPECT = 2
 _MARKS, _SUSPICIONS, _EXPLAINED = "reading", "suspicions", "explained"
 _DECODES, _WAITS = b"d", b"w"
@@ -58,8 +58,8 @@ class ReadPlace(Message):
 class Suspicion(Message):
     """A process died while it read a task, somewhere after `place`.
 
-    end: names the process's end. kills: by SIGKILL, one after the other at this place. crashed:
-    whether a signal ended it that speaks for itself.
+    end: names the process's end. kills: consecutive SIGKILLs at this place. crashed: whether it
+    was ended by one of `CRASHES`.
     """
 
     place: ReadPlace
@@ -97,7 +97,7 @@ class ReadingMark:
             self._write(_WAITS, position)
 
     def remove(self) -> None:
-        """The task is not read any more."""
+        """The task is no longer being read."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -110,7 +110,7 @@ class ReadingMark:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
                 self._descriptor = os.open(self._path, flags, 0o600)
             place = ReadPlace.of(self._task, position).model_dump_json().encode()
-            # Shorter than what was there, perhaps: the line's end says where it stops.
+            # It may be shorter than what was there: the newline says where it ends.
             os.pwrite(self._descriptor, state + place + b"\n", 0)
 
 
@@ -118,14 +118,14 @@ class Suspicions:
     """The suspicions of one job: files in its folder, which outlive all its processes."""
 
     def __init__(self, job_dir: Path) -> None:
-        """The folder is made with the first one."""
+        """The folder is created with the first suspicion."""
         self._job_dir = job_dir
         self._folder = job_dir / _SUSPICIONS
 
     # The supervisor --------------------------------------------------------------------------
 
     def executor_ended(self, index: int, number: int, end: str) -> bool:
-        """Take in that a signal ended a data executor.
+        """Record that a signal ended a data executor.
 
         Args:
             index: of the data executor.
@@ -139,7 +139,7 @@ class Suspicions:
         self.executor_starts(index)
         suspected = [place for decodes, place in marks if decodes]
         if number in CRASHES:
-            # What one thread reads may break the memory that another one dies of.
+            # What one thread reads may break memory, and another thread then dies.
             suspected = suspected or [place for _, place in marks]
         elif number != signal.SIGKILL:
             return False
@@ -147,11 +147,11 @@ class Suspicions:
         return any(due)
 
     def executor_starts(self, index: int) -> None:
-        """What an earlier process has marked says nothing any more."""
+        """Remove the marks of an earlier process."""
         shutil.rmtree(_marks_folder(self._job_dir, index), ignore_errors=True)
 
     def is_in_vain(self, end: str) -> bool:
-        """Whether all that was suspected for an end is examined, and nothing explains it."""
+        """Whether all suspicions from an end are examined, and nothing explains it."""
         if (self._folder / _EXPLAINED / end).exists():
             return False
         found = (Suspicion.of_file(path) for path in self._folder.glob("*.json"))
@@ -172,7 +172,7 @@ class Suspicions:
         self._path(ReadPlace.of(task, Position(0, 0))).unlink(missing_ok=True)
 
     def explain(self, suspicion: Suspicion) -> None:
-        """A poison was found."""
+        """Record that a poison was found."""
         folder = self._folder / _EXPLAINED
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -203,5 +203,5 @@ def _marks(folder: Path) -> Iterator[tuple[bool, ReadPlace]]:
         try:
             place = ReadPlace.model_validate_json(line[1:])
         except ValidationError:
-            continue  # its process died before it had written all of it, or the disk was full
+            continue  # its process died before it had written all, or the disk was full
         yield line[:1] == _DECODES, place

@@ -24,21 +24,21 @@ from forebay.system.piped_process import PipedProcess
 _LOOK_MS = 50
 _GIB = 1 << 30
 _PART_BYTES = 1 << 16
-# A child that computes for so long of its time has something to read that never ends. Storage that
-# does not answer costs none, and to start the child takes a few seconds.
+# A child that computes for this part of its time is reading something that never ends. Storage that
+# does not answer costs no CPU time, and starting the child takes a few seconds.
 _BUSY_PART, _BUSY_SECONDS_MIN = 0.3, 10.0
-# On a machine that is full it comes to that later, and so it gets a multiple of its time.
+# On a busy machine it takes longer to get there, so it gets a multiple of its time.
 _IDLE_PART, _PATIENCE = 0.05, 5
-# A write behind a buffer of Arrow's ends the process when the buffer goes, not at some later unit.
+# A write past an Arrow buffer ends the process when the buffer is freed, not at some later unit.
 _CHECKED_MEMORY = {"ARROW_DEBUG_MEMORY_POOL": "abort"}
 
 
 class TrialDiedError(Exception):
-    """The child died. `is_certain`: of what it has just read, and of nothing else.
+    """The child died. `is_certain`: because of what it has just read, and nothing else.
 
-    It is not where the child had read something before, or where somebody else killed it: the
-    kernel does so to the first victim when there is no memory, whoever took it, and so does this
-    process when the child takes too much memory or time.
+    It is not certain if the child had read something before, or if something else killed it: the
+    kernel kills a victim when memory runs out, whichever process took it, and this process kills
+    a child that takes too much memory or time.
     """
 
     def __init__(self, reason: str, *, is_certain: bool) -> None:
@@ -47,11 +47,11 @@ class TrialDiedError(Exception):
 
 
 class TrialInVainError(Exception):
-    """Nothing is known: the child does not answer, or ended for a reason that explains nothing."""
+    """The trial shows nothing: the child does not answer, or ended for an unrelated reason."""
 
 
 class Trial:
-    """Reads parts of one task in a child, and starts another one when it dies. For one thread."""
+    """Reads parts of one task in a child, and starts another when it dies. For one thread."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class Trial:
         Args:
             job_dir: of the job, whose declarations are read.
             task: what is read.
-            chunk_rows: as whoever died has read it.
-            poisons: of the task, as far as known: they are left out. May grow.
+            chunk_rows: as the process that died has read it.
+            poisons: known ones of the task: they are left out. May grow.
             deadline_seconds: for one answer.
-            crashed: whether a crash is looked for. If not, it is what somebody killed, and so did
-                the kernel when there was no memory.
-            memory_bytes: what a child may take; by default half of what is free, a GiB at least.
+            crashed: whether a crash is looked for. If not, the process was killed, perhaps by the
+                kernel when memory ran out.
+            memory_bytes: what a child may take; by default half of what is free, at least 1 GiB.
         """
         self._job_dir = job_dir
         self._call = TrialCall(task=task, first=Position(0, 0), chunk_rows=chunk_rows)
@@ -87,7 +87,7 @@ class Trial:
         self._blind = False
 
     def units(self, position: Position, count: int) -> list[ReadUnit]:
-        """The next units of the task; row ranges where even to look for smaller ones kills.
+        """The next units of the task; row ranges if even looking for smaller ones kills.
 
         Raises:
             InfrastructureError: when no child can be started.
@@ -119,7 +119,7 @@ class Trial:
         return rows
 
     def begin_anew(self) -> None:
-        """Nothing that was read before shall matter to what is read next."""
+        """Start afresh: nothing that was read before may matter to what is read next."""
         self.close()
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ class Trial:
         return line
 
     def _require_busy(self, passed: float, busy: float) -> None:
-        """End a child that is late: at once where it waits, otherwise after much CPU time."""
+        """End a child that is late: at once if it waits, otherwise after much CPU time."""
         if busy >= max(_BUSY_SECONDS_MIN, _BUSY_PART * self._deadline):
             self.close()
             raise self._died(signal.SIGKILL, f"reading it takes more than {busy:.0f} s of CPU time")

@@ -1,7 +1,7 @@
 """The trial reader: a child of a data executor that reads parts of a task, and may die of them.
 
-Run as `python -m forebay.executors.poison.trial_reader --job DIR`. Calls come as lines on
-stdin, answers go as lines to what was stdout. It reads and encodes as a data executor does.
+Run as `python -m forebay.executors.poison.trial_reader --job DIR`. Calls are lines on stdin,
+answers are lines on the original stdout. It reads and encodes as a data executor does.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class TrialCall(Message):
-    """Read rows [first, end) of a task around known poisons, or, without an end, say its units.
+    """Read rows [first, end) of a task around known poisons, or, without an end, list its units.
 
-    units: how many of them, at most.
+    units: the most to list.
     """
 
     task: DataTask
@@ -45,7 +45,7 @@ class TrialCall(Message):
 
 
 class TrialReply(Message):
-    """What was read, or why it cannot be, which is not a death."""
+    """What was read, or why it cannot be read, which is not a death."""
 
     units: tuple[ReadUnit, ...] = ()
     rows: int = 0
@@ -62,14 +62,14 @@ class TrialAnswers:
         self._readers = Readers(request)
 
     def answer(self, call: TrialCall) -> TrialReply:
-        """Do what a call wants; what goes wrong is an answer, as long as the process lives."""
+        """Answer a call; an error is an answer too, as long as the process lives."""
         try:
             with self._readers.source(call.task.source) as source:
                 if call.end is None:
                     units = source.units(call.task, call.first)
                     return TrialReply(units=tuple(itertools.islice(units, call.units)))
                 return TrialReply(rows=sum(self._rows(source, call, call.end)))
-        except Exception as error:  # noqa: BLE001 - whoever reads it in earnest meets it again
+        except Exception as error:  # noqa: BLE001 - the real reader will meet it again
             _LOG.info("%s cannot be read", call.task.task_id, exc_info=error)
             return TrialReply(error=f"{type(error).__name__}: {error}")
 

@@ -1,4 +1,4 @@
-"""Minibatches as others take them: columns of Arrow, or arrays by the names of these columns."""
+"""Minibatches for other programs: Arrow columns, or arrays by the names of these columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def arrays_of(frame: Frame) -> Arrays:
 
 
 def batch_of(frame: Frame, layout: FeatureLayout, sources: Sequence[str]) -> pa.RecordBatch:
-    """The rows as they were served, with the names of source and feed before them."""
+    """The rows as they were served, preceded by columns with the names of source and feed."""
     minibatch, batch = _rows_of(frame)
     feeds = np.full(len(minibatch), _FEEDS.index(minibatch.feed), np.int8)
     columns = [_named(minibatch.sources, sources), _named(feeds, _FEEDS), *batch.columns]

@@ -16,9 +16,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class FrameReading:
-    """Takes what the processes of a reading serve.
+    """Takes the frames that the processes of a reading serve.
 
-    plan: of the window that is read now. over: whether all rows were handed out and used.
+    plan: of the window that is being read. over: whether all rows were handed out and used.
     dead_rows: by source, in windows that were read to their end.
     """
 
@@ -38,11 +38,11 @@ class FrameReading:
         self._begin({} if position is None else position.progress)
 
     def next(self) -> Frame | None:
-        """The next frame with rows; None after the last one. Whoever asks is done with the last.
+        """The next frame with rows; None after the last. The caller is done with the one before.
 
         Raises:
             DataError: when data of the window is bad.
-            InfrastructureError: when a process failed too often, or nothing comes any more.
+            InfrastructureError: when a process failed too often, or no more frames come.
         """
         self._use_held()
         reader = self._opened.reader
@@ -60,7 +60,7 @@ class FrameReading:
         return None
 
     def position(self) -> ReadPosition:
-        """How far frames were handed out. The last one counts as used from now on."""
+        """How far frames were handed out. The last one counts as used after this call."""
         self._use_held()
         return ReadPosition(
             pipeline=self._pipeline.name,
@@ -76,13 +76,13 @@ class FrameReading:
         self._silence = Silence(reader, plan.window, self._pipeline.job)
 
     def _use_held(self) -> None:
-        """Its sender may send another one."""
+        """Count the frame last handed out as used: its sender may send another."""
         held, self._held = self._held, None
         if held is not None:
             self._opened.reader.used(held)
 
     def _after_nothing(self) -> None:
-        """Nothing came in time: wait on, go on with the next window, or be over."""
+        """No frame came in time: keep waiting, begin the next window, or end."""
         if not self._opened.reader.finished():
             self._silence.lasted(FRAME_WAIT_SECONDS)
             return

@@ -1,4 +1,4 @@
-"""What has to be there before the first row: plans, a job's folder, processes that serve it."""
+"""What a reading needs before its first row: plans, a job's folder, processes that serve it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Opened(NamedTuple):
 
 
 def layout_of(wanted: Windows) -> FeatureLayout:
-    """Where each feature is in what is served."""
+    """Where each feature is in the served rows."""
     columns = declared_columns(wanted.pipeline, wanted.project.sources)
     return FeatureLayout.of(wanted.pipeline.dataset, columns)
 
@@ -61,9 +61,9 @@ def open_reading(wanted: Windows, stack: ExitStack) -> Opened:
     Raises:
         NotReadyError: when a window is not closed, or a source is late and may not be skipped.
         DataError: when stored data cannot be planned.
-        ForebayError: when the processes do not start, with why.
+        ForebayError: when the processes do not start, with the reason.
     """
-    # TemporaryDirectory would remove it at the end of a forked process too.
+    # TemporaryDirectory would also remove it at the end of a forked process.
     folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
     stack.callback(shutil.rmtree, folder)
     home = Home(Path(folder), alone=True)

@@ -1,4 +1,4 @@
-"""How far a reading has come, as a text that its owner keeps beside a checkpoint of their own."""
+"""The position of a reading, as a text that its owner stores beside their own checkpoint."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from forebay.system.message import Message
 
 
 class ReadPosition(Message):
-    """All windows of the pipeline before `window` were read, and of this one what is listed.
+    """All windows of the pipeline before `window` were read, and this one up to `progress`.
 
-    plan: the fingerprint of what was planned for the window. progress: by task, where its next
-    row is; a task that is not listed was not begun.
+    plan: the fingerprint of the window's plan. progress: by task, the position of its next row; a
+    task that is not listed was not begun.
     """
 
     pipeline: str
@@ -36,7 +36,7 @@ class ReadPosition(Message):
             found = cls.model_validate_json(text)
         except ValidationError as error:
             raise UsageError(
-                "position: this is no text that `position()` of a reading gave: begin without it "
+                "position: this text does not come from `position()` of a reading: leave it out "
                 "to read from the first row"
             ) from error
         if found.pipeline != pipeline:
@@ -44,22 +44,22 @@ class ReadPosition(Message):
         return found
 
     def rest_of(self, plans: Sequence[WindowPlan]) -> list[WindowPlan]:
-        """The windows that are not read to their end, this one first.
+        """The windows that are not completely read, this one first.
 
         Raises:
-            UsageError: when its window is none of them.
+            UsageError: when its window is not one of them.
             DataError: when the data of its window has changed since.
         """
         keys = [plan.window for plan in plans]
         if self.window not in keys:
             raise UsageError(
-                f"position: it is in window {self.window}, and windows {keys[0]} to {keys[-1]} are "
-                "to be read: name the same range again"
+                f"position: it is in window {self.window}, but the windows to read are {keys[0]} "
+                f"to {keys[-1]}: use the same range again"
             )
         rest = list(plans[keys.index(self.window) :])
         if rest[0].fingerprint != self.plan:
             raise DataError(
-                f"position: what is stored for window {self.window} has changed since it was "
-                "taken, or its sources are declared otherwise: begin this window without it"
+                f"position: the data of window {self.window} has changed since it was taken, or "
+                "its sources are declared differently: read this window again without it"
             )
         return rest

@@ -1,4 +1,4 @@
-"""The driver and the data executors of a reading: started again when they end, gone with it."""
+"""The driver and the data executors of a reading: restarted when they end, gone with it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_LEASE = 0  # of a model line: nothing is trained here
 
 
 class ServingProcesses:
-    """Runs the processes from a thread of its own, with which the kernel ends them.
+    """Runs the processes from a separate thread; the kernel ends them when that thread ends.
 
     So they end with this process too, however it ends.
     """
@@ -43,7 +43,7 @@ class ServingProcesses:
         """Start the processes; returns once the driver answers.
 
         Raises:
-            ForebayError: when it does not, with why.
+            ForebayError: when it does not, with the reason.
         """
         self._thread.start()
         deadline = time.monotonic() + START_SECONDS
@@ -55,7 +55,7 @@ class ServingProcesses:
             time.sleep(_TICK_SECONDS)
 
     def check(self) -> None:
-        """Raise what the processes ended of: they could not be started again, or too often."""
+        """Raise the error that ended the processes: they could not be restarted, or too often."""
         if self._error is not None:
             raise self._explained(self._error)
 
@@ -94,7 +94,7 @@ class ServingProcesses:
         )
 
     def _explained(self, error: Exception) -> Exception:
-        """The error with the ends of the processes' logs, which go with the reading."""
+        """The error with the last lines of the processes' logs, which are removed at the end."""
         if not getattr(error, "__notes__", None):
             for each in self._commands():
                 log = self._folder.log_path(each.role, each.index)
@@ -103,7 +103,7 @@ class ServingProcesses:
 
 
 class _LonePlane(LocalPlane):
-    """Its processes find all that is kept in the folder that they are given."""
+    """A plane whose processes find all state in the folder that they are given."""
 
     def start(self, launch: Launch) -> LocalExecution:
         """See `Plane.start`."""

@@ -40,7 +40,7 @@ class WindowRows:
     Reading is not training: FOREBAY_HOME is not written to, no window counts as trained, and no
     Kafka offset is committed.
 
-    One pass: `arrow`, `numpy`, `tensors` and `as_dataset` take from the same rows, and each
+    It is one pass: `arrow`, `numpy`, `tensors` and `as_dataset` take from the same rows, and each
     continues where another stopped. Threads take turns.
 
     features: the names in `dense` and `ids`, in order, and the list features. sources: names by
@@ -64,17 +64,17 @@ class WindowRows:
 
         Raises:
             NotReadyError: when a window is not closed, or a source is late and may not be skipped.
-            DataError: when stored data cannot be planned, or is not what the position is of.
+            DataError: when stored data cannot be planned, or has changed since the position.
             UsageError: when the position is of another window, or this was entered before.
             ForebayError: when the processes do not start.
         """
         if self._is_entered:
-            raise UsageError("these rows are read already: call read_windows again")
+            raise UsageError("these rows were already read: call read_windows again")
         self._is_entered, self._process = True, os.getpid()
         with ExitStack() as stack:
             opened = open_reading(self._wanted, stack)
             self._reading = FrameReading(self._wanted, opened, self._position)
-            # Whoever never leaves `with` leaves nothing behind either.
+            # Nothing is left behind even if `with` is never left.
             self._close = weakref.finalize(self, _close, stack.pop_all(), self._process)
         return self
 
@@ -87,13 +87,13 @@ class WindowRows:
         """End the processes and remove what they kept; in a forked process nothing happens.
 
         Raises:
-            ForebayError: why rows ended, where TensorFlow made an error of its own of it.
+            ForebayError: the reason why rows ended, if TensorFlow turned it into its own error.
         """
         if os.getpid() != self._process:
             return
         reading = self._reading
         if reading is not None:
-            reading.over = True  # whoever waits for a frame in another thread ends soon
+            reading.over = True  # another thread that waits for a frame ends soon
         with self._turn:
             self._reading = None
             self._close()
@@ -102,7 +102,7 @@ class WindowRows:
 
     @property
     def window(self) -> str:
-        """The key of the window that is read now; raises as `position`."""
+        """The key of the window that is being read; raises as `position`."""
         return self._open().plan.window
 
     @property
@@ -122,9 +122,9 @@ class WindowRows:
         """Minibatches as NumPy arrays by name: read-only views, valid for as long as they are kept.
 
         Raises:
-            UsageError: outside of `with`, or when all rows were read before.
+            UsageError: outside of `with`, or when all rows were already read.
             DataError: when data of the window is bad.
-            InfrastructureError: when a process failed too often, or nothing comes any more.
+            InfrastructureError: when a process failed too often, or no more rows come.
         """
         return (arrays_of(frame) for frame in self._frames())
 
@@ -140,9 +140,9 @@ class WindowRows:
         return (tensors_of(arrays) for arrays in self.numpy())
 
     def as_dataset(self) -> Dataset:
-        """A `tf.data.Dataset` of what `tensors` yields, for one pass; it fetches nothing ahead.
+        """A `tf.data.Dataset` of what `tensors` yields, for one pass, without prefetching.
 
-        An error ends it as one of TensorFlow's; leaving `with` raises the one that it was.
+        An error ends it as one of TensorFlow's; leaving `with` raises the original one.
 
         Raises:
             MissingExtraError: when TensorFlow is not installed.
@@ -156,8 +156,8 @@ class WindowRows:
     def position(self) -> str:
         """How far rows were handed out, as a text for `read_windows`: the next row comes first.
 
-        Store it in one piece with what was made of the rows so far (a checkpoint, say): whoever
-        continues from both has used each row once, whatever was killed in between.
+        Store it atomically with what was made from the rows so far (a checkpoint, say): a program
+        that continues from both uses each row once, whatever was killed in between.
 
         Raises:
             UsageError: outside of `with`.
@@ -180,8 +180,8 @@ class WindowRows:
             yield frame
 
     def _next(self) -> Frame | None:
-        """The next frame; what ended the rows once is raised again by whoever asks for more."""
-        self._open()  # a lock that another thread held when this process was forked stays locked
+        """The next frame; an error that ended the rows is raised again on every later call."""
+        self._open()  # a lock held by another thread when this process was forked stays locked
         with self._turn:
             reading = self._open()
             if self._error is not None:
@@ -192,9 +192,9 @@ class WindowRows:
                 self._error = error
                 raise
             except BaseException:
-                # A frame may be between two hands: what `position` says does not count it.
+                # A frame may have been taken but not handed out: `position` does not count it.
                 self._error = InfrastructureError(
-                    "the reading was interrupted while it took rows: give the text of `position()` "
+                    "the reading was interrupted while it took rows: pass the text of `position()` "
                     "to read_windows to continue"
                 )
                 raise
@@ -202,11 +202,11 @@ class WindowRows:
     def _open(self) -> FrameReading:
         if os.getpid() != self._process:
             raise UsageError(
-                "these rows are read by the process that this one was forked of, and would come "
+                "these rows belong to the process that this one was forked from, and would be read "
                 "twice: call read_windows here"
             )
         if self._reading is None:
-            raise UsageError("rows are there inside of `with read_windows(...) as rows`")
+            raise UsageError("rows are available only inside `with read_windows(...) as rows`")
         return self._reading
 
 
@@ -227,8 +227,8 @@ def read_windows(
         position: what `WindowRows.position` gave, to continue there; None to begin with `first`.
 
     Raises:
-        ConfigError: when the pipeline is not declared, or not well, or the texts name no windows.
-        UsageError: when the position is none of this pipeline.
+        ConfigError: when the pipeline is not declared or has errors, or the texts name no windows.
+        UsageError: when the position is not one of this pipeline.
     """
     project = load_project(Path(config))
     spec = project.pipeline(pipeline)

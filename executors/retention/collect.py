@@ -1,4 +1,4 @@
-"""Files of older windows are found, forgotten by the database, then removed: in that order.
+"""Finds files of older windows, forgets them in the database, then removes them, in that order.
 
 A process that dies in between leaves bytes that no row names: `forebay gc` finds those.
 """
@@ -28,8 +28,8 @@ from forebay.home.store import store_of
 
 # Changed by one transaction; the bytes follow before the next one.
 _AT_ONCE = 100
-# Windows, and folders of jobs, that one call after a publication looks at: each time one more
-# becomes old.
+# How many windows, and folders of jobs, one call after a publication looks at: only one more
+# becomes old each time.
 _LOOKED_AT = 20
 _AFTER_SECONDS = 10.0
 _ALONE_SECONDS = 1.0
@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Going(NamedTuple):
-    """Something that goes. kind: of a link's files, `plan`, `job`, `training` or `seal`.
+    """Something to be removed. kind: of a link's files, or `plan`, `job`, `training` or `seal`.
 
     line: none for a plan, which all lines share. place: a name in the store, or a folder; none for
     a plan, whose tasks other generations may share.
@@ -53,7 +53,7 @@ class Going(NamedTuple):
 
 
 class _Old(NamedTuple):
-    """What is stored of a line's old windows, whether something needs it or not; plans that go."""
+    """Stored files of a line's old windows, needed or not, and plans that may be removed."""
 
     line_id: int | None
     files: list[LinkFile]
@@ -61,7 +61,7 @@ class _Old(NamedTuple):
 
 
 class LineRetention:
-    """What goes of one model line, and of the plans of its pipeline."""
+    """What is to be removed of one model line, and of the plans of its pipeline."""
 
     def __init__(self, home: Home, pipeline: PipelineSpec, line: str) -> None:
         """Nothing is read yet."""
@@ -71,7 +71,7 @@ class LineRetention:
         self._kept = WindowsKept.of(pipeline)
 
     def find(self) -> list[Going]:
-        """All that would go now; nothing is changed."""
+        """Everything that would be removed now; nothing is changed."""
 
         def work(rows: Connection) -> list[Going]:
             old = self._look(rows)
@@ -82,10 +82,10 @@ class LineRetention:
         return [*rows, *map(self._job, jobs)]
 
     def remove(self, seconds: float | None = None) -> Iterator[Going]:
-        """Remove what goes, and name it. Only for `only_collector`.
+        """Remove what is no longer kept, and name it. Only inside `only_collector`.
 
-        seconds: after which nothing more is begun, for who cannot wait and looks at what became
-            old last; None until all is gone.
+        seconds: after which nothing more is begun, for a caller that cannot wait; it looks only at
+            what became old last. None to continue until all is gone.
 
         Raises:
             InfrastructureError: when database, store or disk refuse.
@@ -108,7 +108,7 @@ class LineRetention:
         database = database_of(self._home)
         old = database.read(lambda rows: self._look(rows, most))
         if not old.files and not old.plans:
-            return []  # whoever writes does not wait for this answer
+            return []  # without a write transaction, for which others would wait
 
         def work(rows: Connection) -> tuple[list[Going], list[str]]:
             files = self._may_go(rows, old)[:_AT_ONCE]
@@ -122,7 +122,7 @@ class LineRetention:
         return gone
 
     def _look(self, rows: Connection, most: int | None = None) -> _Old:
-        """most: windows that are looked at, the newest of the old ones; None for all."""
+        """most: how many windows are looked at, the newest of the old ones; None for all."""
         of_line = line_id(rows, self._pipeline, self._line)
         files: list[LinkFile] = []
         if of_line is not None:
@@ -162,10 +162,10 @@ class LineRetention:
 
 
 def collect_after(event: str, home: Home, pipeline: PipelineSpec, line: str) -> None:
-    """Remove what goes, for a few seconds at most: after something that it must not fail.
+    """Remove what is no longer kept, for a few seconds at most, after an event it must not fail.
 
-    It reads rows alone, and never what is in the store. What could not be removed is reported as a
-    warning, and goes with the next call or `forebay gc`.
+    It reads only rows, and nothing in the store. What could not be removed is reported as a
+    warning, and removed by the next call or by `forebay gc`.
 
     Args:
         event: what happened, for the warning.
@@ -178,12 +178,12 @@ def collect_after(event: str, home: Home, pipeline: PipelineSpec, line: str) -> 
             gone = list(LineRetention(home, pipeline, line).remove(_AFTER_SECONDS))
     except (ForebayError, OSError, SQLAlchemyError) as error:
         _LOG.warning(
-            "%s, and what older windows of pipeline %r hold was not removed: %s. "
-            "forebay gc does it again",
+            "%s, but files of older windows of pipeline %r were not removed: %s. "
+            "forebay gc removes them",
             event,
             pipeline.name,
             error,
-            # Of what the database has no clear error for, the log says where it was.
+            # For errors that the database layer does not explain, the log has the traceback.
             exc_info=isinstance(error, SQLAlchemyError),
         )
     else:

@@ -1,4 +1,4 @@
-"""All garbage of a home: what of older windows is not kept, and what no row names."""
+"""All garbage of a home: what of older windows is no longer kept, and what no row names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ALONE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Found:
-    """What goes. notes: what stays, and why."""
+    """What is to be removed. notes: what is kept, and why."""
 
     windows: list[Going]
     unnamed: Garbage
@@ -38,7 +38,7 @@ class Found:
 
 
 def find_garbage(home: Home, project: Project) -> Found:
-    """What would go now; nothing is changed."""
+    """What would be removed now; nothing is changed."""
     found = _of_windows(home, project, lambda line: iter(line.find()))
     left = [_folder(each) for each in spent_folders(home)]
     left += map(_seal, database_of(home).read(spent_seals))
@@ -47,11 +47,11 @@ def find_garbage(home: Home, project: Project) -> Found:
 
 
 def remove_garbage(home: Home, project: Project) -> Found:
-    """Remove it. Called again after a kill it continues.
+    """Remove it. Called again after a kill, it continues.
 
     Raises:
         InfrastructureError: when another process collects garbage, or when database, store or
-            disk refuse.
+            disk fail.
     """
     with only_collector(home, _ALONE_SECONDS):
         gone = list(_of_windows(home, project, LineRetention.remove))
@@ -64,7 +64,7 @@ def remove_garbage(home: Home, project: Project) -> Found:
 def _of_windows(
     home: Home, project: Project, act: Callable[[LineRetention], Iterator[Going]]
 ) -> Iterable[Going]:
-    found: dict[Going, None] = {}  # each line names the plans that all lines share
+    found: dict[Going, None] = {}  # each line lists the plans that all lines share
     for name, pipeline in project.pipelines.items():
         for line in _lines(home, name) or [DEFAULT_LINE]:
             found |= dict.fromkeys(act(LineRetention(home, pipeline, line)))
@@ -77,12 +77,12 @@ def _lines(home: Home, pipeline: str) -> list[str]:
 
 
 def _notes(home: Home, project: Project) -> list[str]:
-    """Pipelines of which nobody says how much is kept."""
+    """Notes on pipelines for which it is not declared how much is kept."""
     rows = select(windows.c.pipeline).distinct().order_by(windows.c.pipeline)
     known = database_of(home).read(lambda connection: list(connection.scalars(rows)))
     return [
-        f"all windows of pipeline {name!r} stay: it is not declared in {project.config_dir}, or "
-        "not well (forebay check)"
+        f"all windows of pipeline {name!r} are kept: it is not declared in {project.config_dir}, "
+        "or has errors (forebay check)"
         for name in known
         if name not in project.pipelines
     ]

@@ -1,6 +1,6 @@
-"""Folders of jobs that ended long ago, on the host that ran them, and of such as never began.
+"""Folders of jobs that ended long ago on the host that ran them, and of jobs that never began.
 
-Rows of jobs stay. A submission that died before its row was stored leaves a folder without one.
+Rows of jobs are kept. A submission that died before its row was stored leaves a folder without one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from forebay.home.tables import jobs
 from forebay.system.locks import FileLock
 from forebay.system.trees import remove_tree
 
-# Whoever only checks whether the lock is held has it for microseconds.
+# A process that only checks whether the lock is held has it for microseconds.
 _LOCK_SECONDS = 0.1
 
 
@@ -36,8 +36,8 @@ def old_job_folders(
         home: where they are.
         pipeline: whose jobs they are.
         line: what they trained.
-        count: the newest jobs, whose folders stay.
-        limit: jobs that are looked at, beginning with the newest of the rest; None for all.
+        count: how many of the newest jobs keep their folders.
+        limit: how many of the other jobs are looked at, the newest first; None for all.
     """
     here = runtime_of(home)
 
@@ -55,7 +55,7 @@ def old_job_folders(
 
 
 def unsubmitted_folders(home: Home) -> list[Path]:
-    """Folders without a job that nobody has changed for a day, in order."""
+    """Folders without a job that have not changed for a day, in order."""
     before = time.time() - LEFTOVER_SECONDS
     found: list[Path] = []
     for path in sorted(home.jobs.glob("[!.]*")):
@@ -67,10 +67,10 @@ def unsubmitted_folders(home: Home) -> list[Path]:
 
 
 def remove_job_folder(folder: Path) -> bool:
-    """Remove the folder of a job that has ended; False when somebody runs it, or removed it.
+    """Remove the folder of a job that has ended; False when it runs again, or is already removed.
 
     Raises:
-        InfrastructureError: when the disk refuses.
+        InfrastructureError: when the disk fails.
     """
     here = runtime_of(JobFolder(folder).home)
     return _removed(
@@ -84,7 +84,7 @@ def remove_unsubmitted(folder: Path) -> bool:
 
 
 def _removed(folder: Path, may_go: Callable[[JobRow | None], bool]) -> bool:
-    """Remove a folder; False where its lock is held, or its job is another one."""
+    """Remove a folder; False if its lock is held, or its job's row does not allow it."""
     job = JobFolder(folder)
     lock = FileLock(job.supervisor_lock)
     try:

@@ -1,4 +1,4 @@
-"""Which links something depends on, by query: what serves, what is to be built on."""
+"""Which links something depends on, by query: what serves, and what will be built on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_PIPELINE = windows.c.pipeline == bindparam("pipeline")
 def needs_of(
     connection: Connection, pipeline: str, line: str, line_id: int, of: Iterable[int]
 ) -> Needs:
-    """What is needed of some links of a line; in as many statements whatever there is else."""
+    """What is needed of some links of a line; the number of statements depends only on these."""
     asked = {"pipeline": pipeline, "line": line, "line_id": line_id}
     used = connection.execute(_USED, asked).all()
     started_from = {link for link, serves in used if not serves and link is not None}
@@ -53,7 +53,7 @@ def _not_built_on() -> Select[Any]:
 
 
 def _before_untrained() -> Select[Any]:
-    """For each job without an end, what the first window starts from that is not trained yet."""
+    """For each unended job, the link that its first untrained window starts from."""
     todo = _job_windows(func.min(job_windows.c.position), links.c.id.is_(None)).subquery("todo")
     before = (
         select(_links.c.id)
@@ -76,7 +76,7 @@ def _before_untrained() -> Select[Any]:
 
 
 def _last_of_jobs() -> Select[Any]:
-    """Links of the last windows of jobs without an end: their models may have to be exported."""
+    """Links of the last windows of unended jobs: their models may have to be exported."""
     last = _job_windows(func.max(job_windows.c.position)).subquery("last")
     return (
         select(links.c.id, false())
@@ -92,7 +92,7 @@ def _last_of_jobs() -> Select[Any]:
 
 
 def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool]) -> Select[Any]:
-    """One position of each job without an end, over its windows and the links that they have."""
+    """One position of each unended job, over its windows and their links."""
     return (
         select(job_windows.c.job_row, position.label("position"))
         .join(jobs, jobs.c.id == job_windows.c.job_row)
@@ -111,7 +111,7 @@ def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool])
     )
 
 
-# Made once, since making such a statement takes longer than its execution.
+# Built once, since building such a statement takes longer than executing it.
 _NOT_BUILT_ON = _not_built_on()
 _USED = union_all(
     select(served.c.link_id, true()).where(served.c.line_id == bindparam("line_id")),

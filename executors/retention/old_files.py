@@ -1,4 +1,4 @@
-"""What is stored of older links, found and forgotten inside somebody's transaction."""
+"""Stored files of older links, found and forgotten in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _FORGET = delete(link_files).where(link_files.c.name.in_(bindparam("names", expa
 def of_old_windows(
     connection: Connection, pipeline: str, line_id: int, kept: WindowsKept, most: int | None = None
 ) -> list[LinkFile]:
-    """What is stored of a line's old windows, whether something needs it or not.
+    """Stored files of a line's old windows, whether something needs them or not.
 
-    What is found once stays old: only who needs it may change.
+    What is found once stays old: only what needs it may change.
 
-    most: windows of each kind that are looked at, the newest of those that keep nothing; None for
-    all of them.
+    most: how many windows of each kind are looked at, the newest of those that keep nothing; None
+    for all of them.
     """
     asked: dict[str, object] = {"pipeline": pipeline, "line": line_id}
     kinds: dict[int, list[str]] = {}
@@ -62,7 +62,7 @@ def of_old_windows(
 def that_may_go(
     connection: Connection, pipeline: str, line: str, line_id: int, found: Sequence[LinkFile]
 ) -> list[LinkFile]:
-    """Those of what is stored of old windows that may go now, the oldest first."""
+    """The files of old windows that may be removed now, the oldest first."""
     if not found:
         return []
     needs = needs_of(connection, pipeline, line, line_id, {file.link for file in found})
@@ -73,7 +73,7 @@ def that_may_go(
 
 
 def forget_files(connection: Connection, files: Sequence[LinkFile]) -> None:
-    """Nothing names these any more: their bytes may be removed once that is stored."""
+    """Forget these files: their bytes may be removed once the transaction is committed."""
     for names in batches(file.name for file in files):
         connection.execute(_FORGET, {"names": names})
 

@@ -1,4 +1,4 @@
-"""Plans of older windows that were replaced: no model was trained from them, and no job will be."""
+"""Replaced plans of older windows, from which no model was trained and no job will train one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forebay.home.tables import job_windows, jobs, links, manifests, plans, requ
 
 
 class OldPlan(NamedTuple):
-    """A plan that may go. window: its key."""
+    """A plan that may be removed. window: its key."""
 
     plan: int
     window_id: int
@@ -27,13 +27,13 @@ class OldPlan(NamedTuple):
 def old_plans(
     connection: Connection, pipeline: str, count: int, most: int | None = None
 ) -> list[OldPlan]:
-    """Plans that may go, the oldest first.
+    """Plans that may be removed, the oldest first.
 
     Args:
         connection: of the transaction.
         pipeline: whose plans they are.
-        count: newest windows that keep all of theirs.
-        most: windows that are looked at, the newest of the rest; None for all.
+        count: how many of the newest windows keep all their plans.
+        most: how many of the other windows are looked at, the newest first; None for all.
     """
     asked: dict[str, object] = {"pipeline": pipeline}
     if not passed(connection, pipeline, [count]):
@@ -45,10 +45,10 @@ def old_plans(
 
 
 def forget_plans(connection: Connection, old: Sequence[OldPlan]) -> list[str]:
-    """Remove plans, and what was decided for requests in favour of them.
+    """Remove plans, and the decisions for requests that chose them.
 
     Returns:
-        Names in the store that nothing names any more: generations may share them.
+        Names in the store that nothing refers to any more: generations may share them.
     """
     if not old:
         return []
@@ -88,6 +88,6 @@ def _replaced() -> Select[Any]:
     )
 
 
-# Made once, since making such a statement takes longer than its execution.
+# Built once, since building such a statement takes longer than executing it.
 _PLANNED = windows_like(select(plans.c.id).where(plans.c.window_id == windows.c.id).exists())
 _REPLACED = _replaced()

@@ -20,18 +20,18 @@ _NUMBER = select(func.count()).select_from(
     .limit(bindparam("limit"))
     .subquery()
 )
-# The windows of a range, for statements that are made once; `asked` has their parameters.
+# The windows of a range, for statements that are built once; `asked` has their parameters.
 IN_RANGE = BEFORE & (place() >= tuple_(bindparam("since_end"), bindparam("since_start")))
 
 
 class OlderWindows(NamedTuple):
-    """Windows before one, from another one on; None for all before it."""
+    """Windows before `before`, from `since` on; None for all before it."""
 
     before: Interval
     since: Interval | None
 
     def asked(self) -> dict[str, int]:
-        """As `IN_RANGE` asks for it."""
+        """The parameters of `IN_RANGE`."""
         since = {"end": _EVER, "start": _EVER} if self.since is None else span(self.since)
         return {
             **span(self.before),
@@ -41,7 +41,7 @@ class OlderWindows(NamedTuple):
 
 
 def windows_like(condition: ColumnElement[bool]) -> Select[tuple[int, int]]:
-    """The windows of a pipeline that something is true of, the newest first; for `older_than`."""
+    """The windows of a pipeline that meet a condition, the newest first; for `older_than`."""
     return (
         select(windows.c.starts_at, windows.c.ends_at)
         .where(windows.c.pipeline == bindparam("pipeline"), condition)
@@ -52,9 +52,9 @@ def windows_like(condition: ColumnElement[bool]) -> Select[tuple[int, int]]:
 
 
 def passed(connection: Connection, pipeline: str, counts: Iterable[int]) -> list[int]:
-    """Those of these counts that a pipeline has more windows than: others have no older ones.
+    """The counts that a pipeline's number of windows exceeds: for others, no window is older.
 
-    To look for the windows before the newest 10,000 takes a hundred times as long as to count them.
+    Finding the windows before the newest 10,000 takes a hundred times as long as counting them.
     """
     found = sorted(set(counts))
     asked = {"pipeline": pipeline, "limit": found[-1] + 1}
@@ -75,8 +75,8 @@ def older_than(
         connection: of the transaction.
         found: see `windows_like`.
         asked: the parameters of its condition, and `pipeline`.
-        count: the newest windows, which are not meant.
-        most: how many are meant, the newest of the rest; None for all.
+        count: how many of the newest windows are skipped.
+        most: how many of the rest are meant, the newest first; None for all.
     """
     limit = 1 if most is None else 1 + most
     rows = connection.execute(found, {**asked, "offset": count - 1, "limit": limit}).all()

@@ -1,4 +1,4 @@
-"""What of a window may be removed from the store: the rule alone, without a database."""
+"""What of a window may be removed from the store: only the rule, without a database."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CHECKPOINT, SAVED_MODEL = "checkpoint", "saved_model"
 
 @dataclass(frozen=True)
 class WindowsKept:
-    """How many of the newest windows of a line keep what they have.
+    """How many of the newest windows of a line keep their files.
 
-    others: scores, steps, and whatever else there is of the training of a window. records: folders
-    of ended jobs (as many jobs), and plans that were replaced.
+    others: scores, steps, and all other files of the training of a window. records: folders of
+    ended jobs (as many jobs), and plans that were replaced.
     """
 
     checkpoints: int
@@ -30,10 +30,10 @@ class WindowsKept:
 
     @classmethod
     def of(cls, pipeline: PipelineSpec) -> WindowsKept:
-        """As a pipeline declares it. Scores stay as long as labels may come for them.
+        """As a pipeline declares it. Scores are kept as long as labels may come for them.
 
-        So do checkpoints where `checkpoint.windows_kept` is not written: they judge the rows that
-        come with these labels. Where fewer are wanted, rows of older models stay unjudged.
+        So are checkpoints if `checkpoint.windows_kept` is not set: they judge the rows that come
+        with these labels. If fewer are kept, rows of older models stay unjudged.
         """
         job, horizon = pipeline.job, pipeline.dataset.label_horizon
         checkpoints = job.checkpoints_kept
@@ -47,8 +47,8 @@ class WindowsKept:
 class Needs(NamedTuple):
     """Links that something depends on, by their ids.
 
-    served: what serves. started_from: what a job starts from, or the training of a window that is
-    not built on it yet; the newest link is one of them.
+    served: the link that serves. started_from: links that a job, or the training of the next
+    window, starts from; the newest link is one of them.
     """
 
     served: frozenset[int]
@@ -56,10 +56,10 @@ class Needs(NamedTuple):
 
 
 class LinkFile(NamedTuple):
-    """Something that is stored of a link.
+    """A stored file of a link.
 
-    order: its window's place among others. judged: whether its judgement is stored, and no label of
-    it is still to come. replaced: whether its window has a newer link.
+    order: its window's place among others. judged: whether its judgement is stored and none of its
+    labels is still to come. replaced: whether its window has a newer link.
     """
 
     link: int
@@ -74,10 +74,10 @@ class LinkFile(NamedTuple):
 
 
 def may_go(file: LinkFile, needs: Needs) -> bool:
-    """Whether nothing and nobody needs a file of an old window any more.
+    """Whether nothing needs a file of an old window any more.
 
-    What a line begins with stays: from a warm start, all windows can be trained again. Scores stay
-    until they are judged by all their labels: the judgement is what reports show of them then.
+    A line's warm start is kept: from it, all windows can be trained again. Scores are kept until
+    they are judged by all their labels: from then on, reports show the judgement.
     """
     if is_warm_start(file.window):
         return False

@@ -1,6 +1,6 @@
-"""Seals in the store of windows that were planned again and that no job trains any more.
+"""Seals in the store of windows that were planned again and that no job still trains.
 
-The link of a window removes its seal, and `forebay forget` too: these are all that is left.
+The link of a window removes its seal, and so does `forebay forget`: only these are left over.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def remove_spent_seals(home: Home) -> list[Row[Any]]:
     """Forget them, then remove their bytes.
 
     Raises:
-        InfrastructureError: when database or store refuse.
+        InfrastructureError: when database or store fail.
     """
 
     def work(rows: Connection) -> list[Row[Any]]:
@@ -40,7 +40,7 @@ def remove_spent_seals(home: Home) -> list[Row[Any]]:
 
     database = database_of(home)
     if not database.read(spent_seals):
-        return []  # whoever writes does not wait for this answer
+        return []  # without a write transaction, for which others would wait
     gone = database.transact(work)
     store_of(home).remove([seal.name for seal in gone])
     return gone

@@ -1,4 +1,4 @@
-"""Folders in which this host trained windows, and that nobody continues: leftovers of dead jobs."""
+"""Folders in which this host trained windows and that no job continues: leftovers of dead jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TrainingFolder(NamedTuple):
 
 
 def spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:
-    """Folders whose window is linked or was planned again, and that no job without an end names."""
+    """Folders whose window is linked or was planned again, and that no unended job names."""
     found = list(_folders(home, pipeline, line))
     if not found:
         return []
@@ -46,10 +46,10 @@ def spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[Trai
 
 
 def remove_spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:
-    """Remove such folders; whoever dies meanwhile leaves the rest to the next call.
+    """Remove such folders; after a kill, the next call removes the rest.
 
     Raises:
-        InfrastructureError: when the disk refuses.
+        InfrastructureError: when the disk fails.
     """
     found = spent_folders(home, pipeline, line)
     for each in found:
@@ -73,7 +73,7 @@ def _folders(home: Home, pipeline: str, line: str) -> Iterator[TrainingFolder]:
 def is_spent(
     connection: Connection, pipeline: str, line: str, window: str, generation: int
 ) -> bool:
-    """Whether a window is linked or was planned again, and no job without an end names it."""
+    """Whether a window is linked or was planned again, and no unended job names it."""
     wanted = (
         select(job_windows.c.job_row)
         .join(jobs, jobs.c.id == job_windows.c.job_row)

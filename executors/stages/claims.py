@@ -1,9 +1,9 @@
-"""Claims of a window: which generation was decided for the caller who came with a claim.
+"""Claims of a window: which generation was decided for each claim that a caller passed.
 
 A claim stands for one request of one run. The first call with it decides the generation, and every
 later one gets the same, so that a request that is repeated after a crash is trained once. Claims
 are forgotten with their window, and those of a run when its plan is recorded: a scheduler may
-delete a run and make another one of the same name, which asks for itself.
+delete a run and create another one of the same name, which is a new request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLAIMS_MAX = 64
 
 
 class Claims:
-    """Claims of one window on one model line: that of the ledger."""
+    """Claims of one window on one model line: the ledger's."""
 
     def __init__(self, ledger: Ledger, window: str) -> None:
         """Nothing is read yet."""
@@ -46,8 +46,8 @@ class Claims:
 
         Args:
             claim: names the request.
-            renewed: a generation that is not good enough, since it is trained already; where it
-                is the newest, its tasks become a new one. None where any will do.
+            renewed: a generation that will not do, since it is trained already; if it is the
+                newest, its tasks are copied to a new one. None where any will do.
 
         Raises:
             DataError: when the window has no plan.
@@ -77,7 +77,7 @@ class Claims:
         ledger = self._ledger
         found = plan_rows.plan_for(rows, ledger.pipeline, ledger.line, self._window)
         if found is None:
-            raise DataError(f"window {self._window} has no plan: it was forgotten, plan it again")
+            raise DataError(f"window {self._window} has no plan: it was forgotten; plan it again")
         return found.generation
 
     def _renew(self, rows: Connection) -> int:
@@ -100,5 +100,5 @@ class Claims:
         rows.execute(insert(requests).values(decided_at=now_us(), **values))
 
     def _tag(self, claim: str) -> str:
-        """Two DAGs that train two lines have runs of the same name."""
+        """With the line: two DAGs that train two lines may have runs of the same name."""
         return f"{self._ledger.line}:{claim}"

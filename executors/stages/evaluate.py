@@ -1,4 +1,4 @@
-"""Evaluation of one trained window: its metrics, and whether all counts of its rows agree."""
+"""Evaluation of one trained window: its metrics, and whether its row counts agree."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from forebay.mixture.left_out import unsaid
 def evaluate_window(target: StageTarget) -> EvaluateResult:
     """Judge the newest generation of a window and store the judgement with its link.
 
-    Labels of later windows that are trained already count. The first window of a line answers
-    for the rows of its warm start too. Starts no TensorFlow: the scores are those of training.
+    Labels of later windows that are trained already count. For the first window of a line, the row
+    counts of its warm start are checked too. Starts no TensorFlow: the scores are those of
+    training.
 
     Raises:
         UsageError: when the window is not trained.
@@ -83,7 +84,7 @@ def _by_name(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def _figures(found: Mapping[str, Any]) -> dict[str, float]:
-    """What is one number; intervals, and what could not be computed, are in what is stored only."""
+    """Single numbers only; intervals, and what could not be computed, are stored, not returned."""
     return {
         name: float(value)
         for name, value in found.items()

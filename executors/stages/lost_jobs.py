@@ -1,4 +1,4 @@
-"""Jobs whose supervisor was killed after their last window was trained: they are ended."""
+"""Ends jobs whose supervisor was killed after their last window was trained."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forebay.system.locks import FileLock
 
 
 def end_trained_jobs(target: LineTarget) -> None:
-    """End the line's lost jobs that have nothing left to train. Nobody would submit them again.
+    """End the line's lost jobs that have nothing left to train: nothing would submit them again.
 
     Raises:
         InfrastructureError: when the database cannot be reached.

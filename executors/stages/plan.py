@@ -1,4 +1,4 @@
-"""The timer and sink stages: whether a window has to be done, and its plan from its listings."""
+"""The timer and sink stages: whether a window has to be trained, and its plan from its listings."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from forebay.executors.stages.target import StageTarget
 
 
 def time_window(target: StageTarget, *, again: bool) -> TimerResult:
-    """Whether a window has to be done.
+    """Whether a window has to be run.
 
-    A trained one has not, unless `again` is set, or what comes after its training ended without
-    an answer or with a bad one: that is asked again, and nothing is trained.
+    A trained one does not, unless `again` is set, or it was never judged, or its row counts did
+    not agree: then the stages after training are repeated, and nothing is trained.
     """
     ledger, chain, key = target.ledger, target.chain, target.key
     plan = ledger.latest_plan(key)
@@ -54,7 +54,7 @@ def time_window(target: StageTarget, *, again: bool) -> TimerResult:
 
 
 def _doubt(chain: ModelChain, link: Link) -> str:
-    """Why a trained window is not done: nobody judged it, or its rows do not agree; else empty.
+    """Why a trained window is not done: not judged, or its row counts disagree; otherwise empty.
 
     A window without an exported model was trained in the middle of a range, which is judged and
     published as a whole.
@@ -68,9 +68,9 @@ def _doubt(chain: ModelChain, link: Link) -> str:
 def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkResult:
     """Record what the sources listed for a window, and for the warm start before it.
 
-    `again` makes a new generation of a trained window whose data changed. The same data is trained
-    again under a generation that its submission makes: a sink that is cleared alone must not leave
-    a plan that nobody trains. A window that is not trained yet has its new generation already.
+    `again` makes a new generation of a trained window whose data changed. If the data is the same,
+    the submission makes the new generation: a sink that is cleared alone must not leave a plan
+    that nobody trains. A window that is not trained yet has its new generation already.
 
     Raises:
         UsageError: when a source has to be listed first.
@@ -107,16 +107,16 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
 
 
 def _run_of(asked_by: str) -> str:
-    """The run that a pass is of: `<DAG id>/<run id>#<clear number>`."""
+    """The run that a pass belongs to: `<DAG id>/<run id>` of `<DAG id>/<run id>#<clear number>`."""
     return asked_by.rpartition("#")[0]
 
 
 def _answer(
     ledger: Ledger, listings: Listings, share: Share, heads: dict[str, ListingHead]
 ) -> Listed:
-    """The newest listing of a source, or its part of the newest plan, which it once became.
+    """The newest listing of a source, or else its part of the newest plan.
 
-    Where only one source was cleared, or the sink alone, the others have no new listing.
+    If only one source or the sink was cleared, the other sources have no new listing.
     """
     key, declared = share.window.key, identity_of(share.plan())
     listing = listings.read(share.source, key)
@@ -127,15 +127,15 @@ def _answer(
     part = plan.sources.get(share.source) if plan is not None else None
     if plan is None or part is None or identity_of(part) != declared:
         raise UsageError(
-            f"window {key}: source {share.source!r} is not listed for what is declared now: clear "
-            "its task and its downstream tasks"
+            f"window {key}: source {share.source!r} was not listed under its current declaration: "
+            "clear its task and its downstream tasks"
         )
     tasks = ledger.tasks(key, plan.generation)
     return Listed(part, tasks.filter(pc.equal(tasks["source"], share.source)))
 
 
 def _record_warm_start(warm: StageTarget) -> None:
-    """Record the warm start once all sources have listed it. One that is trained stays."""
+    """Record the warm start once all sources have listed it. A trained one is left as it is."""
     ledger, listings = warm.ledger, Listings(warm.ledger)
     shares = shares_of(warm.pipeline, warm.project.sources, [warm.window])
     heads: dict[str, ListingHead] = {}

@@ -1,4 +1,4 @@
-"""Publication of one window's model: it serves from then on, or the reason why it does not."""
+"""Publication of one window's model: it serves from then on, or the result says why not."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from forebay.home.store import store_of
 
 
 def publish_window(target: StageTarget, generation: int) -> PublishResult:
-    """Let a generation of a window serve, if the pipeline wants it and nothing later does.
+    """Let a generation of a window serve, if the pipeline publishes and nothing later serves.
 
-    Called again it comes to the same. What of older windows is not kept is removed then; where
-    that fails, it is a warning.
+    A repeated call has the same result. Files of older windows that are no longer kept are
+    removed afterwards; a failure there is only a warning.
 
     Raises:
-        DataError: when something of its SavedModel is missing or damaged.
+        DataError: when part of its SavedModel is missing or damaged.
         UsageError: when that generation is not trained.
-        InfrastructureError: when its SavedModel is not there.
+        InfrastructureError: when its SavedModel does not exist.
     """
     spec, chain, key = target.pipeline, target.chain, target.key
     candidate = chain.candidate(key, generation)
@@ -39,7 +39,7 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
         if model is None or not store.is_there(model):
             gone = None if model is None else store.url(model)
             raise _without_model(key, gone, spec.job.exports_kept)
-        store.verify(model)  # who serves it has no checksums
+        store.verify(model)  # a model server has no checksums
         reason, path = chain.publish(link, datetime.now(UTC)), store.url(model)
     gate = gate_decision(chain, link)
     collect_after(f"window {key} is published", target.home, spec, target.line)

@@ -1,6 +1,6 @@
 """What `forebay stage NAME` prints: one line of JSON for its caller, such as an operator.
 
-Light on purpose: what reads these results imports neither Arrow nor TensorFlow.
+Light on purpose: whatever reads these results imports neither Arrow nor TensorFlow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _one_line(text: str) -> str:
 
 
 class RequestedWindow(Message):
-    """A window that somebody waits for at this moment, and in which pass of which run.
+    """A window that a run waits for at this moment, and in which pass.
 
     asked_by: `<run>#<clear number>`: a listing that was made for one pass serves no other.
     """
@@ -32,7 +32,7 @@ class RequestedWindow(Message):
 
 
 class TimerResult(Message):
-    """Whether a window has to be done. `trained`: it is, in this generation, so nothing runs."""
+    """Whether a window has to run. `trained`: this generation is trained, so nothing runs."""
 
     state: Literal["open", "trained"]
     window: str
@@ -45,7 +45,7 @@ class SourceResult(Message):
     """One source of one window.
 
     state: `waiting` until its data is complete, or until `deadline`. rows: None where only reading
-    can count. storage_calls: of this call; 0 where another window's scan had found the tasks.
+    can count. storage_calls: of this call; 0 where another window's scan found the tasks.
     windows_scanned: how many windows the scan covered.
     """
 
@@ -91,12 +91,12 @@ class SubmitResult(Message):
 class EvaluateResult(Message):
     """Metrics of one window by paradigm and name.
 
-    rows: that were learnt, by source. label_not_known: rows that were left out since their label
-    was not known when the window ended, by source; those that have some. labels_not_known: rows
-    that were learnt for other labels alone, by label and source.
+    rows: trained on, by source. label_not_known: rows that were left out because their label was
+    not known when the window ended, by source; sources with none are absent. labels_not_known:
+    rows that were trained on only for other labels, by label and source.
     event: event scores of the window by variant or tower and name. completed: those of earlier
-    windows whose last complete labels came with this one. words: what is partial, and how partial.
-    warnings: about its line, for people.
+    windows whose last complete labels came with this one. words: which scores are partial, and
+    how partial. warnings: about its line, for people.
     """
 
     window: str
@@ -113,9 +113,9 @@ class EvaluateResult(Message):
 
 
 class PublishResult(Message):
-    """What serves now. `kept`: the pointer stays where it was, and why.
+    """What serves now. `kept`: the pointer stays where it was; `reason` says why.
 
-    variant, gate: what the gate let serve of the window, and why; empty where none is declared.
+    variant, gate: which variant the gate let serve, and why; empty where no gate is declared.
     """
 
     state: Literal["published", "kept"]

@@ -1,7 +1,7 @@
 """The source stage: one source's data tasks for one window, found in a scan that many may share.
 
-Every call is a process of its own. What one call finds for others that wait at that moment is
-kept in `Listings`, so that the windows of a backfill are planned with one scan of each source.
+Every call is a separate process. What one call finds for other waiting windows is stored in
+`Listings`, so that the windows of a backfill are planned with one scan of each source.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class SourceStage:
         """Nothing is opened yet.
 
         source: the name of a use of it.
-        since: an instant at which the run was there already. A scheduler may delete a run and
-            make another one of the same name: what was found or asked earlier was for that one.
+        since: a time at which the run already existed. A scheduler may delete a run and create
+            another one of the same name: whatever is older than this belongs to the deleted run.
 
         Raises:
             ConfigError: when the pipeline does not read the source.
@@ -83,7 +83,7 @@ class SourceStage:
         self._listings = Listings(self._ledger)
 
     def list_window(self, asked_by: str, waiting: Sequence[RequestedWindow] = ()) -> SourceResult:
-        """The window's tasks for this pass: listed before, listed by a scan now, or not there yet.
+        """The window's tasks for this pass: listed before, listed by a scan now, or not ready yet.
 
         The scan also covers waiting windows that are over, complete and not listed for their own
         pass.
@@ -135,7 +135,7 @@ class SourceStage:
         return SourceResult(state="listed", window=key, source=self._use)
 
     def _wanted(self, asked_by: str, waiting: Sequence[RequestedWindow]) -> list[_Wanted]:
-        """What this call is about and what it may find for others, in order of time."""
+        """The shares of this call's window, and those that it may find for others, by time."""
         passes = {self._window: asked_by}
         for each in waiting:
             other = self._other(each.window)
@@ -161,7 +161,7 @@ class SourceStage:
             return None  # its own run reports it
 
     def _warm_start(self, begin: Window) -> Window | None:
-        """The history to list with the earliest window, when the line seems to begin there."""
+        """The warm start to list with the earliest window, if the line seems to begin there."""
         if self._target.pipeline.train.warm_start is None:
             return None
         listed = [self._other(key) for key in self._listings.windows()]
@@ -176,7 +176,7 @@ class SourceStage:
         return warm
 
     def _listed_before(self, wanted: Sequence[_Wanted]) -> SourceResult | None:
-        """What is listed for this pass already; None while something of it is missing."""
+        """What is already listed for this pass; None while part of it is missing."""
         head = self._listings.head(self._use, self._window.key)
         if head is None or self._mine(wanted):
             return None
@@ -195,11 +195,11 @@ class SourceStage:
         )
 
     def _is_of_another_run(self, at: datetime) -> bool:
-        """Whether something was done before this run was made."""
+        """Whether something was done before this run existed."""
         return self._since is not None and at < self._since
 
     def _list_now(self, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:
-        """With the source's lock held, list what nobody has listed meanwhile."""
+        """With the source's lock held, list what nobody else has listed meanwhile."""
         key, complete = self._window.key, []
         borders = DecidedBorders(self._ledger.database, self._target.pipeline.name, self._spec.name)
         root, cache = self._target.project.root, PlanCache(self._target.home)
@@ -228,11 +228,11 @@ class SourceStage:
             calls = self._list(source, complete, wanted)
         head = self._listings.head(self._use, key)
         if head is None:
-            raise InfrastructureError(f"window {key}: what was listed for it is gone")
+            raise InfrastructureError(f"window {key}: its listing has disappeared")
         return self._result(head, calls)
 
     def _list(self, source: Source, mine: Sequence[_Wanted], wanted: Sequence[_Wanted]) -> int:
-        """List mine, with one scan that takes others along; the calls that it took."""
+        """List mine, and others in the same scan; returns the number of storage calls."""
         for each in mine:
             if each.share.span is None:
                 self._store(each, nothing_in(each.share), self._clock())
@@ -246,7 +246,7 @@ class SourceStage:
         except DataError:
             if not others:
                 raise
-            # Bad data of another window is reported by its own task, and stops no other.
+            # Bad data of another window is reported by that window's task, and stops no other.
             return self._scan(source, mine)
 
     def _others(self, source: Source, wanted: Sequence[_Wanted]) -> list[_Wanted]:
@@ -279,7 +279,7 @@ class SourceStage:
         storage_calls: int = 0,
         windows_scanned: int = 0,
     ) -> None:
-        """Keep an answer; at: when the source was asked for it, or later."""
+        """Store an answer. at: when the source was asked for it, or later."""
         self._listings.store(
             wanted.share.window.key,
             listed,
@@ -314,7 +314,7 @@ class SourceStage:
 
 
 def _readiness(source: Source, wanted: _Wanted) -> Readiness:
-    """A window outside the source's time is always complete."""
+    """Whether a share is complete; a window outside the source's time range always is."""
     span = wanted.share.span
     return Readiness(ready=True) if span is None else source.readiness(span)
 

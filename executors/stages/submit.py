@@ -1,4 +1,4 @@
-"""The job that trains one window: submitted or attached to, in its turn and in one generation."""
+"""The job that trains one window: submitted or attached to, in turn and for one generation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def submit_window(
 ) -> SubmitResult:
     """Submit the job of one window, or attach to it, once it is the window's turn.
 
-    Killed at any point and called again with the same claim, it comes to the same generation.
+    Killed at any point and called again with the same claim, it decides the same generation.
 
     Args:
         target: the window; it is planned already.
@@ -47,12 +47,12 @@ def submit_window(
             calls with it attach to that one's job, or start it again from its newest seal.
         again: train a window that is trained already once more, from the same tasks.
         previous: what the caller knows of the run of the window before.
-        run: of a scheduler, which owns the job from then on.
+        run: a scheduler's run, which owns the job from then on.
 
     Raises:
-        ConfigError: for a gap in the line, a window before that cannot become trained by waiting,
+        ConfigError: for a gap in the line, a previous window that will not be trained by waiting,
             a declaration that no longer fits the line, or a window without a plan.
-        NotReadyError: for a window without rows with which the line would begin.
+        NotReadyError: for a window without rows that would be the first of the line.
         ForebayError: when the job cannot be started.
     """
     return _Submission(target, claim, run, again=again).submit(previous)
@@ -76,7 +76,7 @@ class _Submission:
         planned = self._planned_generation()
         claimed = self._claims.generation(self._claim)
         if claimed is None and not self._again:
-            claimed = planned  # whatever there is of the newest plan is as good
+            claimed = planned  # a job or model of the newest plan will do
         if claimed is not None and (found := self._trained_or_running(claimed)) is not None:
             return found
         require_compatible(self.chain, self.spec, self.target.project.sources)
@@ -99,7 +99,7 @@ class _Submission:
         return plan.generation
 
     def _trained_or_running(self, generation: int) -> SubmitResult | None:
-        """The answer where nothing has to be started; None where something has to."""
+        """The answer if nothing has to be started; None if a job has to be."""
         if self._is_trained(generation):
             end_trained_jobs(self.target)
             return self._trained(generation)
@@ -107,7 +107,7 @@ class _Submission:
         if job is None or not job.status.is_active:
             return None
         if not job.is_here and is_silent(job, BEATS_SECONDS):
-            return None  # submitting it decides, and takes longer over that
+            return None  # the submission decides, after a longer look
         handle = attach(self.target.home, job.job_id, self._run)
         return self._submitted(generation, handle.epoch)
 
@@ -118,7 +118,7 @@ class _Submission:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
         before = grid.before(self.window).key
         if self.window.start <= grid.at(begin).start:
-            before, previous = "", PreviousRun.NONE  # a run from before is not counted
+            before, previous = "", PreviousRun.NONE  # a run before the dataset's start is ignored
         link, plan = self.chain.newest(before), self.ledger.latest_plan(before)
         holder = living_holder(self.target.home, self.spec.name, self.target.line)
         job = find_job(self.target.home, holder)
@@ -155,10 +155,10 @@ class _Submission:
         return self._submitted(generation, handle.epoch)
 
     def _warm_start_plan(self, warm: Window) -> WindowPlan:
-        """The newest plan that is recorded of the line's warm start, otherwise one made now.
+        """The newest recorded plan of the line's warm start, otherwise one made now.
 
-        Planning a window that looks like the line's first plans the warm start with it. Which
-        window the line begins with is only sure when it is trained, so the plan may be missing.
+        Planning the window that looks like the line's first also plans the warm start. Which
+        window the line begins with is only certain at training, so the plan may be missing.
         """
         recorded = self.ledger.latest_plan(warm.key)
         if recorded is not None:

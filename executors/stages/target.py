@@ -37,7 +37,7 @@ class LineTarget:
         """The line of a pipeline that a folder declares, with its state in FOREBAY_HOME.
 
         Raises:
-            ConfigError: when the pipeline is not declared, or not well, or when FOREBAY_HOME was
+            ConfigError: when the pipeline is not declared or has errors, or when FOREBAY_HOME was
                 written by another version.
         """
         project = load_project(config)
@@ -62,7 +62,7 @@ class LineTarget:
 
     @property
     def defaults(self) -> int:
-        """The version of the defaults that the line keeps.
+        """The version of the defaults that the line was created with.
 
         Raises:
             ConfigError: when the line's model is not the declared one.

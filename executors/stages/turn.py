@@ -1,8 +1,8 @@
 """Whether it is a window's turn to be trained: a pure decision, and the only one.
 
 A window's model starts from the model of the window before it, and Airflow starts many windows at
-once, so each asks here: its task with what Airflow tells it, then the stage that submits, with what
-the model line holds. Neither decides a part of it by itself.
+once, so each asks here: first its task, with what Airflow knows, then the stage that submits, with
+the state of the model line. Neither decides any part of it by itself.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Literal, NamedTuple
 
 from forebay.errors import ConfigError, NotReadyError
 
-# A queued run starts within seconds where there is room; looks are minutes apart.
+# A queued run starts within seconds if there is a free slot; looks are minutes apart.
 BLOCKED_LOOKS_MAX = 3
 
 
 class PreviousRun(StrEnum):
     """What Airflow says of the run of the window before.
 
-    none: there is no such run. active: it has not come to the end of its training yet. done: its
-    training has finished. failed: it has ended without.
+    none: there is no such run. active: it has not finished its training yet. done: its training
+    has finished. failed: it has ended without finishing it.
     """
 
     NONE = "none"
@@ -31,7 +31,7 @@ class PreviousRun(StrEnum):
 
 
 class EarlierRun(NamedTuple):
-    """The nearest window, further back than the one before, whose run has end.
+    """The nearest window, further back than the previous one, whose run has ended.
 
     may_begin: whether the line may begin after it, see `may_begin_with`.
     """
@@ -43,18 +43,18 @@ class EarlierRun(NamedTuple):
 
     @property
     def blocks(self) -> bool:
-        """Whether nothing after it is trained until a person has seen to it."""
+        """Whether no later window is trained until a person has dealt with it."""
         return self.run is PreviousRun.FAILED and not self.trained and not self.may_begin
 
 
 class Line(NamedTuple):
-    """What a model line holds around a window.
+    """The state of a model line around a window.
 
     trained, planned: newest generations of the window before, None where there is none. gap: why
-    the line cannot go on with this window, empty when it can or when it begins here. holder: the
-    job of another window that trains the line now; empty when there is none. coming: whether that
-    job trains the window before. may_begin: whether the line may begin with this window although
-    there were runs before it: none of their windows has rows.
+    the line cannot continue with this window, empty when it can or when it begins here. holder:
+    the job of another window that trains the line now; empty when there is none. coming: whether
+    that job trains the window before. may_begin: whether the line may begin with this window
+    although there were runs before it: none of their windows has rows.
     """
 
     name: str
@@ -67,21 +67,21 @@ class Line(NamedTuple):
 
     @property
     def outdated(self) -> bool:
-        """Whether the window before is not trained as it was planned last."""
+        """Whether the newest plan of the window before is not trained."""
         return self.trained is None or (self.planned or 0) > self.trained
 
 
 class Situation(NamedTuple):
-    """What a window's turn depends on, as far as whoever asks can see it.
+    """What a window's turn depends on, as far as the caller can see it.
 
-    What somebody cannot see keeps its default, which speaks against nothing.
+    What a caller cannot see keeps its default, which never blocks.
 
     window, before: keys of the window and of the one before it; `before` is empty where the
-    dataset begins. previous: the run of the window before. earlier: what that run waits for
-    itself, through runs that only wait; None where nobody looked. blocked_looks: how many looks
-    on end, this one included, found that run queued while all active runs are of later windows.
-    line: None where nobody looked. answer: what the stage answered to this very situation when it
-    said wait; None where it was not asked. seconds_left: of the longest wait.
+    dataset begins. previous: the run of the window before. earlier: what that run itself waits
+    for, past runs that only wait; None if not looked up. blocked_looks: how many looks in a row,
+    this one included, found that run queued while all active runs are of later windows. line:
+    None if not looked up. answer: the stage's reason if it answered `wait` in this situation; None
+    if it was not asked. seconds_left: of the longest wait.
     """
 
     window: str
@@ -95,7 +95,7 @@ class Situation(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """go: train now. wait: ask again later. refuse: asking again changes nothing.
+    """go: train now. wait: ask again later. refuse: asking again would change nothing.
 
     late: it is refused only because the longest wait is over.
     """
@@ -105,7 +105,7 @@ class Turn(NamedTuple):
     late: bool = False
 
     def require(self) -> None:
-        """Let a turn that goes or waits pass.
+        """Do nothing for `go` and `wait`, and raise for `refuse`.
 
         Raises:
             NotReadyError: when the longest wait is over.
@@ -130,28 +130,28 @@ def decide(seen: Situation) -> Turn:
 
 
 def _refusal(seen: Situation) -> str:
-    """Why the turn can never come without a person; an empty text when it can."""
+    """Why the turn can never come unless a person acts; an empty text when it can."""
     if seen.previous is PreviousRun.ACTIVE:
         return _never_ends(seen)
     return "" if seen.line is None else _no_model(seen, seen.line)
 
 
 def _never_ends(seen: Situation) -> str:
-    """Why the active run before will never train."""
+    """Why the active run of the window before will never train."""
     if seen.earlier is not None and seen.earlier.blocks:
         return _after_failed(seen.window, seen.earlier.window)
     if seen.blocked_looks > BLOCKED_LOOKS_MAX:
         return (
             f"window {seen.window} waits for window {seen.before}, whose run is queued "
-            "and cannot start: runs of later windows, which wait for it, are all that may be "
-            "active at a time (is a backfill running backwards?). This run ends to make room: "
+            "and cannot start: runs of later windows, which wait for it, fill every active-run "
+            "slot (is a backfill running backwards?). This run ends to free its slot: "
             f"clear it once window {seen.before} is trained"
         )
     return ""
 
 
 def _no_model(seen: Situation, line: Line) -> str:
-    """Why the line has no model to start from, when nobody is going to make one."""
+    """Why the line has no model to start from, when nothing is going to train one."""
     if line.holder and line.coming:
         return ""
     if line.may_begin:
@@ -169,15 +169,15 @@ def _no_model(seen: Situation, line: Line) -> str:
 
 
 def _after_failed(window: str, failed: str) -> str:
-    """Why a window ends, and what a person does once the failed one's cause is fixed.
+    """Why a window's run ends, and what to do once the cause of the failed one is fixed.
 
-    It does not wait: waiting runs hold the places of runs that may be active at a time, and the
-    failed run, cleared, would find none.
+    It does not wait: waiting runs would fill every active-run slot, and the failed run, once
+    cleared, could not start.
     """
     return (
         f"window {window} cannot train: the run of window {failed}, which comes before it, failed. "
         "Clear that run and then this one, or create a backfill over both for missing and errored "
-        "runs; to go on without that window, delete its run and clear this one"
+        "runs; to continue without that window, delete its run and clear this one"
     )
 
 

@@ -43,9 +43,9 @@ _CAUSED_BY_DATA = {NotReadyError.exit_code, DataError.exit_code}
 
 
 class Why(Message):
-    """One window's state, the reason for it, and what a person does next (empty: nothing).
+    """One window's state, the reason for it, and what to do next (empty: nothing).
 
-    command: what is typed for that, where it is a command: one that this state accepts.
+    command: the command for that, where there is one; it is accepted in this state.
     lags: of the streams, while the window is not trained.
     """
 
@@ -149,7 +149,7 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
 
 
 def _again_command(target: StageTarget) -> str:
-    """How a person has a trained window read again; a warm start by the next run of its line."""
+    """The command that has a trained window read again; a warm start by its line's next run."""
     if is_warm_start(target.key):
         return f"forebay forget {target.pipeline.name} {_line_option(target)}{target.key}"
     return _reprocess_command(target, first_window_key(target.key))
@@ -158,7 +158,7 @@ def _again_command(target: StageTarget) -> str:
 def _reprocess_command(target: StageTarget, first: str) -> str:
     """Train the windows from this one on again.
 
-    From the line's start where the window before is not kept: nothing else can be built on.
+    From the line's start if the checkpoint before this window is not kept: no other can be used.
     """
     chain = target.chain
     of = chain.newest(first)
@@ -198,13 +198,13 @@ def _ended(target: StageTarget, job: StoredJob) -> Why:
 
 
 def _again(target: StageTarget, job: StoredJob) -> tuple[str, str]:
-    """How a person starts a job again that did not succeed: in words, and by which command."""
+    """How to start a job again that did not succeed: in words, and as a command."""
     logs = f"logs: forebay jobs logs {job.job_id}"
     note = f"it continues from the newest checkpoint ({logs})"
-    if not job.row.publishes:  # a run in Airflow publishes by a stage of its own
+    if not job.row.publishes:  # a run in Airflow publishes in a separate stage
         error = job.status.error
         if error is not None and error.exit_code in _CAUSED_BY_DATA:
-            # Its training alone would read the plan that it failed with again.
+            # Clearing its training alone would read the plan that it failed with again.
             return f"clear this window's whole run in Airflow: it reads its data again ({logs})", ""
         return f"clear this window's run in Airflow from the task training_executors on: {note}", ""
     first, last = job.windows[0].key, job.windows[-1].key
@@ -218,7 +218,7 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
         project.root, pipeline, project.sources, target.ledger, target.window, clock
     )
     link = target.chain.newest(target.key)
-    forgotten = f"forgotten since generation {link.generation} was trained; " if link else ""
+    forgotten = f"forgotten after generation {link.generation} was trained; " if link else ""
     command = {"run": _run_from_last(target), "why": _why_command(target), "": ""}[found.command]
     return Why(
         window=target.key,
@@ -239,7 +239,7 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
         return Why(
             window=window,
             state="planned",
-            reason=f"{reason}; no line begins with a window without rows",
+            reason=f"{reason}; a line cannot begin with a window that has no rows",
             next=f"nothing: line {target.line!r} begins with the first window that has rows",
             generation=plan.generation,
         )
@@ -312,7 +312,7 @@ def _plan_text(plan: WindowPlan) -> str:
 
 
 def _event_text(judgement: Mapping[str, Any] | None) -> str:
-    """Event scores as far as they were judged; an empty text where nobody has judged the window."""
+    """Event scores, as far as there are any; an empty text where the window is not judged."""
     words = list(event_words(judgement or {}))
     return f"; event AUC: {', '.join(words)}" if words else ""
 
@@ -320,7 +320,7 @@ def _event_text(judgement: Mapping[str, Any] | None) -> str:
 def _offset_text(
     chain: ModelChain, plan: WindowPlan, link: Link, judgement: Mapping[str, Any] | None
 ) -> str:
-    """Offsets of the streams, and how far their rows really were; empty where none has one."""
+    """Offsets of the streams, declared and achieved; empty where no stream has one."""
     found = dict((judgement or {}).get("stream_offsets", {}))
     if "steps" in link.files:
         found = achieved_offsets(store_of(chain.home), plan, link)
@@ -329,7 +329,7 @@ def _offset_text(
 
 
 def _not_known_text(link: Link) -> str:
-    """Rows that were left out since their label came late; an empty text when there are none."""
+    """Rows that were left out because their label came late; an empty text when there are none."""
     left_out = [
         f"{name} {read.label_not_known:,} of {read.rows:,}"
         for name, read in link.read.items()
@@ -340,7 +340,7 @@ def _not_known_text(link: Link) -> str:
 
 
 def _unsaid_texts(link: Link) -> Iterator[str]:
-    """The same of each of several labels: those rows were learnt for the others."""
+    """The same for each of several labels: those rows were trained on for the others."""
     by_label: dict[str, list[str]] = {}
     for name, learnt in link.learnt.items():
         for label, rows in unsaid(learnt).items():

@@ -24,7 +24,7 @@ _MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(2**30),
     "MALLOC_TRIM_THRESHOLD_": str(2**31),
     "MALLOC_TOP_PAD_": str(2**26),
-    # The same of Arrow's allocator, which would give them back to the kernel after 10 ms.
+    # The same for Arrow's allocator, which would return them to the kernel after 10 ms.
     "MIMALLOC_PURGE_DELAY": "-1",
 }
 
@@ -50,9 +50,9 @@ def role_commands(
     lease_epoch: int,
     modules: Mapping[Role, str] = ROLE_MODULES,
 ) -> list[RoleCommand]:
-    """All processes of a job, in the order of starting. The driver is a data role.
+    """All processes of a job, in their starting order. The driver is a data role.
 
-    lease_epoch: what the trainer shows whenever it changes its line.
+    lease_epoch: the trainer's; every change that it makes to its line is checked against it.
     """
     data, trainer = spec.roles.data, spec.roles.trainer
     indexes = [("--index", str(index)) for index in range(data.count)]
@@ -79,9 +79,9 @@ def _command(
 def role_environment(
     environ: Mapping[str, str], request: JobRequest, role: Role, threads: int, temporary: Path
 ) -> dict[str, str]:
-    """Environment of a role: what it inherits of the supervisor's, what marks the job, and tuning.
+    """Environment of a role: inherited from the supervisor, the marks of the job, and tuning.
 
-    Tuning that the user has set already stays as it is. temporary: where its temporary files go.
+    Tuning that the user has set is kept. temporary: where its temporary files go.
     """
     tuning = {
         **_MALLOC,

@@ -1,4 +1,4 @@
-"""Ends of data executors that somebody looks into: they count only when nothing is found."""
+"""Ends of data executors that are examined: they count only if no poison is found."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _LOG = logging.getLogger(__name__)
 
 
 class ExaminedCrashes:
-    """Tells ends that a payload may have caused from all others."""
+    """Distinguishes ends that a payload may have caused from all others."""
 
     def __init__(self, job_dir: Path) -> None:
-        """Ends under an earlier supervisor are forgotten; what was suspected of them stays."""
+        """Ends under an earlier supervisor are forgotten; the suspicions from them are kept."""
         self._suspicions = Suspicions(job_dir)
         self._ends: dict[str, list[str]] = defaultdict(list)
 
     def is_examined(self, command: RoleCommand, exit_code: int, *, hung: bool) -> bool:
-        """Whether an end does not count, as a task will be examined for it.
+        """Whether an end does not count because a task will be examined for it.
 
-        One that no poison explains afterwards lets the next one count.
+        If no poison explains it afterwards, the next end counts.
 
         Args:
             command: of the process that ended.
-            exit_code: a negative signal number where one ended it.
-            hung: whether it was this supervisor's.
+            exit_code: a negative signal number if a signal ended it.
+            hung: whether this supervisor sent that signal because the process hung.
         """
         if command.role != "data":
             return False

@@ -29,7 +29,7 @@ _TAIL_BYTES = 4096
 _HUNG_MAX = 20
 # Before the restart of a process whose end does not count.
 _EXAMINED_SECONDS = 0.1
-# Exit codes that have a meaning of ours: see forebay.errors.
+# Exit codes that Forebay defines: see forebay.errors.
 REMEDY_CODES = frozenset(BY_EXIT_CODE)
 
 
@@ -50,7 +50,7 @@ class JobOutcome:
 
 
 class JobProcesses:
-    """Starts all processes of a job and again those that end, as their policies say."""
+    """Starts all processes of a job, and restarts those that end, as their policies say."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class JobProcesses:
         commands: list[RoleCommand],
         status: JobStatus,
     ) -> None:
-        """What `status` counts of an earlier supervisor of the same run continues."""
+        """Counts in `status` from an earlier supervisor of the same run continue."""
         self.restarts = dict(status.restarts)
         self.ends = dict(status.ends)
         self.hung = list(status.hung)
@@ -94,7 +94,7 @@ class JobProcesses:
         return {name: one.identity.pid for name, one in running.items() if one is not None}
 
     def tick(self) -> tuple[bool, JobOutcome | None]:
-        """Take in what ended and start what is due.
+        """Handle processes that ended and start those that are due.
 
         Returns:
             Whether anything changed, and the outcome when the work is over.
@@ -160,8 +160,8 @@ class JobProcesses:
 
     def _start(self, command: RoleCommand, guard: HangGuard) -> Execution:
         log_path = self._folder.log_path(command.role, command.index)
-        # What an earlier process left must neither explain this one's end nor send others to a
-        # socket where nobody listens.
+        # What an earlier process left must neither be taken as the reason for this one's end nor
+        # direct others to a socket where nothing listens.
         failure_path(self._folder.path, command.role, command.index).unlink(missing_ok=True)
         (self._folder.path / "endpoints" / f"{command.role}.json").unlink(missing_ok=True)
         if command.role == "data":
@@ -179,7 +179,7 @@ class JobProcesses:
         )
 
     def _failure(self, ended: RoleProcess, exit_code: int) -> ErrorReport:
-        """What the process itself wrote, or else its exit code and its last words."""
+        """What the process itself wrote, or else its exit code and its last log line."""
         command = ended.command
         written = read_failure(self._folder.path, command.role, command.index)
         if written is not None:

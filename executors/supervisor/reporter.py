@@ -1,7 +1,7 @@
-"""What a supervisor tells the database and hears from it, in a thread of its own.
+"""What a supervisor writes to the database and reads from it, in a separate thread.
 
-Supervision never waits for the database. Of the states that could not be stored yet only the newest
-is kept, so what waits is bounded; once the database answers again, that one is stored.
+Supervision never waits for the database. Only the newest state that could not be stored yet is
+kept, so what waits is bounded; it is stored once the database answers again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from forebay.executors.job.request import JobStatus
 from forebay.home.database import database_of
 
 BEAT_SECONDS = 5.0
-# A cancel that pokes the supervisor is seen at once; this is for those from other hosts.
+# A cancel on this host pokes the supervisor and is seen at once; this is for other hosts.
 LOOK_SECONDS = 1.0
 RETRY_SECONDS = 1.0
-# A disk without room stays so until somebody acts, who then finds the job lost and runs it again.
+# A full disk stays full until somebody acts, who then finds the job lost and runs it again.
 LOCAL_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
@@ -49,12 +49,12 @@ class StateReporter:
 
     @property
     def cancelled_by(self) -> int | None:
-        """The epoch of a request to cancel that was accepted, and stored as such."""
+        """The epoch of a request to cancel that was accepted and stored."""
         return self._cancelled_by
 
     @property
     def problem(self) -> ForebayError | None:
-        """Why the job cannot go on: the database is away for too long, or refuses its states."""
+        """Why the job cannot continue: the database is away for too long, or rejects its state."""
         since = self._failing_since
         if since is not None and time.monotonic() - since >= GONE_SECONDS:
             return InfrastructureError(
@@ -150,7 +150,7 @@ class StateReporter:
                 self._waiting = None
 
     def _with_cancel(self, status: JobStatus) -> JobStatus:
-        """What was accepted cannot be taken back, not even by an end that came first here."""
+        """An accepted cancel cannot be undone, not even if the job ended first here."""
         if self._cancelled_by is None:
             return status
         changes: dict[str, object] = {"cancelled_by": self._cancelled_by}
@@ -186,7 +186,7 @@ class StateReporter:
         return None if found is None else found.model_dump_json()
 
     def _after_failure(self, error: OSError | ForebayError) -> None:
-        # A fence, another home, another version: waiting changes nothing of these.
+        # A fence, another home, another version: waiting does not help.
         if not isinstance(error, OSError) and type(error) is not InfrastructureError:
             self._refusal = error
             return

@@ -6,14 +6,14 @@ from forebay.errors import ConfigError, DataError, NotReadyError
 from forebay.executors.job.request import Role
 from forebay.system.restarts import RestartPolicy
 
-# A wrong declaration is the same after a restart, and so is data that is bad or not there.
+# A restart does not change a wrong declaration, or bad or missing data.
 FATAL_CODES = frozenset({ConfigError.exit_code, NotReadyError.exit_code, DataError.exit_code})
 
 
 def role_policy(role: Role, restarts_max: int) -> RestartPolicy:
-    """Ends count for the whole run of a job, over all its supervisors.
+    """Ends are counted over the whole run of a job and all its supervisors.
 
-    Only a trainer has an end of its own: driver and data executors serve until told to stop.
+    Only a trainer ends by itself: driver and data executors serve until they are stopped.
     """
     return RestartPolicy(
         restart="on_failure" if role == "trainer" else "always",

@@ -35,11 +35,11 @@ from forebay.system.processes import kill_all
 
 STOP_GRACE_SECONDS = 5.0
 _TICK_SECONDS = 0.05
-# Observers take this lock for moments, a second supervisor for good.
+# Observers take this lock for moments, another supervisor keeps it.
 _LOCK_SECONDS = 2.0
-# Whoever told the supervisor to stop does not wait for a database that is away.
+# Whoever stopped the supervisor does not wait for a database that is away.
 _STOPPED_SECONDS = 20.0
-# What a job fails of; anything else is a bug, which leaves the job `lost` and a traceback.
+# Errors that make a job fail; anything else is a bug, which leaves a traceback and a `lost` job.
 EXPECTED = (ForebayError, OSError, ValueError)
 _LOG = logging.getLogger(__name__)
 
@@ -55,9 +55,9 @@ class Supervisor:
         grace_seconds: float = STOP_GRACE_SECONDS,
         lock: int | None = None,
     ) -> None:
-        """`modules` are run with `python -m`, one per role; `lock`: the descriptor of an own one.
+        """`modules` are run with `python -m`, one per role; `lock`: an inherited descriptor.
 
-        The submitter leaves the lock to the process that it starts.
+        The submitter passes the lock to the process that it starts.
         """
         self._folder = JobFolder(job_dir)
         self._plane = plane
@@ -69,9 +69,9 @@ class Supervisor:
     def run(self) -> int:
         """Run the job to its end; the result is the exit code of the process.
 
-        Where another supervisor runs this job, or nothing is submitted, it returns at once.
-        The job's lock is never released here: the kernel does it once this process is gone, so
-        whoever finds it free finds no process either.
+        If another supervisor runs this job, or nothing is submitted, it returns at once.
+        The job's lock is never released here: the kernel does it once this process is gone, so if
+        the lock is free, there is no process either.
         """
         lock = self._locked()
         if lock is None:
@@ -91,7 +91,7 @@ class Supervisor:
             lock = FileLock.inherited(self._folder.supervisor_lock, self._descriptor)
             if lock is not None:
                 return lock
-        # It was started by hand, or something between did not hand the descriptor on.
+        # It was started by hand, or something in between did not pass the descriptor on.
         lock = FileLock(self._folder.supervisor_lock)
         return lock if lock.acquire(_LOCK_SECONDS) else None
 
@@ -169,7 +169,7 @@ class Supervisor:
     def _stopped_by(self) -> ForebayError | None:
         if not self._terminated:
             return None
-        return InfrastructureError("the supervisor was told to stop by a signal")
+        return InfrastructureError("the supervisor was stopped by a signal")
 
     def _ended(self, status: JobStatus, outcome: JobOutcome) -> JobStatus:
         if outcome.error is None:
@@ -178,7 +178,7 @@ class Supervisor:
         return self._changed(status, state="failed", error=outcome.error)
 
     def _finish(self, reporter: StateReporter, end: JobStatus, phases: dict[str, float]) -> None:
-        """Store the last status of this run: no process is left but this one."""
+        """Store the last status of this run: only this process is left."""
         end = self._changed(
             end,
             pids={},
@@ -188,15 +188,15 @@ class Supervisor:
         _LOG.info("the job is over: %s", end.state)
         self._remove_leftovers()
         if not reporter.finish(end, _STOPPED_SECONDS if self._terminated else None):
-            _LOG.error("that could not be stored: the job counts as lost, and may be run again")
+            _LOG.error("this could not be stored: the job counts as lost and may be run again")
 
     def _remove_leftovers(self) -> None:
-        """What stays is worth nothing, and goes with the job's folder."""
+        """Leftovers that cannot be removed are worthless, and go with the job's folder."""
         try:
             self._folder.remove_temporary()
             self._folder.remove_sockets()
         except InfrastructureError as error:
-            _LOG.warning("sockets of the job's processes stay: %s", error)
+            _LOG.warning("sockets of the job's processes were not removed: %s", error)
 
     def _with_processes(self, status: JobStatus, processes: JobProcesses) -> JobStatus:
         return self._changed(
@@ -216,10 +216,10 @@ class Supervisor:
 
 
 def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]:
-    """The job's folder and the descriptor of its lock, from a command line; None: this process's.
+    """The job's folder and the descriptor of its lock, from a command line or (None) `sys.argv`.
 
     Raises:
-        SystemExit: when it is another one.
+        SystemExit: when the arguments are wrong.
     """
     parser = argparse.ArgumentParser(prog="forebay.executors.supervisor")
     parser.add_argument("--job", type=Path, required=True)

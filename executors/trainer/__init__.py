@@ -1,4 +1,4 @@
-"""The trainer's process: takes minibatches window by window, learns, seals and links.
+"""The trainer's process: takes minibatches window by window, trains, seals and links.
 
-May not open a source: rows come from data executors alone. Never imports another process's room.
+May not open a source: rows come only from data executors. Never imports another process's room.
 """

@@ -12,7 +12,7 @@ from forebay.system.files import sync, write_atomically
 class DurableCounters:
     """Named int64 counters in one file. The page cache keeps them when the process is killed.
 
-    A loss of power leaves them as they were synced, or newer.
+    After a power loss they are as last synced, or newer.
     """
 
     def __init__(self, path: Path, names: tuple[str, ...]) -> None:

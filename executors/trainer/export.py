@@ -1,4 +1,4 @@
-"""Export of what serves, by the trainer that holds the model: written and checked."""
+"""Export of the model that serves, written and checked by the trainer that holds it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class CheckedExport:
     progress: ProgressReporter
 
     def write(self, folder: Path, window: str, variant: str | None = None) -> None:
-        """Write what serves into a folder; what an earlier call left there is removed.
+        """Write the model that serves into a folder; what an earlier call left is removed.
 
         variant: which one serves; None for the declared one.
 
         Raises:
-            TrainingError: when the model itself answers with what is not finite.
-            ExportError: when what was written answers differently from the model.
+            TrainingError: when an answer of the model itself is not finite.
+            ExportError: when the written model answers differently from the trained one.
         """
         shutil.rmtree(folder, ignore_errors=True)
         make_folder(folder)
@@ -53,7 +53,7 @@ class CheckedExport:
     def store(
         self, window: WindowRequest, link: Link, chain: ModelChain, archive: WindowArchive
     ) -> dict[FileKind, Stored]:
-        """Write what serves of a window and store it; before it, why it is of that variant.
+        """Store the model that serves of a window, and before it, why that variant serves.
 
         link: of the window; it may not be recorded yet, its scores are in the store.
 
@@ -77,7 +77,7 @@ class CheckedExport:
 
     def _check(self, directory: Path, window: str, variant: str | None) -> None:
         if not self.learner.paradigms:
-            return  # a learner that scores nothing exports nothing that could answer
+            return  # a learner that scores nothing exports no answers to compare
         pipeline = self.request.pipeline_spec()
         source, *_ = self.request.source_specs().values()  # all declare the same types
         threads = pipeline.job.roles.trainer.threads

@@ -1,8 +1,8 @@
 """Whether an exported model answers a raw row as the trained one answers the same row encoded.
 
 The trained model sees numbers that data executors made (`features.encode`), the exported one makes
-them itself (`features.tensors`): one definition, written twice. Rows made up from the declaration
-go both ways, and through the very code that `forebay score` runs.
+them itself (`features.tensors`): one definition, implemented twice. Rows made up from the
+declaration go both ways, through the same code that `forebay score` runs.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from forebay.mixture.score_columns import ScoreColumn
 from forebay.mixture.serving.raw_rows import EPOCH, Row
 from forebay.mixture.serving.scoring import ServedModel
 
-SCORE = "score"  # what the signature calls the answer to one label alone
+SCORE = "score"  # the signature's name for the answer to a single label
 TOLERANCE = 1e-5
 CHECKED_ROWS = 64
 _SEED = 20_130_601
 _NULL_SHARE = 0.15
 _ITEMS_MAX = 3
-# Encoded numbers beyond this only make rounding larger: nothing of the definition hangs on them.
+# Encoded numbers beyond this only increase rounding: no part of the definition depends on them.
 _NUMBER_MAX = 8.0
 _Value = str | bool | int | float
 # By type: values that any column may hold. Timestamps are microseconds since 1970.
@@ -59,7 +59,7 @@ _COMMON: Mapping[ColumnType, Sequence[_Value]] = {
 
 
 def made_up_rows(layout: FeatureLayout, count: int = CHECKED_ROWS) -> list[dict[str, object]]:
-    """Rows for the columns that features read, the same ones for the same declaration.
+    """Rows for the columns that features read; the same declaration gives the same rows.
 
     The first is null throughout. The others mix nulls, values that any column may hold, values
     that a feature names (vocabularies, boundaries, the middle of a scale), and lists of those.
@@ -92,7 +92,7 @@ def check_served(
         dataset: whose features they read.
         source: any source of it; types agree between sources.
         layout: of the features.
-        threads: for TensorFlow, where it does not run yet.
+        threads: for TensorFlow, if it is not running yet.
         variant: the one that was exported; None for the declared one.
 
     Returns:
@@ -131,14 +131,14 @@ def _difference(
     trained: npt.NDArray[np.float32],
     served: npt.NDArray[np.float64],
 ) -> float:
-    """The largest difference between what both say of one label."""
+    """The largest difference between both models' answers to one label."""
     differences = np.abs(served - trained)
     worst = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
     if not differences[worst] <= TOLERANCE:
         raise ExportError(
             f"exported model {directory} cannot serve: it gives {served[worst]:.7f} where "
-            f"the trained model gives {trained[worst]:.7f}, for the row {rows[worst]}. It is kept "
-            "there for inspection and is not published"
+            f"the trained model gives {trained[worst]:.7f}, for the row {rows[worst]}. It is not "
+            "published, and is kept there for inspection"
         )
     return float(differences[worst])
 
@@ -167,14 +167,14 @@ def _minibatch(
 
 
 def _json(kind: ColumnType, value: object) -> object:
-    """A value as it stands in a JSON row."""
+    """A value as it is written in a JSON row."""
     if kind is ColumnType.TIMESTAMP and isinstance(value, int):
         return (EPOCH + timedelta(microseconds=value)).isoformat()
     return value
 
 
 def _in_turn(random: np.random.Generator, values: Sequence[object]) -> Iterator[object]:
-    """All values in a random order, again and again; nulls where there is none."""
+    """All values in a random order, repeated forever; nulls if there are none."""
     order = random.permutation(len(values)).tolist()
     return cycle([values[place] for place in order] or [None])
 
@@ -204,7 +204,7 @@ def _named(spec: FeatureSpec, kind: ColumnType) -> Iterator[_Value | None]:
 
 
 def _typed(value: str | float, kind: ColumnType) -> _Value | None:
-    """A value that a declaration writes, in the column's type; null where it has none there."""
+    """A value from a declaration in the column's type; null if that type cannot hold it."""
     if kind is ColumnType.STRING:
         return str(value)
     if kind is ColumnType.BOOL:

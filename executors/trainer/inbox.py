@@ -1,7 +1,7 @@
-"""Frames on the trainer's side: queued, in the step's hand, used; and what a fence does to them.
+"""Frames on the trainer's side: queued, taken by a step, used; and what a fence does to them.
 
-Pure state, guarded by the lock of its owner. A frame that was handed out counts as taken: this
-process will learn it or die, and then the sealed positions count, so a fence may be answered
+Pure state, guarded by its owner's lock. A frame that was handed out counts as taken: this process
+will train on it or die, and after a death the sealed positions count, so a fence may be answered
 while a step runs.
 """
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Frame:
     """One minibatch and how far its tasks are once it is used.
 
-    minibatch: None where only positions moved. rows: rows of the minibatch. hour: hours from the
-    window's first data, of its first row. executor and epoch say who sent it, under which lease.
+    minibatch: None where only positions moved. rows: rows of the minibatch. hour: of its first row,
+    in hours from the window's first data. executor, epoch: who sent it, under which lease.
     batch: the rows as they were served; None as above.
     """
 
@@ -64,7 +64,7 @@ class Frame:
 class EpochQueue:
     """Frames of one epoch in the order in which they were sent, and how far they were handed out.
 
-    Their order is kept, since it is one that does not depend on when they came.
+    Their order is kept, since it does not depend on when they arrived.
     """
 
     frames: deque[tuple[int, Frame]] = field(default_factory=deque)
@@ -115,7 +115,7 @@ class Inbox:
     def take(self) -> Frame | None:
         """Hand out the next frame of an epoch.
 
-        Of several epochs the one whose next frame has the earliest hour, or came first.
+        Of several epochs, the one whose next frame has the earliest hour, or arrived first.
         """
         waiting = [queue for queue in self._epochs.values() if queue.frames]
         if not waiting:
@@ -127,7 +127,7 @@ class Inbox:
         return frame
 
     def use(self, frame: Frame) -> None:
-        """A step learnt the frame."""
+        """A step trained on the frame."""
         for task_id, progress in frame.progress.items():
             before = self.used.get(task_id)
             after = further(before, progress)
@@ -143,9 +143,9 @@ class Inbox:
         return news
 
     def fence(self, epoch: int) -> dict[str, TaskProgress]:
-        """Refuse the epoch from now on; how far its rows were, or will be, learnt.
+        """Refuse the epoch from now on; returns how far its rows were, or will be, trained on.
 
-        Called again, it answers the same again.
+        Later calls return the same.
         """
         queue = self._epochs.pop(epoch, None)
         if queue is not None:
@@ -154,7 +154,7 @@ class Inbox:
         return self._fenced.get(epoch, {})
 
     def fence_all(self) -> dict[str, TaskProgress]:
-        """Refuse every epoch; how far each task was, or will be, learnt."""
+        """Refuse every epoch; returns how far each task was, or will be, trained on."""
         for epoch in list(self._epochs):
             self.fence(epoch)
         return dict(self._taken)

@@ -50,7 +50,7 @@ class WindowTrainer:
     ) -> None:
         """Connects to the driver; nothing is loaded before the first window.
 
-        make_learner: makes the one that learns, and another one where rows have to be judged.
+        make_learner: makes the learner to train, and a second one if rows have to be judged.
         lease_epoch: see `ModelChain`.
         """
         self._request = request
@@ -77,12 +77,12 @@ class WindowTrainer:
         self._finish(link, publish=last and self._request.publishes)
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close connections."""
         self._parts.copier.close()
         self._parts.reader.close()
 
     def _train_to_end(self, window: WindowRequest, position: int, *, export: bool) -> Link:
-        """Train, seal, judge, export and link: a link of the job's end has what serves it."""
+        """Train, seal, judge, export and link: the link of the job's last window has its model."""
         parts = self._parts
         opened = self._opener.open(window)
         self._begin(opened, position)
@@ -132,7 +132,7 @@ class WindowTrainer:
                 parts.reader.sealed(opened.step, sealed.progress)
 
     def _remove_local(self, window: WindowRequest) -> None:
-        """The link names what is kept of the window: its own folder has served."""
+        """The link names what is kept of the window: its local folder is no longer needed."""
         folder = self._parts.chain.folder(window.key, window.generation)
         if folder.exists():
             shutil.rmtree(folder)

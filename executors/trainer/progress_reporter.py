@@ -1,4 +1,4 @@
-"""What a trainer tells about itself while it runs: progress.json and seconds per phase."""
+"""What a trainer reports while it runs: progress.json and seconds per phase."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forebay.system.activities import doing
 from forebay.system.files import write_atomically
 
 WRITE_EVERY_SECONDS = 0.2
-# What calls a library that may trace and compile for minutes, or load and save a large model.
+# Phases that may trace and compile for minutes in a library, or load and save a large model.
 _COMPUTING = frozenset({"load", "train", "seal", "export", "check"})
 _HOUR_SECONDS = 3600.0
 
@@ -29,7 +29,7 @@ class ProgressReporter:
     """Collects counts and phase times; writes them a few times a second."""
 
     def __init__(self, job_dir: Path, source_names: list[str], windows_total: int) -> None:
-        """Phases of an earlier trainer of the same job go on adding up."""
+        """Phase times of an earlier trainer of the same job are added to."""
         earlier = read_progress(job_dir)
         self._path = job_dir / PROGRESS_NAME
         self._names = source_names
@@ -51,7 +51,7 @@ class ProgressReporter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the time inside to a phase. To come from one to the next is progress."""
+        """Add the time inside to a phase. Entering a new phase counts as progress."""
         started = time.perf_counter()
         try:
             with doing(name, "computing" if name in _COMPUTING else "working"):
@@ -68,7 +68,7 @@ class ProgressReporter:
         seal: Seal | None = None,
         sealed_by: str | None = None,
     ) -> None:
-        """A window starts, or continues from a seal. sealed_by: the other runtime that made it."""
+        """A window starts, or continues from a seal. sealed_by: the runtime, if it was another."""
         self._window, self._done, self._step = window.key, position, step
         self._sealed_step = step
         self._sealed_at = 0.0 if seal is None else seal.sealed_at.timestamp()
@@ -80,7 +80,7 @@ class ProgressReporter:
         self._write(force=True)
 
     def stepped(self, counts: Counts, hour: int, step: int) -> float:
-        """One minibatch was trained, of that many rows by source; the seconds of data still left.
+        """One minibatch with these row counts was trained; returns the seconds of data left.
 
         `hour` is its hour inside the window.
         """

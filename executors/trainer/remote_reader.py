@@ -1,7 +1,7 @@
 """The trainer's side of the data path: minibatches in, used and sealed positions out.
 
 Threads: the caller's (steps), one that beats to the driver, one for each stream of frames.
-What they share lies in a `_Session`, guarded by one lock. docs/protocol.md has the rules.
+They share a `_Session`, guarded by one lock. docs/protocol.md has the rules.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from forebay.system.message import Message
 
 OPEN_SECONDS = 30.0
 SEAL_SECONDS = 60.0
-# One look for the next frame.
+# One wait for the next frame.
 FRAME_WAIT_SECONDS = 0.5
-# Beyond the time in which a data executor or driver that hangs is ended.
+# On top of the time after which a data executor or driver that hangs is ended.
 SILENCE_SECONDS = 120.0
 _LOG = logging.getLogger(__name__)
 Reply = TypeVar("Reply", bound=Message)
@@ -165,7 +165,7 @@ class RemoteReader:
                 self._changed.wait(left)
 
     def used(self, frame: Frame) -> None:
-        """A step learnt the frame: its positions count, and its sender may send another."""
+        """A step trained on the frame: its positions count, and its sender may send another."""
         session = self._current()
         with self._changed:
             session.inbox.use(frame)
@@ -175,7 +175,7 @@ class RemoteReader:
 
     @property
     def orders(self) -> tuple[int, int]:
-        """Changes whenever a data executor comes or goes, or the driver is another one."""
+        """Changes whenever a data executor comes or goes, or the driver is restarted."""
         session = self._current()
         return session.number, session.version
 
@@ -197,7 +197,7 @@ class RemoteReader:
     def sealed(self, step: int, progress: Mapping[str, TaskProgress]) -> None:
         """Tell the driver that a checkpoint with these positions is durable.
 
-        When they are the end of the window, storage has been told (Kafka offsets) on return.
+        At the end of the window, they are committed to storage (Kafka offsets) on return.
 
         Raises:
             InfrastructureError: when that did not succeed in time.
@@ -225,7 +225,7 @@ class RemoteReader:
             return self._session.inbox.dropped_rows if self._session else 0
 
     def close(self) -> None:
-        """Stop all threads and give connections back."""
+        """Stop all threads and close connections."""
         self._leave()
         with self._changed:
             self._closed = True
@@ -279,7 +279,7 @@ class RemoteReader:
                 session.broken.clear()
                 sealed, step = session.sealed, session.step
             _close_all(streams)
-            _LOG.info("the driver does not know this session: opening %s again", session.window)
+            _LOG.info("the driver does not know this session: reopening %s", session.window)
             opened = self._open(session.window, session.generation, step, sealed, positions)
             with self._changed:
                 session.number, session.version, session.sequence = opened.session, 0, 0
@@ -290,7 +290,7 @@ class RemoteReader:
             while session.number == number and session.error is None:
                 left = give_up - time.monotonic()
                 if left <= 0:
-                    raise InfrastructureError("the driver did not take the trainer back in time")
+                    raise InfrastructureError("the driver did not reopen the window in time")
                 with waiting():
                     self._changed.wait(left)
             if session.error is not None:
@@ -408,10 +408,10 @@ class RemoteReader:
 
 
 class Silence:
-    """How long no frame came although rows are left: who waits for them must not wait forever."""
+    """How long no frame has come although rows are left: waiting for them must be bounded."""
 
     def __init__(self, reader: RemoteReader, window: str, job: JobSpec) -> None:
-        """The window was begun just now."""
+        """The window has just begun."""
         deadlines = job.failover.progress_deadlines
         self._longest = SILENCE_SECONDS + max(deadlines.data, deadlines.driver).total_seconds()
         self._reader, self._window = reader, window
@@ -422,7 +422,7 @@ class Silence:
         self._seconds = 0.0
 
     def lasted(self, seconds: float) -> None:
-        """None came in another look. Looks count, for whoever stood still could receive nothing.
+        """No frame came in one more wait. Only waits count: a frozen process receives nothing.
 
         Raises:
             InfrastructureError: when it lasts for too long, and no executor came or went.
@@ -433,7 +433,7 @@ class Silence:
         if self._seconds > self._longest:
             raise InfrastructureError(
                 f"window {self._window}: no rows came for {self._seconds:.0f} s although "
-                "not all tasks ended; see the logs of driver and data executors"
+                "not all tasks have ended; see the logs of the driver and data executors"
             )
 
 

@@ -1,7 +1,7 @@
-"""Brings seals of a window in training to the store, for another host to continue from.
+"""Copies seals of a window in training to the store, for another host to continue from.
 
-A thread of its own, so that neither a large model nor a slow store holds up a step. One copy at a
-time: of seals that come meanwhile, the newest is next.
+It runs in a separate thread, so that neither a large model nor a slow store delays a step. One copy
+at a time: the newest of the seals made meanwhile is next.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from forebay.executors.window_files.seal_copies import copy_seal, place_seal, re
 from forebay.home.database import database_of
 from forebay.system.activities import Activity, waiting
 
-# Between the beginnings of two copies. Another host takes a window over after as long.
+# Between the starts of two copies. Another host takes a window over after the same time.
 PAUSE_SECONDS = 30.0
 _LOG = logging.getLogger(__name__)
 
 
 class SealCopier:
-    """Copies seals of one trainer process. It does nothing where no other host could continue."""
+    """Copies seals of one trainer process. It does nothing if no other host could continue."""
 
     def __init__(
         self,
@@ -49,11 +49,11 @@ class SealCopier:
         self._thread: threading.Thread | None = None
 
     def bring(self, window: str, generation: int, checkpoints: CheckpointStore) -> None:
-        """Where nothing of a window is sealed here, place what another host brought to the store.
+        """If a window has no seal here, fetch the one that another host copied to the store.
 
         Raises:
-            DataError: when that is damaged, with the way out.
-            InfrastructureError: when database, store or disk refuse.
+            DataError: when that is damaged; the message says what to do.
+            InfrastructureError: when database, store or disk fail.
         """
         if not self._is_shared or checkpoints.newest() is not None:
             return
@@ -61,12 +61,12 @@ class SealCopier:
         if found is None:
             return
         if found.model_fingerprint != self._model_fingerprint:
-            _LOG.info("window %s starts over: its seal is of another model", window)
+            _LOG.info("window %s starts over: its seal is of a different model", window)
             return
         place_seal(self._archive.seal(found), checkpoints)
 
     def sealed(self, checkpoints: CheckpointStore) -> None:
-        """There is a newer seal: it is copied soon, unless one that is newer still comes before.
+        """There is a new seal: it is copied soon, unless an even newer one comes first.
 
         Raises:
             FencedError: when another job was found to train the line.
@@ -156,6 +156,6 @@ class SealCopier:
             self._is_away = True
             _LOG.warning(
                 "a seal was not copied to the store: %s. Training continues, and the next seal is "
-                "copied; until then another host would continue from an older one",
+                "tried; until then another host would continue from an older one",
                 error,
             )

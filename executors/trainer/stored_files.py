@@ -44,10 +44,10 @@ class WindowArchive:
     def put_window(
         self, window: str, generation: int, local: Path, seal: Seal, checkpoint: Path
     ) -> dict[FileKind, Stored]:
-        """Store what the folder of a window holds at its end, but for the exported model.
+        """Store what the folder of a window holds at its end, except the exported model.
 
         Raises:
-            DataError: when dead letters that were counted are not there.
+            DataError: when dead letters that were counted are missing.
             InfrastructureError: see `put`.
         """
         found: dict[FileKind, Path] = {"checkpoint": checkpoint, "steps": local / STEPS_NAME}
@@ -62,7 +62,7 @@ class WindowArchive:
         return {kind: self.put(window, generation, kind, path) for kind, path in found.items()}
 
     def load(self, learner: Learner, link: Link) -> None:
-        """Bring a learner to where a link's window ended; its checkpoint is kept.
+        """Bring a learner to where a link's window ended; the checkpoint must be kept.
 
         Raises:
             DataError: when it is not what was stored.

@@ -1,7 +1,7 @@
-"""The training executor: takes minibatches window by window, learns, seals, links, publishes.
+"""The training executor: takes minibatches window by window, trains, seals, links, publishes.
 
 Run as `python -m forebay.executors.trainer --job DIR`. It opens no data file, no log segment and
-no broker: rows come from data executors alone.
+no broker: rows come only from data executors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     job_dir: Path = given.job
     start_role("trainer", 0, job_dir)
     start_arrow()
-    # What it has trained waits for as long as its supervisor does.
+    # It waits for the database, with what it has trained, for as long as its supervisor does.
     PATIENCE.seconds = GONE_SECONDS
     with role_exit("trainer", 0, job_dir):
         train(job_dir, given.lease_epoch)
@@ -37,9 +37,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def train(job_dir: Path, lease_epoch: int | None = None) -> None:
-    """The body of `main`, for a process that is set up already.
+    """The body of `main`, for a process that is already set up.
 
-    lease_epoch: of the line's lease; None where nobody else can train the line.
+    lease_epoch: of the line's lease; None if no other job can train the line.
     """
     request = JobRequest.read(job_dir, "the trainer")
     pipeline = request.pipeline_spec()

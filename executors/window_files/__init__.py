@@ -1,4 +1,4 @@
-"""What one window keeps in files while it is trained: checkpoints, scores, steps, dead letters.
+"""The files of one window while it is trained: checkpoints, scores, steps, dead letters.
 
 May not know the model line that the window belongs to, beyond the names of its links.
 """

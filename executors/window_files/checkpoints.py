@@ -1,7 +1,7 @@
 """Sealed checkpoints: model, optimiser, row sums, data positions and scores at one barrier.
 
 A checkpoint is a folder that appears under its final name only when everything in it is durable.
-What it holds counts as trained; every position newer than the newest seal is discarded.
+Its contents count as trained; every position newer than the newest seal is discarded.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ class Seal(Message):
 
     step counts from the start of the model line, window_step from the start of the window.
     plan is the fingerprint of the window's plan, parent the link that the window was begun from,
-    and model_fingerprint says what for. base_seen and seen are the model's row sums at the window's
-    start and at this barrier, one for each source index; their difference is what this window
-    trained. base_learnt and learnt are rows that its paradigms have learnt from, see `Learner`.
+    and model_fingerprint that of the model. base_seen and seen are the model's row sums at the
+    window's start and at this barrier, one for each source index; their difference is what this
+    window trained. base_learnt and learnt are rows that its paradigms were trained on, see
+    `Learner`.
     runtime: whose it is, see `runtime_of`.
     """
 
@@ -63,7 +64,7 @@ class Seal(Message):
 
 
 class Beginning(NamedTuple):
-    """What a window's training is begun with.
+    """What a window's training begins with.
 
     plan: the fingerprint of the window's plan. parent: the link that it starts from. base_seen:
     that link's row sums, by source index; None without a link.
@@ -75,7 +76,7 @@ class Beginning(NamedTuple):
     base_seen: Sequence[RowSums] | None
 
     def is_that_of(self, seal: Seal) -> bool:
-        """Whether a seal's window was begun so."""
+        """Whether a seal's window was begun with the same."""
         same = (self.plan, self.parent, self.model_fingerprint) == (
             seal.plan,
             seal.parent,
@@ -117,17 +118,16 @@ class CheckpointStore:
 
     @contextmanager
     def newest_held(self) -> Iterator[tuple[Seal, Path] | None]:
-        """As `newest`, for another thread than the one that writes: it stays during the block."""
+        """As `newest`, for a thread other than the writer: it is not removed during the block."""
         with self._pruning:
             yield self.newest()
 
     def drop_others(self, begun: Beginning) -> None:
-        """Remove what was begun otherwise: it cannot be continued.
+        """Remove checkpoints with a different beginning: they cannot be continued.
 
         The window before was trained again since then, or forgotten; the declaration was changed,
         which no link refuses in the first window of a line; or the database was restored from a
-        backup: then generations get the same numbers for the second time, for what may be other
-        rows.
+        backup: then the same generation numbers are used again, perhaps for different rows.
         """
         newest = self.newest()
         if newest is None:

@@ -1,9 +1,8 @@
 """Dead letters: rows that cannot be trained on, as JSON lines with the reason.
 
 While a window is trained, data executors append them to a file for each task. A line is on disk
-before the frame that counts its row is sent. A task that is read again may write a line again: of
-each location, the first line counts. At the window's end they are gathered in one file for the
-store.
+before the frame that counts its row is sent. A task that is read again may write a line again: the
+first line of each location counts. At the window's end they are gathered in one file for the store.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _ROW_MAX = 8000
 class DeadLetter(Message):
     """One line. `row` is the row as far as it could be read; `rows` > 1 for a whole range.
 
-    number: how many dead rows of the same task come before it. left_out: it stands for rows that
+    number: how many dead rows of the same task come before it. left_out: it represents rows that
     have no letters.
     """
 
@@ -57,8 +56,8 @@ class DeadLetterWriter:
     def __init__(self, window_folder: Path, bytes_max: Mapping[str, int] | None = None) -> None:
         """Use `<window_folder>/dead`, which is made with the first letter.
 
-        bytes_max: of the letters of each source. Several who write at the same time may pass it,
-        each by a small part.
+        bytes_max: of the letters of each source. Several writers at the same time may each exceed
+        it by a small part.
         """
         self._window_folder = window_folder
         self._bytes_max = bytes_max or {}
@@ -68,13 +67,13 @@ class DeadLetterWriter:
         """Append rows of one task, which has that many dead rows before these.
 
         Raises:
-            InfrastructureError: when the disk does not take them, or the window is not trained in
-                this folder, or not any more.
+            InfrastructureError: when they cannot be written, or the window is not, or no longer,
+                trained in this folder.
         """
         if not dead:
             return
         if not self._window_folder.is_dir():
-            # An executor that slept past its lease must not begin what nobody will gather.
+            # An executor that slept past its lease must not write what will never be gathered.
             raise InfrastructureError(
                 f"{self._window_folder} is gone, so its dead letters cannot be kept: window "
                 f"{task.window} was trained to its end, or its trainer has another FOREBAY_HOME"
@@ -95,14 +94,14 @@ def read_letters(window_folder: Path) -> Iterator[DeadLetter]:
 def gather_letters(window_folder: Path, target: Path) -> Counter[str]:
     """Write every dead letter once into a folder for the store; without one, make none.
 
-    What a process that died left in the folder is removed. The copy is nobody else's: whoever is
-    late with a letter does not change it.
+    What a process that died left in the folder is removed. A letter that is written late does not
+    change the copy.
 
     Returns:
-        How many rows they stand for, by source.
+        How many rows they represent, by source.
 
     Raises:
-        InfrastructureError: when the disk does not take them.
+        InfrastructureError: when they cannot be written.
     """
     with writing(target):
         if target.exists():
@@ -127,9 +126,9 @@ def gathered_letters(folder: Path) -> Iterator[DeadLetter]:
 
 
 def _unique_lines(window_folder: Path) -> Iterator[tuple[bytes, DeadLetter]]:
-    """Lines with what they say. A line that was cut by a crash is passed over.
+    """Lines with their letters. A line that was cut off by a crash is skipped.
 
-    Behind them, for each source, one for the rows without letters.
+    After them, for each source, one for the rows without letters.
     """
     left_out: dict[str, DeadLetter] = {}
     for path in sorted((window_folder / DEAD_FOLDER).glob("*.jsonl")):
@@ -138,7 +137,7 @@ def _unique_lines(window_folder: Path) -> Iterator[tuple[bytes, DeadLetter]]:
             for line in map(bytes.rstrip, stream):
                 letter = _parsed(line)
                 if letter is None:
-                    continue  # the process died while it wrote; the row was read and written again
+                    continue  # the process died while writing; the row was read and written again
                 if letter.left_out:
                     seen.leave_out(letter)
                 elif seen.is_new(letter):
@@ -152,7 +151,7 @@ def _unique_lines(window_folder: Path) -> Iterator[tuple[bytes, DeadLetter]]:
 
 
 class _SeenLetters:
-    """What the file of one task has said so far."""
+    """The letters found so far in the file of one task."""
 
     def __init__(self) -> None:
         self._places: set[str] = set()
@@ -161,7 +160,7 @@ class _SeenLetters:
         self._last: DeadLetter | None = None
 
     def is_new(self, letter: DeadLetter) -> bool:
-        """Whether no letter was there of this place."""
+        """Whether this is the first letter of its place."""
         place = json.dumps(letter.location, sort_keys=True)
         if place in self._places:
             return False
@@ -171,13 +170,13 @@ class _SeenLetters:
         return True
 
     def leave_out(self, letter: DeadLetter) -> None:
-        """These rows have no letters, but for those that have one from an earlier reading."""
+        """These rows have no letters, except those that have one from an earlier reading."""
         self._last = letter
         first = letter.number or 0
         self._without.append((first, first + letter.rows))
 
     def left_out(self) -> Iterator[DeadLetter]:
-        """One for all rows without letters, should there be some."""
+        """One letter for all rows without letters, if there are any."""
         rows = _covered([*self._spans, *self._without]) - _covered(self._spans)
         if self._last is not None and rows:
             yield self._last.model_copy(update={"rows": rows, "number": None})
@@ -235,12 +234,12 @@ def _letter(task: DataTask, dead: DeadRow, number: int) -> DeadLetter:
 
 
 def _row(text: str | None) -> object:
-    """A row as JSON where a letter can hold it and be read again, else its text."""
+    """A row as JSON if a letter that holds it can be read again, otherwise its text."""
     if text is None or len(text) > _ROW_MAX:
         return None if text is None else text[:_ROW_MAX]
     try:
         row = json.loads(text)
-        # Nothing so deep is read, and half of a surrogate pair is not text.
+        # Too deep nesting cannot be read, and half of a surrogate pair is not text.
         from_json(json.dumps({"row": row}))
     except (ValueError, RecursionError):
         return text

@@ -1,7 +1,7 @@
-"""Segments of several labels: which of their columns and rows are those of one label.
+"""Segments of several labels: which of their columns and rows belong to one label.
 
-The first label has the columns that one alone has: `fresh` and `held`, or `complete`, and
-`score:mixture`. Of a further one they are `fresh:sale`, `held:sale`, `complete:sale` and
+The first label has the columns of a single one: `fresh` and `held`, or `complete`, and
+`score:mixture`. Those of a further one are `fresh:sale`, `held:sale`, `complete:sale` and
 `score:sale:mixture`.
 """
 
@@ -17,23 +17,23 @@ FRESH, COMPLETE, HELD = "fresh", "complete", "held"
 
 
 def label_column(column: str, label: str) -> str:
-    """Where `fresh`, `held` or `complete` is kept of a label; "" is the first."""
+    """The column with `fresh`, `held` or `complete` of a label; "" is the first."""
     return f"{column}:{label}" if label else column
 
 
 def of_label(table: pa.Table, label: str, *, every_row: bool) -> pa.Table:
-    """What a segment holds of one label, as if there were no other.
+    """The part of a segment for one label, as if there were no other.
 
     Args:
         table: of a segment.
         label: whose; "" is the only one, or the first.
-        every_row: rows that do not say the label stay, with NaN.
+        every_row: rows without the label are kept, with NaN.
     """
     names = {name: _name(name, label) for name in table.column_names}
     if all(new == old for old, new in names.items()):
-        return table  # of one label alone
+        return table  # of a single label
     kept = [name for name, new in names.items() if new is not None]
-    # A label comes where that of one alone is.
+    # A label's columns go where those of a single label are.
     order = sorted(kept, key=lambda name: table.column_names.index(names[name] or name))
     found = table.select(order).rename_columns([names[name] or name for name in order])
     found = found.replace_schema_metadata(table.schema.metadata)
@@ -42,7 +42,7 @@ def of_label(table: pa.Table, label: str, *, every_row: bool) -> pa.Table:
 
 
 def _name(column: str, label: str) -> str | None:
-    """What a column is called among those of a label; None where it is another label's."""
+    """A column's name among those of a label; None if it is another label's."""
     if column.startswith(SCORE_PREFIX):
         score = ScoreColumn.named(column.removeprefix(SCORE_PREFIX))
         if score.label != label:

@@ -13,7 +13,7 @@ _LOOKS = 64
 class LetterSizes:
     """Sizes of the files below one folder, as this process last saw them, and what it added since.
 
-    It looks again when it has added a small part of the bound itself: others add as much.
+    It looks again after it has added a small part of the bound itself: others may add as much.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -24,7 +24,7 @@ class LetterSizes:
         self._lock = threading.Lock()
 
     def of(self, source: str, bytes_max: int) -> int:
-        """Bytes of a source's letters; their bound says how exact that has to be."""
+        """Bytes of a source's letters; `bytes_max` decides how exact this has to be."""
         with self._lock:
             if self._seen is None or self._added[source] > bytes_max // _LOOKS:
                 self._seen = self._look()
@@ -32,7 +32,7 @@ class LetterSizes:
             return self._seen[source] + self._added[source]
 
     def add(self, source: str, size: int) -> None:
-        """So many bytes were written."""
+        """This many bytes were written."""
         with self._lock:
             self._added[source] += size
 

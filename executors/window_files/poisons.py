@@ -1,7 +1,7 @@
-"""Poisons of a window: what ended a process that read it, and is not read again.
+"""Poisons of a window: rows that killed a process that read them, and are not read again.
 
-They are found while the window is trained and kept beside its dead letters, but for longer: what is
-stored kills a reader again, whatever became of the training that met it first.
+They are found while the window is trained and kept beside its dead letters, but for longer: stored
+rows would kill a reader again, whatever became of the training that met them first.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class PoisonRecord:
         return _read(self._path(task))
 
     def add(self, task: DataTask, poison: Poison) -> None:
-        """Keep a poison; on return it is on disk.
+        """Store a poison; on return it is on disk.
 
         Raises:
             DataError: when its source has too many of them.
-            InfrastructureError: when the disk does not take it, or the window is not trained in
-                this folder, or not any more.
+            InfrastructureError: when it cannot be written, or the window is not, or no longer,
+                trained in this folder.
         """
         if not self._window_folder.is_dir():
             raise InfrastructureError(
@@ -49,7 +49,7 @@ class PoisonRecord:
                 f"{task.window} was trained to its end, or its trainer has another FOREBAY_HOME"
             )
         if any(each.unit == poison.unit for each in self.of(task)):
-            return  # whoever had the lease before has found it too
+            return  # the earlier holder of the lease has found it too
         if self._count(poison.source) >= POISONS_MAX:
             raise DataError(
                 f"source {poison.source!r}: {POISONS_MAX} payloads of window {task.window} have "
@@ -68,7 +68,7 @@ class PoisonRecord:
 
 
 def _read(path: Path) -> list[Poison]:
-    """Whole lines: half a last one was never acknowledged, and its poison is found again."""
+    """Only whole lines: an incomplete last one does not count, and its poison is found again."""
     found = []
     for line in read_lines(path):
         try:

@@ -1,10 +1,10 @@
 """Scores and labels on disk: append-only Arrow IPC segments, sealed together with a checkpoint.
 
 Rows of a stream are written with the scores they got before the step that used them, rows of
-batch sources with their complete label, both with when they happened and whose they are. Where
-nothing is scored, as in a warm start, rows of a stream are kept as they were published. A segment
-that no checkpoint sealed is dropped at restore, as the steps after it are, so scores and model
-always cover the same rows.
+batch sources with their complete label, both with their event time and source. Where nothing is
+scored, as in a warm start, rows of a stream are kept as they were published. A segment that no
+checkpoint sealed is dropped at restore, like the steps after it, so scores and model always cover
+the same rows.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from forebay.system.files import make_folder, sync, writing
 
 _Columns = Mapping[str, tuple[pa.DataType, float]]
 SCORES_FOLDER = "scores"
-# The `event_time` of a row that does not say one.
+# The `event_time` of a row that has none.
 NO_TIME = np.iinfo(np.int64).min
 _SCORES, _LABELS, _JUDGED = "scores", "labels", "judged"
 _PUBLISHED = "published"
 _ROWS_IN_MEMORY = 8_192
 _SLICE_PREFIX = "slice:"
 _ROWS_MAX = b"rows_max"
-# What a segment says of each row beside ids, labels and scores; segments of earlier versions do
-# not, and are read as if nobody knew: the type of each column, and the value that says so.
+# Columns of a segment beside ids, labels and scores, each with its type and its value for unknown.
+# Segments of earlier versions lack them, and are read as if the values were unknown.
 _TIME: _Columns = {"event_time": (pa.int64(), NO_TIME)}
 _WAIT: _Columns = {"wait": (pa.float32(), np.nan)}
 _SOURCE: _Columns = {"source": (pa.int32(), -1)}
@@ -55,7 +55,7 @@ _ADDED = {
 
 
 class _Segment:
-    """One growing file of one kind; its records are gathered to a size that is worth writing."""
+    """One growing file of one kind; records are collected until they are worth writing."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path = path
@@ -107,8 +107,8 @@ class ScoreWriter:
             folder: of the window's segments.
             paradigms: names of the score columns.
             slices: features whose ids judged rows keep, with their places in `Minibatch.ids`.
-            judge_rows_max: how many events of the window are judged, for who reads them.
-            labels: names of those after the first.
+            judge_rows_max: how many events of the window are judged, for readers of the segments.
+            labels: names of the labels after the first.
         """
         self._folder = folder
         self._slices = dict(slices or {})
@@ -179,7 +179,7 @@ class ScoreWriter:
         link: empty where no link had ended when these events happened.
 
         Raises:
-            ValueError: when the rows say no time.
+            ValueError: when the rows have no time.
         """
         if minibatch.event_times is None:
             raise ValueError("rows without a time cannot be judged")
@@ -219,7 +219,7 @@ class ScoreWriter:
         )
 
     def seal(self) -> list[str]:
-        """Make everything appended so far durable; the names of all sealed segments."""
+        """Make everything appended so far durable; returns the names of all sealed segments."""
         for segment in self._open.values():
             segment.close()
             self._sealed.append(segment.path.name)
@@ -231,7 +231,7 @@ class ScoreWriter:
         """Drop every segment that is not in `sealed` and continue after those.
 
         Raises:
-            DataError: when a sealed segment is missing, or has no end.
+            DataError: when a sealed segment is missing or incomplete.
         """
         self._open = {}
         for path in self._folder.glob("*.arrow"):
@@ -266,14 +266,14 @@ class Segments:
     label: str = ""
 
     def scores(self) -> pa.Table | None:
-        """Event ids, fresh labels, times, waits, sources, what was held, and scores, as written.
+        """Event ids, fresh labels, times, waits, sources, held flags and scores, as written.
 
         None when there are none.
         """
         return self._read(_SCORES)
 
     def published(self) -> pa.Table | None:
-        """As `scores`, without the scores; rows that nothing scored too."""
+        """As `scores`, without the scores, and including rows that were not scored."""
         columns = ["event_id", "fresh", *_ADDED[_PUBLISHED]]
         found = [self._read(kind, columns) for kind in (_PUBLISHED, _SCORES)]
         tables = [table for table in found if table is not None]
@@ -286,7 +286,7 @@ class Segments:
     def judged(self) -> pa.Table | None:
         """Rows with the scores of earlier links in the order written; None when there are none.
 
-        Those that do not say the label are among them, with NaN, as they count for the sample.
+        Rows without the label are included, with NaN, since they count for the sample.
         """
         return self._read(_JUDGED)
 
@@ -332,7 +332,7 @@ def slice_ids(judged: pa.Table, feature: str) -> npt.NDArray[np.int64]:
 
 
 def judge_rows_max(judged: pa.Table) -> int:
-    """How many events were to be judged of the window that these rows came with."""
+    """How many events of the window that these rows came with were to be judged."""
     return int((judged.schema.metadata or {})[_ROWS_MAX])
 
 
@@ -366,7 +366,7 @@ def _further(column: str, labels: Sequence[str]) -> list[tuple[str, pa.DataType]
 
 
 def _others(minibatch: Minibatch) -> list[npt.NDArray[Any]]:
-    """What the rows say of the labels after the first."""
+    """The rows' values of the labels after the first."""
     return [each.labels for each in minibatch.further]
 
 

@@ -1,8 +1,9 @@
-"""A seal with all that its window is continued from, as one folder that any host can use.
+"""A seal with everything needed to continue its window, as one folder that any host can use.
 
 It is laid out as the folder of the window: `checkpoints/<step>`, `scores`, `dead`, `poisons`,
-`steps.jsonl` and `counters.bin`. Positions of data tasks are part of the seal. Dead letters may be
-more than the seal counts: rows after it are read again, and of each location one letter counts.
+`steps.jsonl` and `counters.bin`. Positions of data tasks are part of the seal. There may be more
+dead letters than the seal counts: rows after it are read again, and one letter of each location
+counts.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _COPY_FOLDER = "seal_copy"
 
 
 def copy_seal(checkpoints: CheckpointStore) -> tuple[Seal, Path]:
-    """Gather the newest seal while its window is trained on; what is in the folder stays as it is.
+    """Gather the newest seal while training continues, in a folder that training does not change.
 
-    What never changes again is linked. An earlier copy is replaced.
+    Files that never change again are linked. An earlier copy is replaced.
 
     Raises:
         InfrastructureError: when the disk refuses it.
@@ -64,7 +65,7 @@ def remove_copy(checkpoints: CheckpointStore) -> None:
 
 
 def place_seal(copy: Path, checkpoints: CheckpointStore) -> None:
-    """Continue from a copy, as if it had been sealed here. The checkpoint comes last: it counts.
+    """Place a copy as if it had been sealed here. The checkpoint comes last: it makes it count.
 
     Raises:
         InfrastructureError: when the disk refuses it.

@@ -12,11 +12,11 @@ SHOWN_MAX = 200
 
 
 def shown_series(path: Path, points_max: int = SHOWN_MAX) -> dict[str, Any] | None:
-    """What the trainer of a window noted; None where it noted nothing.
+    """What the trainer of a window recorded; None if it recorded nothing.
 
     Args:
         path: the file of its steps.
-        points_max: the most points that are kept, the first and the last among them.
+        points_max: the most points that are kept, including the first and the last.
 
     Returns:
         Lists of equal length: `steps`, `seconds`, `lag_seconds`, `rows` by source and `losses` by

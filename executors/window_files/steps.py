@@ -5,15 +5,15 @@ Each line is a JSON object, in order of steps:
     {"step": 12, "seconds": 3.25, "rows": {"history": 2816, "clicks": 256}, "lag_seconds": 64800.0,
      "losses": {"stream batch": [0.7, 11]}}
 
-- step: minibatches of this window up to here, from 1; the window's last step is always there.
-- seconds: of training this window up to here; a restarted trainer continues to add.
+- step: minibatches of this window up to here, from 1; the window's last step is always included.
+- seconds: of training this window up to here; a restarted trainer continues the count.
 - rows: rows of this window trained up to here, by source; every source is named.
 - lag_seconds: time of data in the window that was not trained yet; 0 at the end.
 - times: first and last time of the window's rows by source, in microseconds since 1970 UTC, by
-  which they are cut; only in the line of the window's last step, and of sources that know it.
+  which they are cut; only in the line of the window's last step, and for sources that know it.
 - losses: by paradigm and feed, the sum of the losses of its steps up to here and their number.
 
-There are at most `POINTS_MAX` lines, at equal distances but for the last. The file is replaced at
+There are at most `POINTS_MAX` lines, equally spaced except for the last. The file is replaced at
 every seal, so it covers the same steps as the checkpoint. Use `read_steps`.
 """
 
@@ -60,13 +60,13 @@ def read_steps(path: Path) -> list[StepPoint]:
         return [StepPoint.model_validate_json(line) for line in path.read_bytes().splitlines()]
     except ValidationError as error:
         raise DataError(
-            f"{path} is damaged: move it away and run again; what it shows of the window's "
+            f"{path} is damaged: move it away and run again; its record of the window's "
             "training so far is lost"
         ) from error
 
 
 class StepSeries:
-    """Collects points while a window is trained; costs a step one addition of a few numbers."""
+    """Collects points while a window is trained; a step costs one addition of a few numbers."""
 
     def __init__(self, model_folder: Path, names: Sequence[str]) -> None:
         """Nothing is read or written before `restore`."""
@@ -84,17 +84,17 @@ class StepSeries:
         self._step, self._rows, self._lag_seconds = step, rows.copy(), 0.0
         spent = self._points[-1].seconds if self._points else 0.0
         self._began = time.monotonic() - spent
-        # Of steps after the last point neither sum nor number is known: means stay means.
+        # Steps after the last point are missing from both sum and number, so means stay correct.
         self._losses = dict(self._points[-1].losses) if self._points else {}
 
     def lost(self, losses: Mapping[str, float], feed: Feed) -> None:
-        """What the next minibatch cost the paradigms that learnt from it."""
+        """The losses of the next minibatch for the paradigms that were trained on it."""
         for name, loss in losses.items():
             total, steps = self._losses.get(f"{name} {feed}", (0.0, 0))
             self._losses[f"{name} {feed}"] = (total + loss, steps + 1)
 
     def stepped(self, counts: Counts, lag_seconds: float) -> None:
-        """One more minibatch, of that many rows by source."""
+        """One more minibatch, with these row counts by source."""
         self._step += 1
         self._rows += counts
         self._lag_seconds = lag_seconds

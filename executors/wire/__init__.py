@@ -1,4 +1,4 @@
-"""What travels between processes: messages, control calls, frames, sockets, tokens, limits.
+"""Communication between processes: messages, control calls, frames, sockets, tokens, limits.
 
 May not know who calls or answers.
 """

@@ -1,23 +1,23 @@
-"""How much a process of a job takes from whoever reaches its socket."""
+"""How much a process of a job accepts from a caller that reaches its socket."""
 
 from __future__ import annotations
 
 Options = list[tuple[str, int]]
 
-# The largest message is `open`: two positions of each task of a window that was begun, of about
-# 250 bytes each. This is a million tasks.
+# The largest message is `open`: two positions of about 250 bytes for each task that was begun. This
+# is a million tasks.
 MESSAGE_BYTES_MAX = 512 << 20
-# Connections beside those of the callers that are waited for: each role of a job has one.
+# Connections beside those of waiting callers: each role of a job has one.
 _SPARE_CONNECTIONS = 64
 # A frame holds one minibatch: 8,192 rows of 400 bytes are 3 MB.
 FRAME_BYTES_MAX = 1 << 30
-# How long a process of the same machine may take to let itself be called, and to say who calls.
+# How long a process on the same machine may take to accept a connection, and to identify itself.
 CONNECT_SECONDS = 5.0
-# How soon a server of frames that has none sees that its caller is gone.
+# How soon a frame server without frames notices that its caller is gone.
 POLL_SECONDS = 0.1
-# Within a frame, of which the first byte has come or left.
+# Within a frame, once its first byte was received or sent.
 STALL_SECONDS = 60.0
-# A caller has a few calls under way at most: one of each of its threads.
+# A caller has at most a few calls under way: one for each of its threads.
 _CALLS_MAX = 16
 _FIRST_BYTES_SECONDS = 5
 _IDLE_SECONDS = 60
@@ -32,10 +32,10 @@ CLIENT_OPTIONS: Options = [
 
 
 def server_options(threads: int) -> Options:
-    """Options of a gRPC server of which `threads` calls wait at the same time.
+    """Options of a gRPC server in which up to `threads` calls wait at the same time.
 
-    Nothing is decompressed: a message of a few kilobytes would otherwise be as large as it likes
-    before its size is looked at. A connection that sends nothing is closed.
+    Nothing is decompressed: otherwise a message of a few kilobytes could grow to any size before
+    its size is checked. A connection that sends nothing is closed.
     """
     return [
         ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),

@@ -16,7 +16,7 @@ SourceIndex = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class Done(Message):
-    """A call that has nothing to answer."""
+    """The answer to a call that has nothing to return."""
 
 
 class Endpoint(Message):
@@ -30,7 +30,7 @@ class Endpoint(Message):
 
 
 class Registration(Message):
-    """A data executor says that it lives. The process that started later owns the index."""
+    """A data executor announces itself. The process that started later owns the index."""
 
     executor: int
     instance: str
@@ -46,7 +46,7 @@ class Registered(Message):
 
 
 class LeaseCall(Message):
-    """Waits for work. The same `sequence` again gets the same answer again.
+    """Waits for work. A repeated `sequence` gets the same answer.
 
     `epoch` and `last` are what the executor knows: a difference is answered at once.
     """
@@ -60,7 +60,7 @@ class LeaseCall(Message):
 
 
 class Grant(Message):
-    """A lease: the task, which grant of it this is, and where to go on (None: its start)."""
+    """A lease: the task, which grant of it this is, and where to continue (None: its start)."""
 
     task: DataTask
     attempt: int
@@ -72,8 +72,8 @@ class LeaseReply(Message):
     """Grants under `epoch` (0: no window is open). `last`: no task is waiting for anyone now.
 
     pending: by source, the hour of its earliest task that is not leased yet; only where there is
-    one executor, which will be the one to read it. readers: by source, how many of its tasks one
-    executor reads at a time, at most.
+    one executor, which will read it. readers: by source, the most tasks that one executor reads at
+    a time.
     """
 
     epoch: int
@@ -86,9 +86,9 @@ class LeaseReply(Message):
 
 
 class ExecutorBeat(Message):
-    """Every 0.2 s, when a task was read, and when rows of a later hour come up.
+    """Sent every 0.2 s, and whenever a task has ended.
 
-    done: tasks read to their end. hours: the hour that each task still being read has come to.
+    done: tasks read to their end. hours: the hour that each task still being read has reached.
     The rest are counters for people.
     """
 
@@ -102,7 +102,7 @@ class ExecutorBeat(Message):
 
 
 class TaskFailure(Message):
-    """A lease's task could not be read on. Refused when the lease was lost meanwhile."""
+    """A lease's task could not be read any further. Refused if the lease was lost meanwhile."""
 
     executor: int
     instance: str
@@ -137,9 +137,9 @@ class Opened(Message):
 class TrainerBeat(Message):
     """Positions used since the last beat, fences answered, epochs whose stream broke.
 
-    A `fenced` epoch comes with the positions up to which its rows were handed to the step; no
-    further row of that epoch will be. Waits up to `wait_seconds` while the driver's orders
-    are still those of `version`.
+    A `fenced` epoch comes with the positions up to which its rows were handed to the step; no more
+    rows of that epoch will be. Waits up to `wait_seconds` while the driver's orders are still those
+    of `version`.
     """
 
     trainer: int
@@ -161,7 +161,7 @@ class Serving(Message):
 
 
 class Orders(Message):
-    """What the driver wants of the trainer: whom to read from, whom to fence, why to stop."""
+    """What the driver wants from the trainer: whom to read from, whom to fence, why to stop."""
 
     version: int
     serving: list[Serving]
@@ -219,7 +219,7 @@ class StreamCall(Message):
 
 
 class CreditNote(Message):
-    """Room for that many more minibatches."""
+    """Room for this many more minibatches."""
 
     credits: int
 
@@ -227,8 +227,8 @@ class CreditNote(Message):
 class FrameHead(Message):
     """What a frame's rows are. `segments`: (source index, rows) in the order of the rows.
 
-    Once this frame and the earlier ones of its feed are used, every task in `progress` stands
-    there.
+    Once this frame and the earlier ones of its feed are used, every task in `progress` is at that
+    position.
     """
 
     executor: str

@@ -49,8 +49,8 @@ Methods = Mapping[str, tuple[type[Message], Handler]]
 class _TokenCheck(grpc.ServerInterceptor):
     """Refuses every call without the server's token.
 
-    The refusal takes a stream of messages and reads none: one that takes a message would keep a
-    thread until the caller has sent it.
+    The refusal takes a stream of messages and reads none: a handler that takes one message would
+    block a thread until the caller has sent it.
     """
 
     def __init__(self, token: str) -> None:
@@ -73,7 +73,7 @@ class _TokenCheck(grpc.ServerInterceptor):
 
 
 class RpcServer:
-    """Serves methods on a socket of its own in the job's folder."""
+    """Serves methods on its own socket in the job's folder."""
 
     def __init__(self, job_dir: Path, role: str, methods: Methods, threads: int) -> None:
         """Bind; `threads` bounds the calls that wait at the same time.
@@ -102,7 +102,7 @@ class RpcServer:
         self._server.start()
 
     def stop(self, grace_seconds: float = 0.5) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.stop(grace_seconds).wait()
         self._socket.close()
 
@@ -128,9 +128,9 @@ class _ChannelClosedError(Exception):
 
 
 def patience_seconds(job: JobSpec) -> float:
-    """How long a role of a job keeps calling while no driver answers.
+    """How long a role of a job keeps retrying while no driver answers.
 
-    A driver that hangs is ended and started again meanwhile.
+    In this time, a driver that hangs is ended and restarted.
     """
     failover = job.failover
     hung = failover.progress_deadlines.driver
@@ -138,7 +138,7 @@ def patience_seconds(job: JobSpec) -> float:
 
 
 class _Connection:
-    """A channel to one driver, and what each call shows there."""
+    """A channel to one driver, with the token that each call shows."""
 
     def __init__(self, socket: JobSocket) -> None:
         """Own `socket`; nothing is sent yet."""
@@ -147,7 +147,7 @@ class _Connection:
         self._channel = grpc.insecure_channel(socket.grpc_target, CLIENT_OPTIONS)
 
     def send(self, method: str, message: bytes, timeout: float) -> bytes:
-        """Call once; the answer."""
+        """Call once; returns the answer."""
         try:
             call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(
                 f"/{SERVICE}/{method}"
@@ -203,7 +203,7 @@ class DriverClient:
                 self._forget(connection)
             except (OSError, ValidationError) as error:
                 trouble = f"{ENDPOINT_FILE.name}: {error}"
-            # What is longer was a stop of this process, in which no driver could answer it.
+            # Anything longer means that this process was stopped; no driver could answer it then.
             left -= min(time.monotonic() - began, timeout) + pause
             if left < 0 or self._closed.wait(pause):
                 break
@@ -226,7 +226,7 @@ class DriverClient:
             return self._connection
 
     def _forget(self, connection: _Connection) -> None:
-        """Close a connection; a newer one, by which another thread found the driver, stays."""
+        """Close a connection; a newer one, with which another thread found the driver, is kept."""
         with self._lock:
             if self._connection is connection:
                 self._connection = None
@@ -241,7 +241,7 @@ def _pauses() -> Iterator[float]:
 
 
 def _retried_or_raised(method: str, error: grpc.RpcError) -> str:
-    """The words of an error that is worth another try; raises the others."""
+    """The text of an error that is worth a retry; raises the others."""
     call = error if isinstance(error, grpc.Call) else None
     code = call.code() if call else None
     details = (call.details() if call else None) or str(error)

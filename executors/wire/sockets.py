@@ -1,12 +1,12 @@
 """Where the processes of a job on one host listen: Unix sockets in the job's own folder.
 
-The one module that knows how to bind and how to dial. An address is a text that travels in
-messages and files; the token that its server wants is in a file beside the socket. Planes of
-several hosts will have addresses of another scheme, which are bound and dialled here too.
+The one module that knows how to bind and how to dial. An address is a text in messages and files;
+the token that its server wants is in a file beside the socket. Planes with several hosts will have
+addresses with another scheme, which are bound and dialled here too.
 
 The path of a socket may have 107 bytes, and FOREBAY_HOME may be deep. So both sides open the
-folder, see that nobody else may enter it, and reach the socket through that descriptor: nothing
-is outside of the job's folder, and no name can be exchanged in between.
+folder, check that no other user may enter it, and reach the socket through that descriptor: nothing
+is outside the job's folder, and no name can be swapped in between.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class JobSocket:
     """One end of a socket. Keep it until the server has stopped, or the connection is closed."""
 
     def __init__(self, descriptor: int, name: str, token: str) -> None:
-        """Own `descriptor`, of the folder that holds the socket. `path` is good in this process."""
+        """Own `descriptor`, of the folder with the socket. `path` is valid in this process only."""
         self.address = f"{_SCHEME}{name}"
         self.token = token
         self.path = f"/proc/self/fd/{descriptor}/{name}"
@@ -52,7 +52,7 @@ class JobSocket:
         return f"grpc+unix://{self.path}"
 
     def close(self) -> None:
-        """Give the descriptor back; the socket stays where it is."""
+        """Close the descriptor; the socket stays where it is."""
         with self._lock:
             descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
@@ -60,9 +60,9 @@ class JobSocket:
 
 
 def listen(job_dir: Path, role: str, index: int) -> JobSocket:
-    """A new address with a new token, for a process that starts to listen there now.
+    """A new address with a new token, for a process that is about to listen there.
 
-    Those of earlier processes of this role and index are removed.
+    Addresses of earlier processes with this role and index are removed.
 
     Raises:
         InfrastructureError: when the folder is open to others, or cannot hold a socket.
@@ -88,7 +88,7 @@ def dial(job_dir: Path, address: str) -> JobSocket:
     """The socket of an address, and the token that its server wants.
 
     Raises:
-        OSError: when the process that listened there is gone, and another one took its place.
+        OSError: when the process that listened there is gone and another took its place.
         InfrastructureError: when the folder is open to others, or this is not an address.
     """
     name = address.removeprefix(_SCHEME)
@@ -103,9 +103,9 @@ def dial(job_dir: Path, address: str) -> JobSocket:
 
 
 def sockets_problem(folder: Path) -> str:
-    """Why the jobs below a folder could not listen there; an empty text where they can.
+    """Why the jobs below a folder could not listen there; an empty text if they can.
 
-    It is tried in a folder that is removed again, as jobs do it: by a path that stays short.
+    This is tried in a temporary folder in the same way as jobs do it: with a path that stays short.
     """
     try:
         with TemporaryDirectory(prefix=".forebay-", dir=folder) as made:
@@ -126,6 +126,6 @@ def _require_sockets(folder: Path, descriptor: int, name: str) -> None:
         os.unlink(name, dir_fd=descriptor)
     except OSError as error:
         raise InfrastructureError(
-            f"{folder}: a Unix socket cannot be made here ({error}): put FOREBAY_HOME on a local "
-            "file system"
+            f"{folder}: a Unix socket cannot be created here ({error}): put FOREBAY_HOME on a "
+            "local file system"
         ) from error

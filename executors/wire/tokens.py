@@ -1,7 +1,7 @@
-"""Tokens: what every socket of a job wants to see. Never in an argument, environment or log.
+"""Tokens, which every socket of a job requires. Never in an argument, environment or log.
 
-Each process makes its own when it starts to listen, and it is worth nothing anywhere else: not at
-another process, and not at the next one of the same role.
+Each process makes its own when it starts to listen. It is not valid for any other process, nor for
+the next one of the same role.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _READ_MAX = 4096
 
 
 def new_token() -> str:
-    """A secret that nobody guesses."""
+    """A secret that cannot be guessed."""
     return secrets.token_urlsafe(_BYTES)
 
 
 def write_token(folder: int, name: str, token: str) -> None:
-    """Store the token of a socket beside it, for this user alone; `folder` is a descriptor."""
+    """Store the token of a socket beside it, for this user only; `folder` is a descriptor."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name + _SUFFIX, flags, PRIVATE, dir_fd=folder)
     try:

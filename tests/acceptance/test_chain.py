@@ -186,7 +186,7 @@ def test_a_range_that_begins_without_rows_names_where_to_begin(tmp_path: Path) -
     code, text = refused(project, key_of(0), key_of(4))
     assert code == 2, text
     assert (
-        f"it has no rows. Way out: begin with the first window that has rows, --from {key_of(3)}"
+        f"it has no rows. What to do: begin with the first window that has rows, --from {key_of(3)}"
         in text
     )
     assert not (project.home / "jobs").exists(), "nothing was started for it"

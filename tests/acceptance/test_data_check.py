@@ -38,7 +38,7 @@ def test_late_labels_are_an_error_at_the_paradigm(tmp_path: Path) -> None:
     assert 40 <= low <= share <= high <= 50
     assert "positives are known when the stream row is published; the others train as nega" in error
     assert "train.delay: head is recommended: expected difference in AUC against mixture" in error
-    assert error.endswith("to train so, write `train.accept: [incomplete_labels]`")
+    assert error.endswith("to train anyway, write `train.accept: [incomplete_labels]`")
     assert labels.startswith(f"labels  ads, clicks: {share}% ({low}%-{high}%) of ")
     (found,) = json.loads("\n".join(checked(project, "--output", "json")[1]))
     assert found["code"] == "incomplete-labels"

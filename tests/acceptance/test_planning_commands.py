@@ -388,7 +388,7 @@ def test_forget_concerns_one_line(project: Project, forebay: Caller) -> None:
     assert (does("main"), does("b")) == ("skip", "train again")
     assert forebay.json("why", "ads", key)["state"] == "trained"
     why_b = forebay.json("why", "ads", key, "--line", "b")
-    assert why_b["reason"].startswith("forgotten since generation 1 was trained; ")
+    assert why_b["reason"].startswith("forgotten after generation 1 was trained; ")
     forebay.text("forget", "ads", key, "--line", "b", code=1)
     assert "line 'b' has no plan for '2026-03-01'" in forebay.errors
     for line, generation in (("main", 1), ("b", 2)):

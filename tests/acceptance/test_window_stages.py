@@ -166,7 +166,7 @@ def test_the_job_exports_and_leaves_publication_to_its_stage(stages: Stages) -> 
     assert "saved_model" in stages.newest(FIRST).files
     assert stages.publish(FIRST, 1).state == "published"
     assert stages.publish(SECOND, 1).state == "published"
-    assert stages.publish(FIRST, 1).reason == f"window {SECOND}, which is later, serves"
+    assert stages.publish(FIRST, 1).reason == f"window {SECOND} is later and serves"
 
 
 def test_what_is_trained_is_not_trained_again_unless_asked(stages: Stages) -> None:

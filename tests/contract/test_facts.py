@@ -190,7 +190,7 @@ def test_what_serves(ledger: Ledger, chain: ModelChain) -> None:
     model = export(chain, newest(chain, SECOND))
     assert chain.published() is None
     assert not chain.publish(newest(chain, SECOND), NOW)
-    assert unfit(chain, FIRST) == f"window {SECOND}, which is later, serves"
+    assert unfit(chain, FIRST) == f"window {SECOND} is later and serves"
     assert chain.publish(newest(chain, FIRST), NOW)
     plan_empty(ledger, SECOND, 2)
     chain.record(link(SECOND, generation=2, parent=(FIRST, 1)))

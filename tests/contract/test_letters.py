@@ -101,7 +101,7 @@ def test_a_window_that_ends_meanwhile_is_asked_about_again(home: Home, chain: Mo
     assert short(iter([next(letters)])) == [("main", FIRST, 1, 1)]
     trained(chain, FIRST, 1, 1, 2)
     assert not folder.exists()
-    with pytest.raises(InfrastructureError, match=f"window {FIRST} of line 'main' .* ask again"):
+    with pytest.raises(InfrastructureError, match=f"window {FIRST} of line 'main' .* run the"):
         list(letters)
     assert len(short(pipeline_letters(home, "ads"))) == 2
 

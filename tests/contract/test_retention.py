@@ -331,7 +331,7 @@ def test_a_pipeline_that_is_not_declared_keeps_everything(line: Line) -> None:
     found = remove_garbage(home, Project(home.root, home.root, {}, {}, [], {}, {}))
     assert found.windows == []
     (note,) = found.notes
-    assert note.startswith("all windows of pipeline 'ads' stay: it is not declared in")
+    assert note.startswith("all windows of pipeline 'ads' are kept: it is not declared in")
 
 
 def test_after_a_publication_it_is_only_a_warning(
@@ -342,7 +342,7 @@ def test_after_a_publication_it_is_only_a_warning(
         collect_after("window 4 is published", line.home, spec(), "main")
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "window 4 is published, and what older windows" in record.getMessage()
+    assert "window 4 is published, but files of older windows" in record.getMessage()
     assert "forebay gc" in record.getMessage()
     assert len(line.having("checkpoint")) == 4
     collect_after("window 4 is published", line.home, spec(), "main")

@@ -196,16 +196,16 @@ def test_what_is_read_ahead_is_bounded(project: Project) -> None:
 
 def test_rows_are_there_inside_of_with_only(project: Project) -> None:
     rows = opened(project)
-    with pytest.raises(UsageError, match="inside of"):
+    with pytest.raises(UsageError, match="only inside"):
         next(rows.numpy())
     with rows:
         ids_of(rows, 1)
         iterator = rows.arrow()
         next(iterator)
     for call in (rows.position, lambda: next(iterator), lambda: rows.window):
-        with pytest.raises(UsageError, match="inside of"):
+        with pytest.raises(UsageError, match="only inside"):
             call()
-    with pytest.raises(UsageError, match="read already"), rows:
+    with pytest.raises(UsageError, match="already read"), rows:
         pass
 
 

@@ -1,4 +1,4 @@
-"""What the gate knows of windows, handed on from link to link: each window's scores are read once.
+"""What the gate knows about windows, passed from link to link: each window's scores are read once.
 
 May not decide what serves; knows nothing of parts by source or slice, which only summaries show.
 """

@@ -1,7 +1,7 @@
-"""GateEvidence: figures of a line's newest windows, as one link hands them to the next one's gate.
+"""GateEvidence: figures of a line's newest windows, as one link passes them to the next gate.
 
-It is a file of the link, some kilobytes a window, and a cache: everything in it can be computed
-again from the score segments of the windows that it names.
+It is a file of the link, a few kilobytes a window, and a cache: everything in it can be recomputed
+from the score segments of the windows that it names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _US = timedelta(microseconds=1)
 
 
 class FigureNumbers(Message):
-    """Figures of rows of both classes, to the last bit: of their AUCs and of their losses."""
+    """AUC and loss figures of rows of both classes, to the last bit."""
 
     positives: int
     negatives: int
@@ -34,7 +34,7 @@ class FigureNumbers(Message):
 
     @classmethod
     def of(cls, auc: AucEstimate, losses: LossEstimate) -> FigureNumbers:
-        """Of the same rows; pairs and entropy follow from their counts."""
+        """From estimates on the same rows; pairs and entropy follow from their counts."""
         return cls(
             positives=auc.positives,
             negatives=auc.negatives,
@@ -45,13 +45,13 @@ class FigureNumbers(Message):
         )
 
     def auc(self) -> AucEstimate:
-        """What the AUCs were taken of."""
+        """The AUC estimate that was stored."""
         values, covariance = np.array(self.aucs), np.array(self.auc_covariance)
         pairs = self.positives * self.negatives
         return AucEstimate(values, covariance, self.positives, self.negatives, pairs)
 
     def loss(self) -> LossEstimate:
-        """What the losses were taken of."""
+        """The loss estimate that was stored."""
         values, covariance = np.array(self.losses), np.array(self.loss_covariance)
         rows = self.positives + self.negatives
         return LossEstimate(values, covariance, rows, entropy_of(self.positives, rows))
@@ -60,10 +60,10 @@ class FigureNumbers(Message):
 class KnownWindow(Message):
     """A trained window: which judged rows it brought, and figures of its own events.
 
-    start, end: microseconds since 1970 UTC, the end excluded. brought: windows up to this one to
-    whose events its rows belong. latest: the latest time of a row; windows that began until then
-    may have rows of it too. columns: names of the scores; none while nothing is judged. numbers:
-    none with one class only.
+    start, end: microseconds since 1970 UTC, the end excluded. brought: windows up to this one
+    whose events its rows belong to. latest: the latest event time of its rows; any window that
+    began by then may have some of them. columns: names of the scores; none while nothing is
+    judged. numbers: none with one class only.
     """
 
     link: Parent
@@ -75,7 +75,7 @@ class KnownWindow(Message):
     numbers: FigureNumbers | None = None
 
     def figures(self, *, all_here: bool) -> WindowFigures:
-        """What the gate decides by."""
+        """The figures that the gate decides by."""
         known = self.numbers
         return WindowFigures(
             window=self.link.window,
@@ -89,8 +89,8 @@ class KnownWindow(Message):
 class GateEvidence(Message):
     """Known windows of a line, in order and without a gap.
 
-    horizon: how many windows after its own one rows of an event were taken from.
-    label: of which rows and scores were taken; empty for the only one, or the first of several.
+    horizon: from how many windows after its own the rows of an event were taken.
+    label: whose rows and scores were taken; empty for the only label, or the first of several.
     """
 
     horizon: int
@@ -98,13 +98,13 @@ class GateEvidence(Message):
     windows: list[KnownWindow]
 
     def figures(self, label_delay: timedelta) -> list[WindowFigures]:
-        """Of each window. label_delay: after which every complete label has come."""
+        """Figures of each window. label_delay: after which every complete label has come."""
         trained_to = self.windows[-1].end if self.windows else 0
         delay = label_delay // _US
         return [one.figures(all_here=trained_to >= one.end + delay) for one in self.windows]
 
     def of_links(self, links: Sequence[Parent], horizon: int, label: str = "") -> list[KnownWindow]:
-        """What is known of the first of these links: none where others were looked at then."""
+        """What is known of the first of these links; none if it was gathered for other links."""
         if (self.horizon, self.label) != (horizon, label):
             return []
         names = [one.link for one in self.windows]

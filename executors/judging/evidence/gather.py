@@ -1,4 +1,4 @@
-"""Figures of windows from their judged rows; of those that are known no row is read again."""
+"""Figures of windows from their judged rows; rows of known windows are not read again."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def gather(
     known: Sequence[KnownWindow] = (),
     label: str = "",
 ) -> GateEvidence:
-    """Evidence of windows; scores are read of those that are not known.
+    """Evidence of windows; scores are read for those that are not known.
 
-    Those of a known one are read again only where a new one brings more rows of the same window.
+    Those of a known one are read again only if a new one brings more rows of the same window.
 
     Args:
         trained: windows in order, without a gap.
-        horizon: how many windows after its own one complete labels may come with.
-        known: the first of them, as they were known before.
+        horizon: with how many windows after its own complete labels may come.
+        known: the first of them, as earlier evidence has them.
         label: whose rows and scores they are; see `Segments`.
 
     Raises:
@@ -76,7 +76,7 @@ class _Gathering:
         self._changed: set[int] = set()
 
     def take_in(self, number: int) -> None:
-        """The rows that the next window brought, and those stamped before it began that are its."""
+        """Add the next window: the rows it brought, and earlier ones that belong to its events."""
         one, table = self._trained[number], self._table(number)
         found = KnownWindow(link=one.link, start=one.start, end=one.end)
         if table is not None and table.num_rows:
@@ -97,7 +97,7 @@ class _Gathering:
         return self._windows
 
     def _judge_until(self, last: int) -> None:
-        """Compute what changed up to a window; what these brought has served then."""
+        """Compute what changed up to a window; tables up to it are not needed after that."""
         for place in sorted(place for place in self._changed if place <= last):
             self._windows[place] = self._judged(place)
             self._changed.remove(place)
@@ -139,7 +139,7 @@ class _Gathering:
         ]
 
     def _rows(self, number: int, place: int) -> pa.Table | None:
-        """What one window brought of another one's events."""
+        """The rows that one window brought for another one's events."""
         table = self._table(number)
         if table is None:
             return None
@@ -151,7 +151,7 @@ class _Gathering:
         if number not in self._tables:
             table = self._trained[number].open().judged()
             if table is not None:
-                # Those that do not say the label count for the sample only.
+                # Rows without this label count only for the sample.
                 sampled = in_sample(table.column("event_id").to_numpy(), judge_rows_max(table))
                 said = ~np.isnan(table.column("complete").to_numpy())
                 table = without_slices(table).take(np.flatnonzero(sampled & said))
@@ -159,6 +159,6 @@ class _Gathering:
         return self._tables[number]
 
     def _places(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """In which window each time is; -1 in none."""
+        """The window that each time is in; -1 for none."""
         found = np.searchsorted(self._starts, times, side="right") - 1
         return np.where((found >= 0) & (times < self._ends[found]), found, -1)

@@ -1,4 +1,4 @@
-"""WindowFigures: what the event scores of one window say of its answers."""
+"""WindowFigures: what the event scores of one window say about its answers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from forebay.mixture.metrics.losses import LossEstimate
 class WindowFigures:
     """Figures of the judged rows whose events happened in a window.
 
-    columns: names of the C scores. all_here: whether every window is trained that brings complete
-    labels. auc, losses: of all columns; None with one class only.
+    columns: names of the C scores. all_here: whether every window that brings complete labels is
+    trained. auc, losses: of all columns; None with one class only.
     """
 
     window: str
@@ -34,6 +34,6 @@ AnyFigures = TypeVar("AnyFigures", bound=WindowFigures)
 
 
 def counted_windows(windows: Iterable[AnyFigures]) -> list[AnyFigures]:
-    """Those that count, and were scored by the same columns as the last of them."""
+    """Windows that count, and were scored by the same columns as the last of them."""
     counted = [one for one in windows if one.counts]
     return [one for one in counted if one.columns == counted[-1].columns]

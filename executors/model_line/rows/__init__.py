@@ -1,4 +1,4 @@
-"""Rows of model lines, read and written inside somebody's transaction; light: no Arrow, no NumPy.
+"""Rows of model lines, read and written in the caller's transaction; light: no Arrow, no NumPy.
 
-May not know the chain or the trainer's lock: they call it with a connection.
+May not know the chain or the trainer's lock, which call it with a connection.
 """

@@ -39,10 +39,10 @@ _OF_LINKS = select(link_files).where(link_files.c.link_id.in_(bindparam("ids", e
 
 
 def store(connection: Connection, link: int, files: Mapping[FileKind, Stored]) -> None:
-    """Name what is stored of a new link.
+    """Record the stored files of a new link.
 
     Raises:
-        InfrastructureError: when some of it was collected as garbage before.
+        InfrastructureError: when some of them were already collected as garbage.
     """
     if files:
         require_unburied(connection, [each.name for each in files.values()])
@@ -53,7 +53,7 @@ def store(connection: Connection, link: int, files: Mapping[FileKind, Stored]) -
 
 
 def replace(connection: Connection, link: int, kind: FileKind, stored: Stored) -> None:
-    """Name what is stored of a link; what was named before is forgotten. Raises as `store`."""
+    """Record a stored file of a link, in place of the one before. Raises as `store`."""
     connection.execute(_FORGET, {"link": link, "of_kind": kind})
     store(connection, link, {kind: stored})
 
@@ -61,7 +61,7 @@ def replace(connection: Connection, link: int, kind: FileKind, stored: Stored) -
 def files_of(
     connection: Connection, links_wanted: Iterable[int]
 ) -> dict[int, dict[FileKind, Stored]]:
-    """What is stored of each of these links; those without anything are left out."""
+    """The stored files of each of these links; links without any are left out."""
     found: dict[int, dict[FileKind, Stored]] = {}
     for ids in batches(links_wanted):
         for row in connection.execute(_OF_LINKS, {"ids": ids}):
@@ -70,12 +70,12 @@ def files_of(
 
 
 def stored_in(row: Row[Any]) -> Stored:
-    """What a row with the columns of `link_files` names."""
+    """The file that a row with the columns of `link_files` names."""
     return Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
 
 
 def with_checkpoint(connection: Connection, line: int | None) -> set[int]:
-    """Links of a line whose checkpoint is there."""
+    """Links of a line whose checkpoint is stored."""
     rows = select(links.c.id).join(link_files, link_files.c.link_id == links.c.id)
     return set(
         connection.scalars(rows.where(links.c.line_id == line, link_files.c.kind == "checkpoint"))
@@ -83,10 +83,10 @@ def with_checkpoint(connection: Connection, line: int | None) -> set[int]:
 
 
 def store_seal(connection: Connection, line: int, of_window: int, seal: StoredSeal) -> list[str]:
-    """Name the newest seal of a window; names that nothing names any more.
+    """Record the newest seal of a window; returns names that nothing refers to any more.
 
     Raises:
-        InfrastructureError: when it was collected as garbage before.
+        InfrastructureError: when it was already collected as garbage.
     """
     require_unburied(connection, [seal.stored.name])
     replaced = forget_seal(connection, line, of_window)
@@ -104,7 +104,7 @@ def store_seal(connection: Connection, line: int, of_window: int, seal: StoredSe
 
 
 def forget_seal(connection: Connection, line: int, of_window: int) -> list[str]:
-    """Name no seal of a window any more, of whatever generation; names that it had."""
+    """Forget the seals of a window, of any generation; returns their names."""
     return list(connection.scalars(_FORGET_SEAL, {"line": line, "window": of_window}))
 
 

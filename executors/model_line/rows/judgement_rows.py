@@ -43,7 +43,7 @@ _LAST = (
 
 
 def store(connection: Connection, line: int, name: Parent, document: str) -> None:
-    """Keep a judgement in place of the one before."""
+    """Store a judgement in place of the one before."""
     of_link = require_id(connection, line, name)
     connection.execute(_FORGET, {"link": of_link})
     connection.execute(_STORE, {"link_id": of_link, "judged_at": now_us(), "document": document})
@@ -56,7 +56,7 @@ def document(connection: Connection, line: int | None, name: Parent) -> str | No
 
 
 def is_whole(document: str | None) -> bool:
-    """Whether there is a judgement, and it waits for no label; earlier versions do not say."""
+    """Whether there is a judgement that waits for no label; earlier versions do not store this."""
     if document is None:
         return False
     event = json.loads(document).get("event")
@@ -80,7 +80,7 @@ def last_documents(connection: Connection, line: int | None, count: int) -> dict
     Args:
         connection: of the transaction.
         line: the line's id.
-        count: of windows, those that nobody judged among them.
+        count: of windows, including those that are not judged.
     """
     asked = {"line": line, "count": count, "end": EVER, "start": EVER}
     rows = connection.execute(_LAST, asked).all()

@@ -1,7 +1,7 @@
 """The lease of a model line as a row: who trains it, and the epoch that fences everybody else.
 
-Each taking of the lease makes a higher epoch. Whoever changes the line as its trainer shows its own
-in the same transaction: where a newer one is stored, another job trains the line by now.
+Each time the lease is taken, the epoch grows. A trainer that changes the line compares its own
+epoch in the same transaction: if a newer one is stored, another job trains the line by now.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _HELD = (
 
 
 class Holder(NamedTuple):
-    """The job that took the lease last and has not ended.
+    """The job that last took the lease and has not ended.
 
-    runtime: where it runs. beats: grows as long as its supervisor lives and reaches the database.
+    runtime: where it runs. beats: grows while its supervisor is alive and reaches the database.
     """
 
     job_id: str
@@ -53,7 +53,7 @@ def holders(connection: Connection, pipelines: Iterable[str]) -> dict[tuple[str,
 def take(
     connection: Connection, pipeline: str, line: str, job_id: str, seen: Holder | None
 ) -> int | None:
-    """Take the lease; the epoch, or None where somebody else came first.
+    """Take the lease; the epoch, or None if another job came first.
 
     Args:
         connection: of the transaction.
@@ -73,7 +73,7 @@ def take(
 
 
 def require(connection: Connection, line: int, epoch: int) -> None:
-    """Let the holder of the newest epoch pass.
+    """Require that this epoch is the newest.
 
     Raises:
         FencedError: when another job has taken the line.

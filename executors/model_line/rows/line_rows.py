@@ -1,4 +1,4 @@
-"""Rows of model lines: which there are, and which windows have a link, in which generations."""
+"""Rows of model lines: which lines exist, and which windows have links, in which generations."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ _GENERATIONS = (
     .order_by(links.c.generation)
 )
 # Of statements that select from `links` and `windows`, with the parameters `line`, `window` or
-# `windows`, and `generation`. The pipeline too: its windows are found by both, and nothing else is
-# looked at.
+# `windows`, and `generation`. The pipeline is part of them so that the index on both is used.
 OF_LINE = links.c.line_id == bindparam("line")
 _OF_PIPELINE = (
     windows.c.pipeline
@@ -42,7 +41,7 @@ _OF_PIPELINE = (
 OF_WINDOW = (windows.c.key == bindparam("window")) & _OF_PIPELINE
 OF_WINDOWS = windows.c.key.in_(bindparam("windows", expanding=True)) & _OF_PIPELINE
 OF_GENERATION = links.c.generation == bindparam("generation")
-# Later than any window: who looks for what comes before it finds the last ones by their index.
+# Later than any window: searching before it finds the last ones through their index.
 EVER = 2**62
 # Links before a window and after it, in the order of windows.
 BEFORE = place(links) < ONE
@@ -76,12 +75,12 @@ class Placed(NamedTuple):
 
 
 def line_id(connection: Connection, pipeline: str, line: str) -> int | None:
-    """The id of a line; None before anything of it was stored."""
+    """The id of a line; None before anything is stored for it."""
     return connection.scalar(_LINE, {"pipeline": pipeline, "line": line})
 
 
 def locked_line(connection: Connection, pipeline: str, line: str) -> int:
-    """The id of a line, made where it is new; nobody else changes the line until the end."""
+    """The id of a line, created if new; nobody else changes it until the transaction ends."""
     found = connection.scalar(_LOCKED_LINE, {"pipeline": pipeline, "line": line})
     if found is None:
         new = insert(lines).values(pipeline=pipeline, line=line, lease_epoch=0)
@@ -124,7 +123,7 @@ def generations(
 ) -> dict[tuple[str, str, str], list[int]]:
     """Generations in which windows have a link, ascending, by pipeline, line and window.
 
-    of: pipelines and windows. There may be more in the answer than was asked for.
+    of: pipelines and windows. The answer may contain more than was asked for.
     """
     found: dict[tuple[str, str, str], list[int]] = {}
     for some in batches(of):
@@ -155,10 +154,10 @@ def is_followed(connection: Connection, line: int, one: Spanned) -> bool:
 
 
 def planned_window(connection: Connection, pipeline: str, name: Parent) -> int:
-    """The id of a window whose plan of this generation is there.
+    """The id of a window that has a plan of this generation.
 
     Raises:
-        InfrastructureError: when it is not.
+        InfrastructureError: when it has none.
     """
     planned = {"pipeline": pipeline, "window": name.window, "generation": name.generation}
     found: int | None = connection.scalar(_PLANNED, planned)
@@ -176,7 +175,7 @@ def is_of(line: int | None) -> ColumnElement[bool]:
 
 
 def is_newest() -> ColumnElement[bool]:
-    """A link that no later generation of its window has taken the place of."""
+    """A link that no later generation of its window has replaced."""
     newest = select(func.max(_others.c.generation)).where(
         _others.c.line_id == links.c.line_id, _others.c.window_id == links.c.window_id
     )
@@ -184,7 +183,7 @@ def is_newest() -> ColumnElement[bool]:
 
 
 def next_link(column: str) -> ScalarSelect[Any]:
-    """A column of the newest link of the window after that of an enclosing statement's link.
+    """A column of the newest link of the window after the one of the enclosing statement's link.
 
     NULL where the line ends. The statement selects from `links`.
     """

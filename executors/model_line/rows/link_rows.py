@@ -1,4 +1,4 @@
-"""Links of model lines, read whole from their rows."""
+"""Links of model lines, read in full from their rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PLAIN = (
 )
 _parents = links.alias("parents")
 _parent_windows = windows.alias("parent_windows")
-# Made once, since making a statement takes longer than its execution.
+# Built once, since building a statement takes longer than executing it.
 _LINKS = (
     select(
         links,
@@ -69,7 +69,7 @@ _LINK_BEFORE = _LINKS.where(BEFORE).order_by(*LATEST_FIRST).limit(1)
 def link_of(
     connection: Connection, line: int | None, window: str, generation: int | None = None
 ) -> Link | None:
-    """One link of a window, or its newest; None where it is not there."""
+    """One link of a window, or its newest; None where there is none."""
     asked = {"line": line, "window": window}
     if generation is None:
         return _first(connection, _NEWEST, asked)

@@ -1,4 +1,4 @@
-"""A new link of a line: nothing is stored of one that does not continue what was trained before."""
+"""Stores a new link of a line, but only one that continues what was trained before."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
         The id of its window.
 
     Raises:
-        InfrastructureError: when its plan is gone, or the link that it was built on, or when its
-            model did not begin where that one ended.
+        InfrastructureError: when its plan or the link that it was built on is gone, or when its
+            model did not begin where that link ended.
     """
     of_window = planned_window(connection, pipeline, link.name)
     parent_id = _continued(connection, line, link)
@@ -56,9 +56,9 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
 
 
 def _continued(connection: Connection, line: int, link: Link) -> int | None:
-    """The id of the link that a model was started from, and whose rows it began with.
+    """The id of the link that a model was started from, checked to have the same row sums.
 
-    Otherwise rows are lost, or learnt twice.
+    Otherwise rows would be lost, or trained on twice.
     """
     parent_id, ended = None, dict[str, RowSums]()
     if (parent := link.parent) is not None:
@@ -74,8 +74,8 @@ def _continued(connection: Connection, line: int, link: Link) -> int | None:
         before = ended.get(source, RowSums())
         if base != before:
             raise InfrastructureError(
-                f"window {link.window} was begun from a model that has seen {base.rows} rows of "
-                f"{source}, and the window before ended with {before.rows} (or with other ones): "
-                "it is not stored; run it again, it starts over"
+                f"window {link.window} was started from a model that has seen {base.rows} rows of "
+                f"{source}, but the window before ended with {before.rows} (or with different "
+                "ones): it is not stored; run it again, it starts over"
             )
     return parent_id

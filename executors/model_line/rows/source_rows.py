@@ -1,4 +1,4 @@
-"""What a link says of each source: row sums and counts of the rows that were read."""
+"""What a link stores about each source: row sums and counts of the rows that were read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forebay.mixture.row_sums import RowSums
 
 _SUMS = tuple(RowSums.model_fields)
 _OFFSETS = tuple(OffsetsRead.model_fields)
-# What `seen_in` reads, and of which source it is.
+# The source, and the columns that `seen_in` reads.
 SEEN = (link_rows.c.source, *(link_rows.c[f"seen_{name}"] for name in _SUMS))
 _STORE = insert(link_rows)
 _OF_LINKS = (
@@ -27,7 +27,7 @@ _OF_LINKS = (
 
 
 def store(connection: Connection, link_id: int, link: Link) -> None:
-    """Store them of a new link."""
+    """Store the rows of a new link."""
     rows = [
         {"link_id": link_id, "source": source, "position": number, **_row_of(link, source)}
         for number, source in enumerate(link.seen)
@@ -46,7 +46,7 @@ def of_links(connection: Connection, links_wanted: Iterable[int]) -> dict[int, l
 
 
 def facts_of(rows: Sequence[Row[Any]]) -> dict[str, Any]:
-    """Fields of a link that its rows hold."""
+    """The fields of a link that these rows hold."""
     return {
         "base_seen": {each.source: _sums(each, "base") for each in rows},
         "seen": {each.source: seen_in(each) for each in rows},

@@ -1,4 +1,4 @@
-"""One window in a trainer: opened, learnt step by step, sealed, and ended as a link of the line.
+"""One window in a trainer: opened, trained step by step, sealed, and ended as a link of the line.
 
-May not choose windows or wait for rows, which is the loop's; knows nothing of other processes.
+May not choose windows or wait for rows, which the loop does; knows nothing of other processes.
 """

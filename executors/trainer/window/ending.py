@@ -23,11 +23,11 @@ class WindowEnding:
         self._parts = parts
 
     def link(self, opened: OpenWindow, sealed: Seal) -> Link:
-        """The link of a window, without files; one that may not become one is begun again.
+        """The link of a window, without files; a window that may not become one starts over.
 
         Raises:
-            ForebayError: when its rows do not agree with its plan, or nothing was learnt from them;
-                what was sealed of it is gone then.
+            ForebayError: when its rows do not agree with its plan, or none was trained on; its
+                seals are removed then.
         """
         link, chain = self._link(opened, sealed), self._parts.chain
         variants = self._parts.learner.paradigms
@@ -44,11 +44,11 @@ class WindowEnding:
         return link
 
     def stored(self, opened: OpenWindow) -> dict[FileKind, Stored]:
-        """Bytes first: what the link is going to name is in the store before it.
+        """Store the files that the link is going to name, before the link itself.
 
         Raises:
-            DataError: when dead letters that were counted are not there.
-            InfrastructureError: when the store refuses, or the final checkpoint is gone.
+            DataError: when dead letters that were counted are missing.
+            InfrastructureError: when the store fails, or the final checkpoint is gone.
         """
         parts = self._parts
         window, generation = opened.request.key, opened.request.generation

@@ -1,4 +1,4 @@
-"""LoadedModel: at which link of the line the variables of a trainer's learner stand."""
+"""LoadedModel: which link of the line a trainer's learner holds the variables of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forebay.mixture.learner import Learner
 
 
 class LoadedModel:
-    """Loads the model of a link, unless the learner is there already."""
+    """Loads the model of a link, unless the learner already holds it."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class LoadedModel:
         model_fingerprint: str,
         checkpoints_kept: int,
     ) -> None:
-        """Nothing is loaded: the learner has its first values."""
+        """Nothing is loaded: the learner has its initial values."""
         self._learner = learner
         self._chain = chain
         self._archive = archive
@@ -30,7 +30,7 @@ class LoadedModel:
         self._standing: Parent | None = None
 
     def bring_to_parent(self, parent: Link | None) -> None:
-        """Go to where the window before ended; without one, to where the line begins.
+        """Load the model of the window before; without one, keep the initial values.
 
         Raises:
             DataError: when the checkpoint of the parent is of another model, or damaged.
@@ -44,10 +44,11 @@ class LoadedModel:
         self.bring_to(parent)
 
     def bring_to(self, link: Link) -> None:
-        """Load a link's model where the learner stands elsewhere.
+        """Load a link's model, unless the learner already holds it.
 
         Raises:
-            DataError: when its checkpoint is damaged, or not kept any more.
+            ConfigError: when its checkpoint is no longer kept.
+            DataError: when its checkpoint is damaged.
         """
         if self._standing != link.name:
             require_checkpoint(self._chain, link, self._checkpoints_kept)
@@ -55,9 +56,9 @@ class LoadedModel:
             self._standing = link.name
 
     def moves(self) -> None:
-        """Steps of a window begin: the learner is at no link any more."""
+        """Steps of a window begin: the learner no longer holds the model of a link."""
         self._standing = None
 
     def ended(self, link: Link) -> None:
-        """Its steps ended at this link."""
+        """Its steps ended with this link."""
         self._standing = link.name

@@ -1,4 +1,4 @@
-"""OpenWindow: the window that is being trained, and how far it is."""
+"""OpenWindow: the window that is being trained, and its progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OpenWindow:
 
     base_step, base_seen, base_learnt: of the model line where the window begins.
     scores: None where no score is kept. judge: None where no event is judged.
-    window_step: minibatches that were used. sealed_step: of these, in the newest seal.
+    window_step: minibatches that were used. sealed_step: how many of these the newest seal has.
     """
 
     request: WindowRequest

@@ -37,8 +37,8 @@ class WindowOpener:
         """On return the learner is where the window continues.
 
         Raises:
-            DataError: when what a window before left is missing or damaged, or of another model.
-            InfrastructureError: when database, store or disk refuse.
+            DataError: when a seal or checkpoint is missing or damaged, or of a different model.
+            InfrastructureError: when database, store or disk fail.
         """
         parts = self._parts
         folder = parts.chain.folder(window.key, window.generation)
@@ -71,13 +71,13 @@ class WindowOpener:
         return opened
 
     def _plan(self, window: WindowRequest, parent: Link | None) -> WindowPlan:
-        """The window's plan; whoever submitted it looked before the line was this job's."""
+        """The window's plan, checked again: the submitter checked before this job had the line."""
         parts = self._parts
         plan = parts.ledger.plan(window.key, window.generation)
         require_no_gap(parts.chain, parts.pipeline.dataset.grid, plan.as_window)
         require_heard(parts.chain, parts.pipeline, parts.sources, plan)
         if parent is not None:
-            # None where no line has that plan any more.
+            # None if no line has that plan any more.
             before = parts.ledger.plans({parent.window: parent.generation}).get(parent.window)
             if before is not None:
                 require_adjoining(parts.chain, parts.sources, plan, before)
@@ -106,7 +106,7 @@ class WindowOpener:
     def _writers(
         self, window: WindowRequest, plan: WindowPlan, parent: Link | None, seal: Seal | None
     ) -> tuple[ScoreWriter | None, EventJudge | None]:
-        """Where scores go, and who judges; a warm start judges nothing."""
+        """The writer of scores, and the judge; a warm start judges nothing."""
         parts = self._parts
         if window.warm_start and parts.join is None:
             return None, None
@@ -126,12 +126,12 @@ class WindowOpener:
             opened.window_step = opened.sealed_step = seal.window_step
             opened.resumed_from_runtime = self._other_runtime(seal)
             opened.series.restore(seal.window_step, window_rows(seal))
-        # An attempt that was begun from another model is not what this one resumes.
+        # This does not resume an attempt that was begun from a different model.
         resumed = opened.counters.value("resumed_from_step")
         opened.counters.add("resumed_from_step", opened.window_step - resumed)
 
     def _other_runtime(self, seal: Seal) -> str | None:
-        """Where a window was sealed that is continued here; None where that is here."""
+        """The runtime that sealed a window that continues here; None if it is this one."""
         if seal.runtime == self._parts.runtime:
             return None
         _LOG.info(

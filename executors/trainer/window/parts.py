@@ -23,7 +23,7 @@ from forebay.mixture.learner import Learner
 class TrainerParts:
     """Made once by the loop; every window uses the same ones.
 
-    join: None where nothing asks what the stream said. runtime: see `runtime_of`.
+    join: None where no label is joined, see `joins_labels`. runtime: see `runtime_of`.
     """
 
     pipeline: PipelineSpec

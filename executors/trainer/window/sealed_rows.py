@@ -1,4 +1,4 @@
-"""Rows that a window trained, read and learnt, from what is sealed of it."""
+"""Rows that were read for a window and trained on, from its seal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def window_rows(seal: Seal) -> Counts:
 
 
 def read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> dict[str, ReadRows]:
-    """What data executors read of each source, from where each of its tasks ended."""
+    """What data executors read of each source, from the final progress of its tasks."""
     found = {name: ReadRows() for name in names}
     for task, at in progress.items():
         name = task.rpartition("/")[0]
@@ -53,13 +53,13 @@ def row_times(progress: Mapping[str, TaskProgress]) -> dict[str, tuple[int, int]
 
 
 def learnt_rows_of(learner: Learner) -> dict[str, list[int]]:
-    """Rows that a learner's variants learnt from and left out since the line began."""
+    """Rows that a learner's variants were trained on and left out since the line began."""
     return learnt_and_left_out(learner.learnt(), learner.left_out())
 
 
 def learnt_rows(names: Sequence[str], seal: Seal) -> dict[str, dict[str, int]]:
-    """Rows that each variant learnt of the window, by source; and left out, if any were."""
-    none = [0] * len(names)  # of a line whose windows did not count it yet
+    """Rows of the window that each variant was trained on, by source; and left out, if any."""
+    none = [0] * len(names)  # for a line whose windows did not count this yet
     return {
         name: {
             paradigm: count

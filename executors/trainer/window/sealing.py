@@ -26,7 +26,7 @@ class WindowSealer:
         final: the window has no more rows.
 
         Raises:
-            InfrastructureError: when the disk refuses.
+            InfrastructureError: when the disk fails.
         """
         parts = self._parts
         with parts.progress.phase("seal"):

@@ -16,13 +16,13 @@ Scores = npt.NDArray[np.float32]
 
 
 class WindowSteps:
-    """Score, then learn: the order is what makes metrics progressive.
+    """Score, then train: the order is what makes metrics progressive.
 
-    Scores are written after that, since it is learning that tells which rows the guard held.
+    Scores are written after that, since only training shows which rows the guard held.
     """
 
     def __init__(self, parts: TrainerParts) -> None:
-        """Nothing is learnt yet."""
+        """Nothing is trained yet."""
         self._parts = parts
         self._has_stream = has_stream(parts.pipeline, parts.sources)
         self._unread_hours = unread_hours(parts.pipeline, parts.sources)
@@ -66,19 +66,19 @@ class WindowSteps:
                 f"window {opened.request.key}, step {opened.window_step + 1}: {error}. Rows of the "
                 f"minibatch: {rows}. The window stays untrained, and the serving model is not "
                 "changed. "
-                "Way out: bound what the features may be (transform, scale, bucketise), or lower "
+                "What to do: bound the features' values (transform, scale, bucketise), or lower "
                 "model.dense_learning_rate and model.embedding_learning_rate, then train it again"
             ) from error
 
     def _scores(self, opened: OpenWindow, minibatch: Minibatch) -> Scores | None:
-        """Of stream rows, or without any stream of batch rows; a warm start scores nothing."""
+        """Scores of stream rows, or of batch rows if there is no stream; none in a warm start."""
         learner = self._parts.learner
         judged = minibatch.feed == "stream" or not self._has_stream
         wanted = judged and opened.scores is not None and not opened.request.warm_start
         return learner.score(minibatch) if wanted and learner.paradigms else None
 
     def _keep(self, opened: OpenWindow, minibatch: Minibatch, scores: Scores | None) -> None:
-        """Rows with their scores, complete labels, and what batch rows ask that come later."""
+        """Keep rows with their scores, complete labels, and rows that later batch rows look up."""
         writer, join = opened.scores, self._parts.join
         if writer is None:
             return

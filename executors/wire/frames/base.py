@@ -14,7 +14,7 @@ from forebay.mixture.queue.queue import FrameRows
 
 @dataclass(frozen=True)
 class Received:
-    """A frame as it came: rows (None where only positions moved) and what they are."""
+    """A received frame: its rows (None where only positions moved) and its head."""
 
     head: FrameHead
     batch: pa.RecordBatch | None
@@ -32,7 +32,7 @@ class FrameStream(Protocol):
         """
 
     def grant(self, credits: int) -> None:  # noqa: A002 - the word of the protocol
-        """Make room for more minibatches. A broken connection is left to `receive` to tell."""
+        """Make room for more minibatches. A broken connection is reported by `receive`."""
 
     def close(self) -> None:
         """Stop: a `receive` under way ends soon."""
@@ -45,7 +45,7 @@ class Transport(Protocol):
         """Open the stream of an epoch; the executor may reach that epoch a moment later.
 
         Raises:
-            InfrastructureError: when nobody listens there.
+            InfrastructureError: when nothing listens there.
         """
 
 
@@ -72,7 +72,7 @@ class FrameServer(Protocol):
         """Where it listens."""
 
     def start(self) -> None:
-        """Answer in threads of its own."""
+        """Answer in separate threads."""
 
     def close(self) -> None:
-        """Answer no more; whatever is still sent ends soon."""
+        """Stop answering; streams that are still open end soon."""

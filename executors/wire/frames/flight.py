@@ -99,7 +99,7 @@ class FlightStream:
         self._reader.cancel()
 
     def _finish(self) -> None:
-        """Give the connection back; the thread that receives does it, last of all."""
+        """Close the connection; the receiving thread does this last."""
         with self._lock:
             self._broken = True
             for part in (self._writer, self._connection):

@@ -1,6 +1,6 @@
 """The bytes of packed frames (docs/protocol.md): hello, credits, and records with their sections.
 
-Numbers are little-endian. No length is believed before it is looked at.
+Numbers are little-endian. No length is trusted before it is checked.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ VERSION = 1
 HELLO_BYTES = 120
 HEADER_BYTES = 64
 CREDIT = struct.Struct("<I")
-# What a record is. END: the epoch is over. REFUSED: the caller gets nothing. UNSENDABLE: these rows
-# cannot travel, and would not another time.
+# Kinds of records. END: the epoch is over. REFUSED: the caller gets nothing. UNSENDABLE: these rows
+# cannot be sent, and a retry would not help.
 ROWS, END, REFUSED, UNSENDABLE = 1, 2, 3, 4
-_MAGIC = b"\x8eFBFRAME"  # no text, and nothing that HTTP/2 begins with
+_MAGIC = b"\x8eFBFRAME"  # neither text nor the beginning of an HTTP/2 connection
 _HELLO = struct.Struct("<8sHHIq32s64s")
 _HEADER = struct.Struct("<8sHHIQQQ24x")
 _LENGTH = struct.Struct("<Q")
@@ -29,7 +29,7 @@ _SECTIONS_MAX = 4096
 
 
 class FrameFormatError(ValueError):
-    """Bytes that are no frame, or rows that cannot be one."""
+    """Bytes that are not a frame, or rows that cannot be sent as one."""
 
 
 class Hello(NamedTuple):
@@ -61,27 +61,27 @@ def pack_hello(token: str, hello: Hello) -> bytes:
 
 
 def hello_problem(begun: bytes) -> str:
-    """Why what a caller has sent so far begins no hello; empty while it may."""
+    """Why the bytes that a caller has sent so far cannot begin a hello; empty while they can."""
     if begun[: len(_MAGIC)] != _MAGIC[: len(begun)]:
         return "this is not a caller of a data executor"
     if len(begun) >= _VERSION_END:
         version = int.from_bytes(begun[len(_MAGIC) : _VERSION_END], "little")
         if version != VERSION:
-            return f"frames of version {version} were asked for, and these are of {VERSION}"
+            return f"the caller wants frames of version {version}, but these are of {VERSION}"
     return ""
 
 
 def read_hello(data: bytes, token: str) -> Hello | None:
-    """What the caller wants; None where it does not show the token.
+    """The caller's hello; None if it does not show the token.
 
-    data: `HELLO_BYTES` in which `hello_problem` found nothing.
+    data: `HELLO_BYTES` in which `hello_problem` found no problem.
     """
     _, _, length, _, epoch, schema, shown = _HELLO.unpack(data)
     return Hello(epoch, schema) if is_token(shown[:length], token) else None
 
 
 def pack_text(kind: int, text: str) -> bytes:
-    """A record that says something in words, or nothing."""
+    """A record with a text, which may be empty."""
     said = text.encode()[:_TEXT_BYTES_MAX]
     return _HEADER.pack(_MAGIC, VERSION, kind, 0, len(said), len(said), 0) + said
 
@@ -97,7 +97,7 @@ def pack_rows(head: bytes, rows: int, lengths: Sequence[int], limit: int) -> byt
     payload = padded(begun) + sum(map(padded, lengths))
     if payload > limit:
         raise FrameFormatError(
-            f"a minibatch of {rows} rows has {payload} bytes, and a frame has {limit} at most: "
+            f"a minibatch of {rows} rows has {payload} bytes, but a frame has {limit} at most: "
             "lower train.minibatch_rows, or use `transport: flight`"
         )
     header = _HEADER.pack(_MAGIC, VERSION, ROWS, len(lengths), len(head), payload, rows)
@@ -108,30 +108,30 @@ def read_header(data: bytes, limit: int) -> Header:
     """The header of a record of at most `limit` bytes.
 
     Raises:
-        FrameFormatError: when it is none.
+        FrameFormatError: when it is not a valid header.
     """
     magic, version, kind, *numbers = _HEADER.unpack(data)
     if magic != _MAGIC:
-        raise FrameFormatError(f"what came begins with {data[:8]!r} and is not a frame")
+        raise FrameFormatError(f"received bytes begin with {data[:8]!r} and are not a frame")
     if version != VERSION:
-        raise FrameFormatError(f"a frame of version {version} came, and version {VERSION} is read")
+        raise FrameFormatError(f"received a frame of version {version}, but expected {VERSION}")
     header = Header(kind, *numbers)
     if kind not in {ROWS, END, REFUSED, UNSENDABLE}:
-        raise FrameFormatError(f"a record of kind {kind} came")
+        raise FrameFormatError(f"received a record of unknown kind {kind}")
     most = limit if kind == ROWS else _TEXT_BYTES_MAX
     if header.payload_bytes > most:
-        raise FrameFormatError(f"a record of {header.payload_bytes} bytes came: {most} at most")
+        raise FrameFormatError(f"received a record of {header.payload_bytes} bytes: {most} at most")
     sections = _LENGTH.size * min(header.sections, _SECTIONS_MAX + 1)
     if header.sections > _SECTIONS_MAX or sections + header.head_bytes > header.payload_bytes:
         raise FrameFormatError(
-            f"{header.sections} sections and a head of {header.head_bytes} bytes are not in a "
+            f"{header.sections} sections and a head of {header.head_bytes} bytes do not fit into a "
             f"record of {header.payload_bytes} bytes"
         )
     return header
 
 
 def head_of(header: Header, payload: memoryview) -> bytes:
-    """What the record says of its rows, or in words."""
+    """The record's head: a description of its rows, or a text."""
     first = _LENGTH.size * header.sections
     return bytes(payload[first : first + header.head_bytes])
 

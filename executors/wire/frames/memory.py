@@ -1,4 +1,4 @@
-"""Memory that frames are received into: it begins at a multiple of 64 bytes, and is used again.
+"""Memory that frames are received into: aligned to 64 bytes, and reused.
 
 Fresh memory costs a page fault for every 4 KiB of every frame.
 """
@@ -14,34 +14,34 @@ import numpy.typing as npt
 import pyarrow as pa
 
 ALIGNMENT = 64
-# Blocks grow in steps, so that the next frame, a little larger, fits into this one's.
+# Blocks are rounded up, so that the next, slightly larger frame fits into this one's.
 _STEP = 1 << 20
-# A larger block goes back to the system: few frames are as large.
+# A larger block is returned to the system: few frames are that large.
 _KEPT_BYTES_MAX = 64 << 20
 
 Block = npt.NDArray[np.uint8]
 
 
 class FrameMemory:
-    """Blocks of memory. Each is handed out to one frame at a time.
+    """Blocks of memory, each handed out to one frame at a time.
 
-    A block comes back by itself once nothing refers to it any more: no array, no slice, no tensor.
+    A block is returned automatically once no array, slice or tensor refers to it any more.
     """
 
     def __init__(self, kept: int) -> None:
-        """Keep that many blocks at most that nobody uses."""
-        # Appending and popping are atomic: a block may come back in any thread at any moment.
+        """Keep at most this many unused blocks."""
+        # Appending and popping are atomic: a block may be returned in any thread at any moment.
         self._free: deque[Block] = deque(maxlen=kept)
 
     def take(self, size: int) -> pa.Buffer:
-        """`size` writable bytes whose content is anything.
+        """`size` writable bytes with arbitrary content.
 
         Raises:
-            OSError: when there is not so much memory.
+            OSError: when there is not enough memory.
         """
         block = self._free_block(size)
         if block is None:
-            # Pages of their own: aligned, and counted only once something is written there.
+            # Separate pages: aligned, and allocated only when something is written to them.
             block = np.frombuffer(mmap.mmap(-1, -(-max(size, 1) // _STEP) * _STEP), np.uint8)
         part = block[:size]
         weakref.finalize(part, self._give_back, block).atexit = False
@@ -52,7 +52,7 @@ class FrameMemory:
             block = self._free.pop()
         except IndexError:
             return None
-        return block if len(block) >= size else None  # one that is too small is of no use now
+        return block if len(block) >= size else None  # one that is too small is dropped
 
     def _give_back(self, block: Block) -> None:
         if len(block) <= _KEPT_BYTES_MAX:

@@ -1,7 +1,8 @@
 """Served rows as sections of a frame: the columns' own memory, without copies on either side.
 
-A section holds the values of a column (int64, float32, or lists of one length of these), or first
-the offsets and then the values of one whose lists have any length. Served columns hold no nulls.
+A section holds the values of a column (int64, float32, or fixed-length lists of these); a column
+of variable-length lists has one for its offsets, then one for its values. Served columns hold no
+nulls.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ _OFFSET = np.dtype(np.int32)
 
 
 def schema_fingerprint(schema: pa.Schema) -> bytes:
-    """32 bytes that are others for other columns."""
+    """32 bytes that differ for different columns."""
     text = "\n".join(f"{field.name}: {field.type}" for field in schema)
     return hashlib.sha256(text.encode()).digest()
 
 
 def pack_batches(batches: Sequence[pa.RecordBatch]) -> list[Section]:
-    """The sections of one or more batches of one schema, each as the buffers that it is made of.
+    """The sections of one or more batches of one schema, each as a list of its buffers.
 
     Raises:
         FrameFormatError: for a column that holds a null, or that no section can hold.
@@ -51,10 +52,10 @@ def section_bytes(section: Section) -> int:
 
 
 def read_batch(schema: pa.Schema, rows: int, sections: Sequence[pa.Buffer]) -> pa.RecordBatch:
-    """`rows` rows of sections, as views of them.
+    """A batch of `rows` rows, as views of sections.
 
     Raises:
-        FrameFormatError: when they do not make such rows.
+        FrameFormatError: when the sections do not fit the schema and the number of rows.
     """
     left = list(sections)
     columns = [_column(field, rows, left) for field in schema]
@@ -64,13 +65,13 @@ def read_batch(schema: pa.Schema, rows: int, sections: Sequence[pa.Buffer]) -> p
 
 
 def _items(column: pa.Array) -> pa.Array:
-    """The values of lists of one length, without the computation that `flatten` is."""
+    """The values of fixed-length lists, without the computation that `flatten` does."""
     size = column.type.list_size
     return column.values.slice(column.offset * size, len(column) * size)
 
 
 def _values(column: pa.Array) -> pa.Buffer:
-    """The memory of values of one length."""
+    """The memory of fixed-width values."""
     width = _width(column.type)
     if not len(column):  # which may have no memory
         return pa.py_buffer(b"")
@@ -85,7 +86,7 @@ def _width(kind: pa.DataType) -> int:
 
 
 def _lists(columns: Sequence[pa.Array]) -> list[Section]:
-    """Offsets from 0 on, of all columns as of one, and the values between them."""
+    """Offsets from 0 on, of all columns as if they were one, and their values."""
     offsets: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
     values, count = [], 0
     for column in columns:
@@ -123,7 +124,7 @@ def _next(field: pa.Field, left: list[pa.Buffer], size: int) -> pa.Buffer:
     found = left.pop(0)
     if found.size != size:
         raise FrameFormatError(
-            f"a section of column {field.name!r} has {found.size} bytes in place of {size}"
+            f"a section of column {field.name!r} has {found.size} bytes instead of {size}"
         )
     return found
 

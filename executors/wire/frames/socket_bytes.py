@@ -13,13 +13,13 @@ from forebay.executors.wire.limits import STALL_SECONDS
 
 # What one call may take (IOV_MAX).
 _PARTS_MAX = os.sysconf("SC_IOV_MAX")
-# The kernel gives what it may; a frame passes in parts of this size.
+# The kernel grants as much as it may; a frame is sent in parts of this size.
 _BUFFER_BYTES = 4 << 20
 _TIMEVAL = struct.Struct("@ll")
 
 
 def bound_waits(connection: socket.socket, seconds: float = STALL_SECONDS) -> None:
-    """Let the kernel end every wait that long, so that a whole frame is one system call."""
+    """Let the kernel end every longer wait, so that a whole frame is one system call."""
     connection.settimeout(None)
     whole, rest = divmod(seconds, 1)
     wait = _TIMEVAL.pack(int(whole), int(rest * 1e6))
@@ -29,10 +29,10 @@ def bound_waits(connection: socket.socket, seconds: float = STALL_SECONDS) -> No
 
 
 def connect_within(connection: socket.socket, path: str, seconds: float) -> None:
-    """Call who listens there; while others wait before it to be accepted, it waits as well.
+    """Connect to the listener at a path; wait while other connections are accepted before it.
 
     Raises:
-        OSError: when nobody listens, or the call is not taken in time.
+        OSError: when nothing listens, or the connection is not accepted in time.
     """
     bound_waits(connection, seconds)
     try:
@@ -45,7 +45,7 @@ def receive_into(connection: socket.socket, target: memoryview, *, patient: bool
     """Fill `target`. patient: wait for the first byte as long as it takes.
 
     Raises:
-        OSError: when the connection ends before, or nothing comes for too long.
+        OSError: when the connection ends before that, or nothing comes for too long.
     """
     got = 0
     while got < len(target):
@@ -64,7 +64,7 @@ def send_parts(connection: socket.socket, parts: Sequence[bytes | pa.Buffer]) ->
     """Send all parts, as they are in memory.
 
     Raises:
-        OSError: when the connection ends before, or nothing is taken for too long.
+        OSError: when the connection ends before that, or nothing is read for too long.
     """
     left = [memoryview(part).cast("B") for part in parts if len(part)]
     left.reverse()
@@ -72,7 +72,7 @@ def send_parts(connection: socket.socket, parts: Sequence[bytes | pa.Buffer]) ->
         try:
             sent = connection.sendmsg(left[: -_PARTS_MAX - 1 : -1])
         except BlockingIOError:
-            raise OSError("the other side took nothing for too long") from None
+            raise OSError("the other side read nothing for too long") from None
         while left and sent >= len(left[-1]):
             sent -= len(left.pop())
         if sent:

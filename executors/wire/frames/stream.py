@@ -43,14 +43,14 @@ class PackedTransport:
     def __init__(self, job_dir: Path, schema: pa.Schema, blocks_kept: int) -> None:
         """The executors are those of the job in this folder, and serve rows of this schema.
 
-        blocks_kept: how many blocks of memory stay for frames to come.
+        blocks_kept: how many blocks of memory are kept for future frames.
         """
         self._job_dir = job_dir
         self._schema = schema
         self._memory = FrameMemory(blocks_kept)
 
     def connect(self, address: str, epoch: int) -> PackedStream:
-        """Open the stream of an epoch on a new connection; the token is the first thing said."""
+        """Open the stream of an epoch on a new connection; the token is sent first."""
         try:
             with closing(dial(self._job_dir, address)) as target:
                 connection = self._called(target, epoch)
@@ -95,7 +95,7 @@ class PackedStream:
         self._gone = False
 
     def receive(self) -> Received | None:
-        """The next frame, of memory of its own."""
+        """The next frame, in its own memory."""
         with self._ending:
             if self._closed:
                 return None
@@ -141,7 +141,7 @@ class PackedStream:
                 self._connection.shutdown(socket.SHUT_RDWR)
 
     def _finish(self) -> None:
-        """Give the connection back: nobody receives."""
+        """Close the connection: no thread is receiving."""
         with self._ending:
             self._shut()
         with self._granting:  # one that is under way ends now
@@ -168,7 +168,7 @@ class PackedStream:
     def _frame(self, header: Header, buffer: pa.Buffer, payload: memoryview) -> Received:
         head = FrameHead.model_validate_json(head_of(header, payload))
         if head.rows != header.rows:
-            raise FrameFormatError(f"a frame of {header.rows} rows names {head.rows}")
+            raise FrameFormatError(f"a frame of {header.rows} rows has a head for {head.rows}")
         places = sections_of(header, payload)
         if not places and not header.rows:
             return Received(head, None)

@@ -321,7 +321,7 @@ def test_a_damaged_model_that_serves_is_red_whenever_it_was_published(
 def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     again = runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
-    assert again["notes"] == [f"not published: window {SECOND}, which is later, serves"]
+    assert again["notes"] == [f"not published: window {SECOND} is later and serves"]
     stale = runs.run(THIRD, THIRD, runs.succeeds)
     assert stale["notes"] == [
         f"not published: generation 1 of window {THIRD} is stale (built on generation 1 of {FIRST})"

@@ -111,7 +111,7 @@ def test_columns_that_are_mostly_null() -> None:
     }
     label, feature = messages(dataset(FEATURES), sampled(columns, rows))
     assert label[2] == (
-        "column 'y' is null in 75% of 4 sampled rows; the first of them fails a run: write "
+        "column 'y' is null in 75% of 4 sampled rows; the first null fails a run: write "
         "`label_null: dead_letter` to set them aside"
     )
     assert feature[2] == "column 'x' is null in 50% of 4 sampled rows"

@@ -61,6 +61,6 @@ def test_to_have_no_memory_for_rows_is_bad_data_with_its_place(tmp_path: Path) -
     assert outcome.failure is not None
     assert outcome.failure.exit_code == 3
     assert outcome.failure.message == (
-        "source 'clicks', rows from topic clicks, partition 3, offset 0 on: there is not enough "
-        "memory to decode them (make them smaller where they are written, or give the role more)"
+        "source 'clicks', rows from topic clicks, partition 3, offset 0 on: not enough memory to "
+        "decode them (write smaller batches of rows, or give the role more memory)"
     )

@@ -68,5 +68,5 @@ def test_rows_without_a_model_of_their_time_are_added_up() -> None:
     gone = [{"unjudged": {"gone": 1200, "before": 7}}, None, {"unjudged": {"gone": 34}}]
     windows = [{"window": str(n), "sources": {}, "event": one} for n, one in enumerate(gone)]
     (note,) = row_notes(windows)
-    assert note.startswith("1,234 rows have no event score: the checkpoint of the model of their")
+    assert note.startswith("1,234 rows have no event score: the checkpoint of the model that would")
     assert row_notes([{"window": "1", "sources": {}}]) == []

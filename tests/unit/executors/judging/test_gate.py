@@ -86,9 +86,7 @@ def test_a_tower_that_does_not_answer_never_serves() -> None:
 def test_too_little_evidence_leaves_what_is_declared(windows: list[EventFigures]) -> None:
     found = gate(windows)
     assert (found.variant, found.windows) == ("mixture", [])
-    assert found.words.startswith(
-        "mixture serves as declared: the gate decides from 500 judged rows on"
-    )
+    assert found.words.startswith("mixture serves as declared: the gate needs 500 judged rows")
 
 
 def test_the_newest_windows_decide() -> None:
@@ -116,7 +114,7 @@ def test_what_serves_stays_until_something_is_better_than_that() -> None:
     assert gate(level, "stream", against="served").variant == "stream"
     assert gate(level, "stream").variant == "mixture"
     assert gate(stream, "mixed", against="served").variant == "stream"
-    assert gate([], "mixed", against="served").words.startswith("mixed serves on: the gate decides")
+    assert gate([], "mixed", against="served").words.startswith("mixed serves as before: the gate")
     assert gate([], "gone", against="served").variant == "mixture"
     assert gate([], None, against="served").variant == "mixture"
 

@@ -150,4 +150,4 @@ def test_evidence_that_is_damaged_is_gathered_anew(
     chain.add_file(first, "evidence", damaged)
     found = decided(spec(min_rows=2 * ROWS), chain, train(chain, tmp_path, 1, "mixture"))
     assert (opened, found.windows) == (KEYS[:2], KEYS[:2])
-    assert "what the gate knew of windows before 2026-03-02 cannot be read" in caplog.text
+    assert "the gate's evidence of windows before 2026-03-02 cannot be read" in caplog.text

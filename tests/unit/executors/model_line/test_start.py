@@ -328,7 +328,7 @@ def test_a_silent_source_is_named_with_the_ways_out(chain: ModelChain) -> None:
     with pytest.raises(NotReadyError, match=named) as refused:
         require_heard(chain, spec(), SOURCES, planned("2026-03-03"))
     # A stream with an offset may read what is older than its source.
-    assert str(refused.value).endswith("or write where it begins or ends (starts, ends)")
+    assert str(refused.value).endswith("or declare when it begins or ends (starts, ends)")
 
 
 def test_a_source_may_be_silent_for_a_day(chain: ModelChain) -> None:

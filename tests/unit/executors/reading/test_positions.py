@@ -42,7 +42,7 @@ def test_the_text_of_a_position_is_read_again() -> None:
     "text", ["", "{}", "null", '{"pipeline": "ads"}', AT.model_dump_json()[1:]]
 )
 def test_another_text_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"no text that `position\(\)`"):
+    with pytest.raises(UsageError, match=r"does not come from `position\(\)`"):
         ReadPosition.of_text(text, "ads")
 
 
@@ -56,7 +56,7 @@ def test_windows_before_it_are_left_out() -> None:
 
 
 def test_a_range_without_its_window_is_refused() -> None:
-    with pytest.raises(UsageError, match="in window 2026-03-02, and windows 2026-03-03 to 2026-03"):
+    with pytest.raises(UsageError, match="in window 2026-03-02, but the windows to read are 2026"):
         AT.rest_of(PLANS[2:])
 
 

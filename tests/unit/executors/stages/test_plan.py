@@ -177,7 +177,7 @@ def test_a_source_that_is_not_listed(found: Stages) -> None:
     found.source(0, "b")
     moved = {"streams": {"a": {"sources": ["a"]}, "b": {"sources": ["b"], "offset": "24h"}}}
     found.pipeline = pipeline(["a", "b"], dataset=moved)
-    with pytest.raises(UsageError, match="source 'b' is not listed for what is declared now"):
+    with pytest.raises(UsageError, match="source 'b' was not listed under its current declaration"):
         found.sink(0)
 
 

@@ -75,7 +75,7 @@ def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
     assert second.path == model(home, "2026-03-02")
     first = publish(home, "2026-03-01", 1)
     assert first.state == "kept"
-    assert first.reason == "window 2026-03-02, which is later, serves"
+    assert first.reason == "window 2026-03-02 is later and serves"
     assert first.path == second.path
     assert publish(home, "2026-03-02", 1) == second
 

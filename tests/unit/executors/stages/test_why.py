@@ -86,7 +86,7 @@ def test_a_line_waits_for_no_window_without_rows_to_begin(found: Stages) -> None
     for number in range(2):
         empty = why(found, number)
         assert (empty.state, empty.generation) == ("planned", 1)
-        assert empty.reason.endswith("; no line begins with a window without rows")
+        assert empty.reason.endswith("; a line cannot begin with a window that has no rows")
         assert empty.next == "nothing: line 'main' begins with the first window that has rows"
     third = why(found, 2)
     assert third.reason == "generation 1: a 1 rows, b 1 rows"
@@ -102,7 +102,7 @@ def test_a_forgotten_window_says_so_on_its_own_line(found: Stages) -> None:
     assert found.ledger.forget(FIRST)
     forgotten = why(found)
     assert forgotten.state == "not planned"
-    assert forgotten.reason.startswith("forgotten since generation 1 was trained; ")
+    assert forgotten.reason.startswith("forgotten after generation 1 was trained; ")
     assert forgotten.command == f"forebay run ads --from {FIRST} --to {FIRST}"
     assert (why(found, line="trial").state, why(found, line="trial").next) == ("trained", "")
 

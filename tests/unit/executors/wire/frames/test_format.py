@@ -29,14 +29,14 @@ def test_a_sound_header_is_read() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"version": 2}, "a frame of version 2 came, and version 1 is read"),
-        ({"kind": 9}, "a record of kind 9 came"),
+        ({"version": 2}, "received a frame of version 2, but expected 1"),
+        ({"kind": 9}, "received a record of unknown kind 9"),
         ({"payload": 10_001}, "a record of 10001 bytes came: 10000 at most"),
         ({"payload": 2**63}, "a record of 9223372036854775808 bytes came"),
         ({"kind": frames.END, "payload": 5000}, "a record of 5000 bytes came: 4096 at most"),
         ({"sections": 2**32 - 1}, "4294967295 sections and a head of 20 bytes"),
-        ({"head": 2**64 - 1}, "a head of 18446744073709551615 bytes are not in"),
-        ({"head": 177}, "2 sections and a head of 177 bytes are not in a record of 192 bytes"),
+        ({"head": 2**64 - 1}, "a head of 18446744073709551615 bytes do not fit"),
+        ({"head": 177}, "2 sections and a head of 177 bytes do not fit into a record of 192 bytes"),
     ],
 )
 def test_other_headers_are_refused_by_name(changes: dict[str, int], words: str) -> None:
@@ -76,7 +76,7 @@ def test_words_have_a_bound() -> None:
         (b"G", "not a caller"),
         (b"PRI * HTTP/2.0\r\n\r\n", "not a caller"),
         (b"\x8eFBFRAMe", "not a caller"),
-        (b"\x8eFBFRAME\2\0", "frames of version 2 were asked for, and these are of 1"),
+        (b"\x8eFBFRAME\2\0", "the caller wants frames of version 2, but these are of 1"),
     ],
 )
 def test_what_begins_no_hello_is_named_at_once(begun: bytes, words: str) -> None:
@@ -103,13 +103,13 @@ def test_sections_are_the_memory_of_the_columns() -> None:
 @pytest.mark.parametrize(
     ("place", "section", "words"),
     [
-        (0, b"1234567", "column 'row_id' has 7 bytes in place of 32"),
-        (2, bytes(47), "column 'dense' has 47 bytes in place of 48"),
-        (4, bytes(16), "column 'feature.tags' has 16 bytes in place of 20"),
+        (0, b"1234567", "column 'row_id' has 7 bytes instead of 32"),
+        (2, bytes(47), "column 'dense' has 47 bytes instead of 48"),
+        (4, bytes(16), "column 'feature.tags' has 16 bytes instead of 20"),
         (4, struct.pack("<5i", 1, 1, 1, 1, 1), "the offsets of column 'feature.tags'"),
         (4, struct.pack("<5i", 0, 2, 1, 3, 4), "the offsets of column 'feature.tags'"),
         (4, struct.pack("<5i", 0, 0, 0, 0, -4), "the offsets of column 'feature.tags'"),
-        (4, struct.pack("<5i", 0, 1, 2, 3, 2**31 - 1), "in place of 17179869176"),
+        (4, struct.pack("<5i", 0, 1, 2, 3, 2**31 - 1), "instead of 17179869176"),
     ],
 )
 def test_sections_that_do_not_fit_are_refused_by_column(

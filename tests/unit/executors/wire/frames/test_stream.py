@@ -103,7 +103,7 @@ def test_a_frame_says_how_many_rows_it_has(pair: Pair) -> None:
     stream, other = pair
     frame = FrameRows("batch", 0, [(0, 9)], [batch_of_lists(10)], {})
     other.sendall(b"".join(map(bytes, frame_parts(head_of(frame, 1, 0), frame, 1 << 30))))
-    with pytest.raises(FrameFormatError, match="column 'row_id' has 80 bytes in place of 72"):
+    with pytest.raises(FrameFormatError, match="column 'row_id' has 80 bytes instead of 72"):
         stream.receive()
 
 
@@ -182,6 +182,6 @@ def test_who_takes_nothing_is_given_up() -> None:
     here, there = socket.socketpair()
     with here, there:
         bound_waits(here, 0.2)
-        with pytest.raises(OSError, match="the other side took nothing for too long"):
+        with pytest.raises(OSError, match="the other side read nothing for too long"):
             send_parts(here, [bytes(64 << 20)])
         assert until(lambda: bool(there.recv(1 << 16)))
