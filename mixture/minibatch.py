@@ -12,10 +12,10 @@ from forebay.config.datasets import Feed
 
 @dataclass(frozen=True)
 class LabelRows:
-    """One further label of N rows: as the arrays of the same names of `Minibatch`.
+    """One further label of N rows; like the arrays of the same names in `Minibatch`.
 
-    labels: NaN where a row does not say it, or did not in time. waits: None where those of the
-    first label are meant, as of all rows of a stream.
+    labels: NaN where a row lacks it, or had it too late. waits: None if they are those of the first
+    label, as for all rows of a stream.
     """
 
     labels: npt.NDArray[np.float32]
@@ -62,7 +62,7 @@ class Minibatch:
     further: tuple[LabelRows, ...] = ()
 
     def of_label(self, place: int) -> Minibatch:
-        """The rows with one of their labels as the first; 0 is the first."""
+        """The rows with one of their labels in first place; 0 is the first."""
         if place == 0:
             return self
         one = self.further[place - 1]
@@ -77,7 +77,7 @@ class Minibatch:
         )
 
     def after_guards(self, held: npt.NDArray[np.bool_] | None) -> Minibatch:
-        """The rows with what their guards held, bool[N, labels]; None where there is no guard."""
+        """The rows with what their guards held, bool[N, labels]; None if there is no guard."""
         if held is None:
             return self
         further = tuple(
