@@ -23,7 +23,7 @@ class ComponentStatus(Message):
 
     state: `failed` means that it ended too often and is not restarted.
     restarts: since the keeper started.
-    hangs: how often it was killed since then because it hung. hung: when and why it last was.
+    hangs: how often it was killed since then because it hung. hung: when and why it last hung.
     """
 
     name: str

@@ -40,7 +40,7 @@ _ROUNDS_MAX = 20
 class BackedUp(NamedTuple):
     """names: how many the copy's database has. lost: why some of them are not in its store.
 
-    store_copied: False where the store is a bucket, which the copy keeps using.
+    store_copied: False if the store is a bucket, which the copy keeps using.
     """
 
     names: int

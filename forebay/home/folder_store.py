@@ -37,7 +37,7 @@ class FolderStore(Store):
     knows_writers = True
 
     def __init__(self, root: Path) -> None:
-        """Nothing is made yet."""
+        """Nothing is created yet."""
         self.root = root
         self._writing = root / WRITING_NAME
 

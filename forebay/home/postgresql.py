@@ -300,6 +300,6 @@ def _may_repeat(error: DBAPIError) -> bool:
 
 
 def _code(error: DBAPIError) -> str | None:
-    """The SQLSTATE of an error; None where the server was not reached at all."""
+    """The SQLSTATE of an error; None if the server was not reached at all."""
     code = getattr(error.orig, "pgcode", None)
     return code if isinstance(code, str) else None

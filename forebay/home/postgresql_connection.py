@@ -28,12 +28,12 @@ class BoundedConnection(extensions.connection):  # type: ignore[misc]  # psycopg
     """Its own calls to the server end in time."""
 
     def commit(self) -> None:
-        """Store what was done."""
+        """Commit the transaction."""
         with _answers.expected(self):
             super().commit()
 
     def rollback(self) -> None:
-        """Undo what was done."""
+        """Roll back the transaction."""
         with _answers.expected(self):
             super().rollback()
 

@@ -105,7 +105,7 @@ class SqliteDatabase(Database):
         path.unlink(missing_ok=True)
         opened = self._current()
         if opened is None:
-            raise InfrastructureError(f"{self.path} was removed while it was copied")
+            raise InfrastructureError(f"{self.path} was removed while it was being copied")
         try:
             with opened.engine.connect() as source, closing(sqlite3.connect(path)) as copy:
                 connection: Any = source.connection.driver_connection
@@ -159,7 +159,7 @@ class SqliteDatabase(Database):
         with self._opening:
             inode = _inode(self.path)
             if inode is None:
-                raise InfrastructureError(f"{self.path} was removed while it was made")
+                raise InfrastructureError(f"{self.path} was removed while it was being created")
             self._opened = _opened(engine, inode)
             return self._opened
 

@@ -64,7 +64,7 @@ class Store(ABC):
         """Store bytes under a new name; on return they are durable.
 
         Args:
-            folder: where they go: names separated by slashes.
+            folder: where they go, as names separated by slashes.
             stem: what the name begins with, for people who look at it. Any text.
             content: the bytes.
         """

@@ -36,7 +36,7 @@ class StoreCache:
     """Copies below one folder, by the last part of their names, which is used once."""
 
     def __init__(self, root: Path, limit_bytes: int = LIMIT_BYTES) -> None:
-        """Nothing is made yet."""
+        """Nothing is created yet."""
         self._root = root
         self._limit_bytes = limit_bytes
 
@@ -51,7 +51,7 @@ class StoreCache:
             fetch: creates a file or folder at the path that it is given, where nothing exists yet.
 
         Raises:
-            DataError: when what was fetched is not as it should be either.
+            DataError: when what was fetched is not as it should be, either.
             InfrastructureError: when it cannot be written, or another process takes too long to
                 fetch it.
         """

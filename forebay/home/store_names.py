@@ -57,7 +57,7 @@ def ends_name(part: str) -> bool:
 
 
 def place_of(path: str) -> Place | None:
-    """Which name a path below the store's root belongs to; None for what is not ours."""
+    """Which name a path below the store's root belongs to; None if it is not one of ours."""
     parts = path.split("/")
     for count, part in enumerate(parts, 1):
         if ends_name(part):

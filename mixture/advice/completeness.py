@@ -29,8 +29,8 @@ class FreshRows:
     """N sampled rows of a stream, in the order of their publication.
 
     event_ids: int64[N]. labels: float32[N], 0 or 1 as the row says it, NaN where null.
-    waits: float32[N], seconds from the event to the publication, NaN where unknown. groups:
-    int32[N], which rows were sampled together, counted from 0.
+    waits: float32[N], seconds from the event to the publication, NaN where unknown.
+    groups: int32[N], which rows were sampled together, counted from 0.
     """
 
     event_ids: Ids

@@ -66,7 +66,7 @@ class Recommendation:
         expected = "; ".join(gain.words for gain in self.gains)
         if not self.changes:
             regimes = " and ".join(repr(gain.regime) for gain in self.gains)
-            return f"nothing measured beats {self.declared} clearly where data is like {regimes}"
+            return f"no measured variant clearly beats {self.declared} on data like {regimes}"
         return (
             f"{self.settings} is recommended: expected difference in AUC against "
             f"{self.declared}: {expected}, measured {self.measured}"
@@ -120,7 +120,7 @@ class Advice:
         if self.is_late:
             known += f"; the others train as negatives, and {self.declared} does not correct that"
         if self.recommendation is None:
-            return f"{known}; too little to recommend anything"
+            return f"{known}; too little is known to recommend anything"
         return f"{known}; {self.recommendation.words}"
 
     def as_json(self) -> dict[str, Any]:
