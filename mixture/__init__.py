@@ -1,4 +1,4 @@
-"""Learning: which row comes next, what a model reads of it, what it has learned and seen.
+"""Learning: which row comes next, what a model reads from it, what it has learned and seen.
 
 make_learner is on top and `models/` below it; `features/`, `queue/` and `metrics/` know nothing of
 either, nor of each other. At the bottom are the contracts: learner, minibatch, row sums.

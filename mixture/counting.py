@@ -1,4 +1,4 @@
-"""CountingLearner: learns nothing and counts everything, with numpy alone."""
+"""CountingLearner: learns nothing and counts everything, with NumPy alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTS = "counts.json"
 
 
 class Counts(Message):
-    """What a counting model is made of."""
+    """What a counting model consists of."""
 
     steps: int
     seen: list[RowSums]
@@ -31,7 +31,7 @@ class CountingLearner:
     """The learner of `kind: count`: a dry run whose row sums are as exact as a model's."""
 
     def __init__(self, source_count: int) -> None:
-        """Start with nothing seen."""
+        """Nothing has been seen yet."""
         self._steps = 0
         self._sums = np.zeros((source_count, 3), np.int64)
 
@@ -69,15 +69,15 @@ class CountingLearner:
         ]
 
     def learnt(self) -> dict[str, list[int]]:
-        """Of no paradigm."""
+        """None."""
         return {}
 
     def left_out(self) -> dict[str, LeftOut]:
-        """Of no paradigm."""
+        """None."""
         return {}
 
     def held(self) -> npt.NDArray[np.bool_] | None:
-        """Nothing is."""
+        """None."""
         return None
 
     def guards(self) -> dict[str, list[GuardState | None]]:
@@ -98,7 +98,7 @@ class CountingLearner:
         counts = Counts.model_validate_json((directory / COUNTS).read_text())
         if len(counts.seen) != len(self._sums):
             raise ConfigError(
-                f"the checkpoint counts {len(counts.seen)} sources, the pipeline has"
+                f"the checkpoint counts {len(counts.seen)} sources, but the pipeline has"
                 f" {len(self._sums)}: start another line, or forget the pipeline's windows"
             )
         rows = [(sums.rows, sums.sum, sums.sum_of_squares) for sums in counts.seen]
@@ -106,6 +106,6 @@ class CountingLearner:
         self._steps = counts.steps
 
     def export(self, directory: Path, variant: str | None = None) -> None:
-        """Counting serves nobody: its counts are what there is to look at."""
+        """Write the counts: a counting model serves nothing, but they can be inspected."""
         del variant
         self.save(directory)

@@ -1,4 +1,4 @@
-"""GuardAlarm: tells in the log when a learner's guard paused and when it resumed, and for whom."""
+"""GuardAlarm: logs when a learner's guard paused or resumed, and for which source."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from forebay.mixture.learner import Learner
 
 _LOG = logging.getLogger(__name__)
-_MEANWHILE = "Memory answers until labels come again"
+_MEANWHILE = "Memory answers until labels arrive again"
 _WHILE_OTHERS_TEACH = "Memory answers while all sources of the stream are paused"
 
 
 class GuardAlarm:
-    """Looks at one learner's guards now and then; each look reads variables of the model."""
+    """Checks one learner's guards from time to time; each check reads variables of the model."""
 
     def __init__(self, learner: Learner, names: Sequence[str]) -> None:
-        """Nothing is paused as far as is known. names: of sources, by index."""
+        """Nothing is known to be paused yet. names: those of the sources, by index."""
         self._learner = learner
         self._names = list(names)
         self._paused: dict[str, list[str]] = {}
 
     def look(self, window: str, step: int) -> None:
-        """Tell what changed since the last look."""
+        """Log what changed since the last check."""
         guards = self._learner.guards()
         watched = len({at for states in guards.values() for at, one in enumerate(states) if one})
         paused: dict[str, list[str]] = {}
@@ -34,9 +34,9 @@ class GuardAlarm:
             if held and source not in self._paused:
                 state = found[held[0]]
                 _LOG.warning(
-                    "window %s, step %d: learning of %s from source %s is paused: of its last rows "
-                    "%.1f were positive, weighted by age, and memory expected %.1f. %s; "
-                    "train.guard: false switches this off",
+                    "window %s, step %d: training of %s on source %s is paused: %.1f of its last "
+                    "rows were positive (weighted by age), but memory expected %.1f. %s; "
+                    "train.guard: false turns this off",
                     window,
                     step,
                     ", ".join(held),
@@ -47,5 +47,5 @@ class GuardAlarm:
                 )
         for source in self._paused.keys() - paused.keys():
             again = ", ".join(self._paused[source])
-            _LOG.warning("window %s, step %d: %s learns again from %s", window, step, again, source)
+            _LOG.warning("window %s, step %d: %s trains on %s again", window, step, again, source)
         self._paused = paused

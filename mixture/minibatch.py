@@ -12,10 +12,10 @@ from forebay.config.datasets import Feed
 
 @dataclass(frozen=True)
 class LabelRows:
-    """One further label of N rows: as the arrays of the same names of `Minibatch`.
+    """One further label of N rows; like the arrays of the same names in `Minibatch`.
 
-    labels: NaN where a row does not say it, or did not in time. waits: None where those of the
-    first label are meant, as of all rows of a stream.
+    labels: NaN where a row lacks it, or had it too late. waits: None if they are those of the first
+    label, as for all rows of a stream.
     """
 
     labels: npt.NDArray[np.float32]
@@ -34,16 +34,16 @@ class Minibatch:
     dense: float32[N, D]. ids: int64[N, C].
     lists: for each list feature (row_splits int64[N+1], values int64[M]).
     event_times: int64[N], when each event happened, in microseconds since 1970 UTC; INT_MIN where
-    a row does not say; None where no source does.
-    waits: float32[N], seconds from the event to the publication of its stream row; of a batch row
-    that of its copy in the stream. NaN where it is not known. None where nothing asks for it.
+    a row lacks it; None if no source has it.
+    waits: float32[N], seconds from the event to the publication of its stream row; for a batch row,
+    of its copy in the stream. NaN where unknown. None if nothing needs it.
     label_ages: float32[N], of batch rows: seconds from the event to when its label was known. NaN
-    where that is not known. None where no source says it.
-    known: float32[N], of batch rows: 1 where the stream's copy had the complete label already, 0
-    where it had not, NaN where that is not known. None where nothing asks for it.
-    held: bool[N], of stream rows trained on: which of them the guard held. None where there
-    is no guard, or nothing is learnt yet.
-    further: labels after the first, each with ages, `known` and `held` of its own.
+    where unknown. None if no source has it.
+    known: float32[N], of batch rows: 1 where the stream's copy already had the complete label, 0
+    where not, NaN where unknown. None if nothing needs it.
+    held: bool[N], of stream rows trained on: which of them the guard held. None if there is no
+    guard, or before the rows are trained on.
+    further: labels after the first, each with its own ages, `known` and `held`.
     """
 
     feed: Feed
@@ -62,7 +62,7 @@ class Minibatch:
     further: tuple[LabelRows, ...] = ()
 
     def of_label(self, place: int) -> Minibatch:
-        """The rows with one of their labels as the first; 0 is the first."""
+        """The rows with one of their labels in first place; 0 is the first."""
         if place == 0:
             return self
         one = self.further[place - 1]
@@ -77,7 +77,7 @@ class Minibatch:
         )
 
     def after_guards(self, held: npt.NDArray[np.bool_] | None) -> Minibatch:
-        """The rows with what their guards held, bool[N, labels]; None where there is no guard."""
+        """The rows with what their guards held, bool[N, labels]; None if there is no guard."""
         if held is None:
             return self
         further = tuple(

@@ -28,7 +28,7 @@ def take(minibatch: Minibatch, rows: npt.NDArray[np.intp]) -> Minibatch:
 
 
 def joined(minibatches: Sequence[Minibatch]) -> Minibatch:
-    """All rows of one or more minibatches of one feed and one layout, in order."""
+    """All rows of one or more minibatches with the same feed and layout, in order."""
     first = minibatches[0]
     if len(minibatches) == 1:
         return first
@@ -46,14 +46,14 @@ def joined(minibatches: Sequence[Minibatch]) -> Minibatch:
 
 
 def _columns(minibatch: Minibatch) -> list[str]:
-    """Names of what has an entry for each row, without lists; what is None stays out."""
+    """Names of what has an entry per row, without lists; what is None is left out."""
     others = {"feed", "lists", "further"}
     names = [field.name for field in fields(minibatch) if field.name not in others]
     return [name for name in names if getattr(minibatch, name) is not None]
 
 
 def _arrays(rows: LabelRows) -> dict[str, npt.NDArray[Any]]:
-    """What a label has an entry of for each row; what is None stays out."""
+    """The arrays of a label, which have an entry per row; what is None is left out."""
     found = {field.name: getattr(rows, field.name) for field in fields(rows)}
     return {name: each for name, each in found.items() if each is not None}
 

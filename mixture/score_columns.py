@@ -1,4 +1,4 @@
-"""ScoreColumn: whose answer a column of scores is, and how it is named where scores are kept."""
+"""ScoreColumn: which model's answer a column of scores is, and its name where scores are kept."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NAMED = re.compile(
 class ScoreColumn:
     """One column of scores: `mixture+head`, `mixture+head/memory`, `stream@2`, `sale:stream`.
 
-    variant: a paradigm, with its correction of late labels if it has one. tower: of which tower,
-    where it is not the one that answers. seed: how many times the model's seed was counted up; 0
-    is the one that serves. label: what it expects, where that is not the first label.
+    variant: a paradigm, with its correction of late labels if it has one. tower: of which tower, if
+    it is not the one that answers. seed: how much was added to the model's seed; 0 is the one that
+    serves. label: the label that it predicts, if it is not the first.
     """
 
     variant: str
@@ -28,7 +28,7 @@ class ScoreColumn:
 
     @property
     def name(self) -> str:
-        """As it is written in segments and summaries."""
+        """The name in segments and summaries."""
         tower = f"/{self.tower}" if self.tower else ""
         seed = f"@{self.seed}" if self.seed else ""
         label = f"{self.label}:" if self.label else ""
@@ -36,20 +36,20 @@ class ScoreColumn:
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """The column of a name.
+        """The column with this name.
 
         Raises:
             ValueError: for a text that is not such a name.
         """
         found = _NAMED.fullmatch(name)
         if found is None:
-            raise ValueError(f"{name!r} names no column of scores")
+            raise ValueError(f"{name!r} is not the name of a score column")
         seed = int(found["seed"] or 0)
         return cls(found["variant"], found["tower"] or "", seed, found["label"] or "")
 
 
 def over_seeds(names: Iterable[str]) -> dict[ScoreColumn, tuple[int, ...]]:
-    """The places of columns by whose answer they are, each with its seeds in order.
+    """The places of columns by model, without the seed; for each, its seeds in order.
 
     The keys are columns without a seed, in the order in which they come first.
 

@@ -19,9 +19,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def start_tensorflow(threads: int) -> None:
-    """Import TensorFlow and bound its threads. A process has one setting: the first call's.
+    """Import TensorFlow and limit its threads. A process has one setting: that of the first call.
 
-    TF_CPP_MIN_LOG_LEVEL=0 from outside shows what TensorFlow writes while it starts.
+    With TF_CPP_MIN_LOG_LEVEL=0 in the environment, what TensorFlow writes while it starts is shown.
 
     Raises:
         MissingExtraError: when TensorFlow is not installed.
@@ -49,19 +49,19 @@ def _start(threads: int) -> None:
             threading.set_inter_op_parallelism_threads(threads)
         except RuntimeError:
             _LOG.warning("TensorFlow is already running; its number of threads cannot change")
-    tf.config.list_logical_devices()  # starts the runtime, which is when devices are looked for
+    tf.config.list_logical_devices()  # starts the runtime, which looks for devices
 
 
 @contextlib.contextmanager
 def _without_keras() -> Iterator[None]:
-    """TensorFlow imports Keras while it starts, and Keras matplotlib and pandas: seconds for all.
+    """TensorFlow imports Keras while it starts, and Keras imports matplotlib and pandas: seconds.
 
-    Nothing here needs them; `tf.keras` still loads it, for whoever asks for it.
+    Nothing here needs them; `tf.keras` still loads Keras for code that uses it.
     """
     if "keras" in sys.modules:
         yield
         return
-    # An import of a module that is None fails, which TensorFlow allows for.
+    # Importing a module that is None fails, and TensorFlow handles that.
     sys.modules["keras"] = None  # type: ignore[assignment]
     try:
         yield
@@ -70,7 +70,7 @@ def _without_keras() -> Iterator[None]:
 
 
 def _count_start() -> None:
-    """A start takes seconds: the test suite shows how many there were, in all its processes."""
+    """A start takes seconds: the test suite reports how many there were in all its processes."""
     if counted := os.environ.get(STARTS):
         with Path(counted).open("ab") as file:
             file.write(b".")
@@ -78,9 +78,9 @@ def _count_start() -> None:
 
 @contextlib.contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Keep lines that TensorFlow's C++ parts write before any log level counts off stderr.
+    """Keep lines that TensorFlow's C++ code writes before any log level applies off stderr.
 
-    They name missing GPU libraries on every machine without one. If the start fails, they are
+    They name missing GPU libraries on every machine without a GPU. If the start fails, they are
     shown after all.
     """
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What must be so on this machine before Airflow can run on it, each with its remedy."""
+"""Checks what Airflow needs on this machine, each with what to do if it is missing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 class Check(Message):
     """One finding.
 
-    found: what is so. remedy: what to do about it; empty where it is fine.
+    found: what was found. remedy: what to do about it; empty if it is fine.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Check(Message):
 
 
 def all_checks(layout: Layout) -> list[Check]:
-    """Everything that `forebay doctor` looks at. Nothing is changed."""
+    """Everything that `forebay doctor` checks. Nothing is changed."""
     return [
         *essential_checks(layout),
         *_sockets(layout),
@@ -116,18 +116,18 @@ def _home(layout: Layout) -> Check:
 
 
 def _sockets(layout: Layout) -> Iterator[Check]:
-    """Whether processes of a job can talk; where the home cannot be written, its check says so."""
+    """Whether processes of a job can connect. If the home is not writable, its check says so."""
     folder = nearest_folder(layout.home.jobs)
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         return
     problem = sockets_problem(folder)
-    found = problem or f"{folder} holds Unix sockets"
+    found = problem or f"{folder} can hold Unix sockets"
     remedy = "set FOREBAY_HOME to a folder on a local file system"
     yield _measured("sockets", "failure" if problem else "ok", found, remedy)
 
 
 def _privacy(layout: Layout) -> Iterator[Check]:
-    """Who can read what is kept; `up` and `run` close the home, the rest is its owner's to do."""
+    """Who can read what is stored; `up` and `run` close the home, the rest is up to its owner."""
     found = exposed(layout.home, *_folders_outside(layout))
     for one in found:
         state: State = "failure" if one.severe else "warning"
@@ -136,7 +136,7 @@ def _privacy(layout: Layout) -> Iterator[Check]:
         )
     if not found:
         mode = mode_text(layout.home.root)
-        yield Check(name="privacy", state="ok", found=mode or "made for this user alone")
+        yield Check(name="privacy", state="ok", found=mode or "will be private to this user")
     store = os.environ.get(STORE_NAME, "")
     try:
         if store.startswith("/"):
@@ -146,7 +146,7 @@ def _privacy(layout: Layout) -> Iterator[Check]:
 
 
 def _folders_outside(layout: Layout) -> Iterator[Path]:
-    """What belongs to a home and is not in its folder."""
+    """What belongs to a home but is not in its folder."""
     try:
         place = database_place(layout)
     except ForebayError:
@@ -168,7 +168,7 @@ def _database_place(layout: Layout) -> Check:
         return Check(name="database", state="ok", found=str(place.data))
     found = f"{place.data}, run by {place.account.name}"
     if is_made_later(place.data):
-        found = f"{place.data}, run by {OWN}, an account that `forebay up` makes"
+        found = f"{place.data}, run by {OWN}, an account that `forebay up` creates"
     elif place.account.name == SHARED:
         return Check(name="database", state="warning", found=found, remedy=SHARED_REMEDY)
     return Check(name="database", state="ok", found=found)
@@ -179,7 +179,7 @@ def _disk(layout: Layout) -> Iterator[Check]:
     try:
         folders["database"] = database_place(layout).folder
     except ForebayError:
-        folders.pop("database", None)  # told by its own check
+        folders.pop("database", None)  # its own check reports it
     for name, folder in folders.items():
         near = nearest_folder(folder)
         free = psutil.disk_usage(str(near)).free
@@ -192,13 +192,13 @@ def _disk(layout: Layout) -> Iterator[Check]:
 
 def _memory() -> Check:
     free = min(float(psutil.virtual_memory().available), *_memory_left_in_groups())
-    remedy = "end other programs, or give this machine or container more memory"
+    remedy = "stop other programs, or give this machine or container more memory"
     found = f"{free / _GB:.1f} GB free"
     return _measured("memory", _low(free, MEMORY_LOW, MEMORY_SCARCE), found, remedy)
 
 
 def _memory_left_in_groups() -> Iterator[float]:
-    """What a container's limit leaves; infinite where there is none."""
+    """What a container's limit leaves; infinite if there is no limit."""
     yield float("inf")
     limit, used = _CGROUP / "memory.max", _CGROUP / "memory.current"
     if limit.is_file() and used.is_file() and (text := limit.read_text().strip()) != "max":
@@ -211,7 +211,7 @@ def _ports() -> Check:
     except OSError as error:
         remedy = "bring the loopback interface up (ip link set lo up)"
         return Check(name="ports", state="failure", found=str(error), remedy=remedy)
-    return Check(name="ports", state="ok", found=f"127.0.0.1 has free ones ({port}, say)")
+    return Check(name="ports", state="ok", found=f"127.0.0.1 has free ports, such as {port}")
 
 
 def _comfort(layout: Layout) -> Iterator[Check]:
@@ -228,14 +228,14 @@ def _comfort(layout: Layout) -> Iterator[Check]:
         "load",
         "warning" if busy else "ok",
         f"{load:.1f} on {cores} cores",
-        "a start takes longer: wait until other programs are done",
+        "starting takes longer: wait until other programs have finished",
     )
     foreign = sorted(name for name in os.environ if name.startswith("AIRFLOW__"))
     yield _measured(
         "environment",
         "warning" if foreign else "ok",
         ", ".join(foreign) or "no settings of another Airflow",
-        f"these do not reach the embedded Airflow, whose settings are in {layout.settings}",
+        f"these do not affect the embedded Airflow, whose settings are in {layout.settings}",
     )
 
 

@@ -1,7 +1,7 @@
-"""Runs one component: it ends with the keeper, and as another user where one is named.
+"""Runs one component, as another user if one is given; it ends with the keeper.
 
 Run by the keeper as `python -P -m forebay.embedded.launch`. It becomes the component, so it imports
-nothing that takes time.
+nothing slow.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from forebay.system.parent import die_with_parent
 
 KEEPER_PID_NAME = "FOREBAY_KEEPER_PID"
 _KEEPER_ENDED = 4
-_NOT_STARTED = 3  # as uvicorn itself says it
-# Longer than a start of the API server where others are at work too.
+_NOT_STARTED = 3  # as uvicorn itself does
+# Longer than a start of the API server while other programs are busy too.
 GC_PAUSE_SECONDS = 60.0
 
 
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
         os.setgroups([])
         os.setresgid(asked.gid, asked.gid, asked.gid)
         os.setresuid(asked.uid, asked.uid, asked.uid)
-    # After the change of user, which takes the kernel's promise back.
+    # After the change of user, which cancels the request to the kernel.
     die_with_parent(asked.end_signal)
     if os.environ.get(KEEPER_PID_NAME) != str(os.getppid()):
         sys.stderr.write("the keeper ended while this component started\n")
@@ -58,17 +58,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run_airflow(arguments: Sequence[str]) -> None:
-    """Be an Airflow command. SIGUSR1, of which Airflow dies, writes the stacks of its threads."""
+    """Run an Airflow command. SIGUSR1, which would kill Airflow, writes its threads' stacks."""
     faulthandler.register(signal.SIGUSR1)
     sys.argv = ["airflow", *arguments]
     runpy.run_module("airflow", run_name="__main__", alter_sys=True)
 
 
 def accept_on(listening: socket.socket) -> None:
-    """Have Airflow's server accept connections on a socket that the keeper has open.
+    """Make Airflow's server accept connections on a socket that the keeper holds open.
 
-    Airflow names host and port to uvicorn and knows no other way; a port that is free whenever the
-    server ends could be another user's before the next one starts.
+    Airflow can only pass host and port to uvicorn; but a port that is free whenever the server ends
+    could be taken by another user before the next one starts.
     """
     import uvicorn
 
@@ -86,7 +86,7 @@ def accept_on(listening: socket.socket) -> None:
 
 
 def collect_garbage_later() -> None:
-    """For a command that makes millions of objects while it starts, and keeps them all.
+    """For a command that creates millions of objects while it starts, and keeps them all.
 
     Looking through them for garbage takes a fifth to a quarter of the API server's start.
     """
@@ -97,7 +97,7 @@ def collect_garbage_later() -> None:
 
 
 def _collect_garbage() -> None:
-    gc.freeze()  # what is there by now stays
+    gc.freeze()  # what exists by now stays
     gc.enable()
 
 

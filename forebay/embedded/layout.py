@@ -12,18 +12,18 @@ from forebay.home.privacy import make_home
 
 @dataclass(frozen=True)
 class Layout:
-    """Paths of one embedded Airflow. Only `create` makes a folder."""
+    """Paths of one embedded Airflow. Only `create` creates folders."""
 
     home: Home
 
     @property
     def root(self) -> Path:
-        """What Airflow calls AIRFLOW_HOME. Its absolute path is also the mark of its processes."""
+        """What Airflow calls AIRFLOW_HOME. Its absolute path also marks its processes."""
         return self.home.root.absolute() / "airflow"
 
     @property
     def settings(self) -> Path:
-        """Airflow's settings, secrets among them."""
+        """Airflow's settings, including secrets."""
         return self.root / "airflow.cfg"
 
     @property
@@ -42,7 +42,7 @@ class Layout:
         return self.root / "dags"
 
     def stubs(self, config_dir: Path) -> Path:
-        """Where DAG files of one configuration folder go."""
+        """Where the DAG files of one configuration folder go."""
         path = config_dir.absolute()
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         return self.dags / f"{path.name}-{digest}"
@@ -63,21 +63,21 @@ class Layout:
 
     @property
     def keeper_lock(self) -> Path:
-        """Held by the keeper for its life."""
+        """Held by the keeper for its lifetime."""
         return self.root / "keeper.lock"
 
     @property
     def start_lock(self) -> Path:
-        """Held by whoever starts or stops."""
+        """Held by whoever starts or stops Airflow."""
         return self.root / "start.lock"
 
     @property
     def database(self) -> Path:
-        """The database's own record, and its data where it can be stored here."""
+        """The database's own record, and its data if it can be stored here."""
         return self.root / "postgres"
 
     def create(self) -> None:
-        """Make the folders, closed to other users."""
+        """Create the folders, closed to other users."""
         make_home(self.home)
         self.root.mkdir(mode=0o700, exist_ok=True)
         for path in (self.dags, self.logs, self.log("any").parent, self.database):

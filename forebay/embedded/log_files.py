@@ -1,4 +1,4 @@
-"""Logs of bounded size, of processes that never reopen them."""
+"""Bounds the size of logs of processes that never reopen them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _DAY_SECONDS = 86_400.0
 
 
 def rotate(path: Path, bytes_max: int = BYTES_MAX) -> bool:
-    """Move what a log holds to `<name>.1` when it became too long.
+    """Move the content of a log to `<name>.1` when it is too long.
 
-    It is copied and then emptied, since a process that writes to the end of its standard output
-    continues in the same file. Lines written between the two are lost, a few at most.
+    It is copied and then emptied, because a process that appends to its standard output keeps
+    writing to the same file. Lines written between the two steps are lost, a few at most.
 
     Returns:
         Whether it was too long.

@@ -21,10 +21,10 @@ def is_free(port: int) -> bool:
 
 
 def keep_port(preferred: int | None) -> socket.socket:
-    """A socket that listens: on the preferred port where it is free, or on any free one.
+    """A listening socket: on the preferred port if it is free, otherwise on any free one.
 
-    Whoever answers there may end and come again. As long as the caller keeps the socket nobody else
-    can listen in between, and be shown the passwords and tokens that are sent to this port.
+    The server on it may end and start again. As long as the caller keeps the socket, nobody else
+    can listen there in between and receive the passwords and tokens sent to this port.
 
     Raises:
         OSError: when there is no loopback interface, or no free port.
@@ -36,7 +36,7 @@ def keep_port(preferred: int | None) -> socket.socket:
 
 
 def choose_port(preferred: int | None) -> int:
-    """The preferred port where it is free, or any free one."""
+    """The preferred port if it is free, otherwise any free one."""
     if preferred is not None and is_free(preferred):
         return preferred
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

@@ -1,4 +1,4 @@
-"""Secrets of one embedded Airflow: made once, in files that only their owner may read."""
+"""Secrets of one embedded Airflow: created once, in files that only their owner may read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Secrets(Message):
 
 
 def load_secrets(layout: Layout) -> Secrets:
-    """The keys of this home; made where there are none."""
+    """The keys of this home; created if there are none."""
     kept = Secrets.of_file(layout.secrets)
     if kept is not None:
         return kept
@@ -44,7 +44,7 @@ def load_secrets(layout: Layout) -> Secrets:
 
 
 def new_password(layout: Layout) -> str:
-    """Give the user a new password. A running Airflow takes it at once."""
+    """Give the user a new password. A running Airflow uses it immediately."""
     password = "".join(secrets.choice(_LETTERS) for _ in range(_PASSWORD_LENGTH))
     write_private(layout.passwords, json.dumps({USER: password}) + "\n")
     return password
@@ -60,7 +60,7 @@ def read_password(layout: Layout) -> str:
         password: str = json.loads(layout.passwords.read_text())[USER]
     except (OSError, ValueError, KeyError) as error:
         raise InfrastructureError(
-            f"no password of {USER} in {layout.passwords} ({error}): "
-            "`forebay up --new-password` makes one"
+            f"no password for {USER} in {layout.passwords} ({error}): "
+            "make one with `forebay up --new-password`"
         ) from error
     return password

@@ -1,4 +1,4 @@
-"""The state of the embedded Airflow, as its keeper writes it for everybody else."""
+"""The state of the embedded Airflow, as its keeper writes it for everyone else."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from forebay.system.message import Message
 
 ComponentState = Literal["waiting", "running", "restarting", "failed", "stopped"]
 ClusterState = Literal["starting", "running", "failed", "stopping", "stopped", "lost"]
-# To kill one that is well and slow is worse than to find one that hangs some minutes later.
+# Killing a slow but healthy component is worse than finding a hung one some minutes later.
 COMPONENT_DEADLINE_SECONDS = 300.0
 
 
 class ComponentStatus(Message):
     """One component: PostgreSQL or a part of Airflow.
 
-    state: `failed` means that it ended too often and is not started again.
+    state: `failed` means that it ended too often and is not restarted.
     restarts: since the keeper started.
-    hangs: how often it was ended since then because it lived and did nothing. hung: when and why
-    the last time.
+    hangs: how often it was killed since then because it hung. hung: when and why it last hung.
     """
 
     name: str
@@ -39,8 +38,8 @@ class ComponentStatus(Message):
 class ClusterStatus(Message):
     """All components.
 
-    state: `lost` is written by nobody: the keeper died silently.
-    component_deadline_seconds: for so long a component may show no sign of life.
+    state: `lost` is never written; it means that the keeper died silently.
+    component_deadline_seconds: how long a component may show no sign of life.
     doing: what a start waits for; empty once it is up.
     error: why it failed.
     sync_error: why DAG files could not be written last time.
@@ -69,12 +68,12 @@ class ClusterStatus(Message):
 
 
 def write_status(layout: Layout, status: ClusterStatus) -> None:
-    """Replace the status. Only the keeper does."""
+    """Replace the status. Only the keeper does this."""
     write_atomically(layout.state, status.model_dump_json(indent=1))
 
 
 def read_status(layout: Layout) -> ClusterStatus | None:
-    """The state now; None where it never ran."""
+    """The current state; None if it never ran."""
     held = is_held(layout.keeper_lock)
     status = ClusterStatus.of_file(layout.state)
     if status is None or held or status.over:

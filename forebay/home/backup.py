@@ -1,9 +1,9 @@
-"""A copy of a home while jobs run: its database at one moment, and all that this names.
+"""Copies a home while jobs run: its database at one moment, and everything that it names.
 
-Meanwhile trainers drop checkpoints and `forebay gc` collects, so that a name of the copied database
-may be gone from the store. Then the database is copied again, and what it names since is added. The
-copy is done when it has every name, but for those that were gone before the database was copied:
-these the home has lost.
+Meanwhile trainers drop checkpoints and `forebay gc` collects garbage, so a name in the copied
+database may already be gone from the store. Then the database is copied again, and whatever it
+names now is added. The copy is complete when it has every name except those that were missing
+before the database was copied: the home itself has lost those.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from forebay.home.store import STORE_NAME, Stored, store_of
 from forebay.home.tables import STORED
 from forebay.system.files import make_folder, sync, writing
 
-# What has no name yet, inside the copy.
+# A folder inside the copy for what does not have its name yet.
 _UNFINISHED_NAME = ".unfinished"
 _PAGE_ROWS = 1000
 _ROUNDS_MAX = 20
@@ -40,7 +40,7 @@ _ROUNDS_MAX = 20
 class BackedUp(NamedTuple):
     """names: how many the copy's database has. lost: why some of them are not in its store.
 
-    store_copied: False where the store is a bucket, which the copy keeps using.
+    store_copied: False if the store is a bucket, which the copy keeps using.
     """
 
     names: int
@@ -51,29 +51,29 @@ class BackedUp(NamedTuple):
 def back_up(home: Home, target: Path) -> BackedUp:
     """Copy a home to a new folder, which is a home of its own from then on.
 
-    Jobs are not copied: for the copy, those that run now are lost, and the next run continues from
-    the newest window that was trained. A copy that is cut off is refused as a home.
+    Jobs are not copied: in the copy, those that run now count as lost, and the next run continues
+    from the newest window that was trained. An interrupted copy is refused as a home.
 
     Raises:
-        UsageError: when there is no home, the target has something in it or is inside the home, or
-            the facts are on a PostgreSQL server.
-        InfrastructureError: when the disk refuses it.
+        UsageError: when there is no home, the target is not empty or is inside the home, or the
+            database is on a PostgreSQL server.
+        InfrastructureError: when something cannot be read or written.
     """
     database, store = database_of(home), store_of(home)
     if not isinstance(database, SqliteDatabase):
         raise UsageError(
-            "the facts of this home are on a PostgreSQL server: copy them with "
-            "`pg_dump --schema=forebay`, and the store beside them, as docs/home.md says"
+            "the database of this home is on a PostgreSQL server: copy it with "
+            "`pg_dump --schema=forebay`, and copy the store as well (see docs/home.md)"
         )
     marker = read_marker(home)
     if marker is None:
         raise UsageError(f"{home.root} is not a home yet: there is nothing to copy")
     root = store.root if isinstance(store, FolderStore) else None
-    # A store that is copied from elsewhere stays the home's own: the copy is another home.
+    # A store outside the home stays with the original home: the copy gets an id of its own.
     copied_id = uuid.uuid4().hex if root and os.environ.get(STORE_NAME) else marker.id
     _require_free(target, [home.root, *([root] if root else [])])
     close_home(Home(target))
-    # First: until its database is there, the copy says that it has lost it.
+    # First: until the database is there, opening the copy reports that its database is lost.
     write_marker(Home(target), database.kind, copied_id)
     unfinished = target / _UNFINISHED_NAME
     make_folder(unfinished)
@@ -88,7 +88,7 @@ def back_up(home: Home, target: Path) -> BackedUp:
 def _copied(
     database: SqliteDatabase, root: Path | None, target: Path, unfinished: Path, home_id: str
 ) -> tuple[int, list[str]]:
-    """How many names there are when the database and all that it names is copied; what is lost."""
+    """Copy the database and all that it names: how many names there are, and what is lost."""
     gone: dict[str, str] = {}
     for _ in range(_ROUNDS_MAX):
         database.copy_to(unfinished / FILE_NAME)
@@ -104,13 +104,13 @@ def _copied(
         if gone.keys() <= before.keys():
             return names, list(gone.values())
     raise InfrastructureError(
-        f"the store changes faster than it is copied to {target}: copy it when fewer jobs run"
+        f"the store changes faster than it can be copied to {target}: try again when fewer jobs run"
     )
 
 
 def _name(folder: Path, home_id: str) -> None:
-    """Say whose the copied database is."""
-    (folder / MARKER_NAME).unlink(missing_ok=True)  # of the copy before
+    """Write the home's id into the copied database."""
+    (folder / MARKER_NAME).unlink(missing_ok=True)  # from the previous round
     copy = SqliteDatabase(Home(folder))
     copy.transact(lambda rows: rows.execute(update(tables.home).values(id=home_id)))
     copy.close()
@@ -137,7 +137,7 @@ def _page(table: Table, after: str, rows: Connection) -> list[Stored]:
 
 
 def _require_free(target: Path, homes: list[Path]) -> None:
-    """Refuse a target that is not a new folder of its own."""
+    """Refuse a target that is not empty, or that is inside the home or its store."""
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise UsageError(f"{target} exists and is not empty: name a new folder for the copy")
     for root in homes:

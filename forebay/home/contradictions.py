@@ -29,7 +29,7 @@ _parent_rows = link_rows.alias("parent_rows")
 
 
 class Rule(NamedTuple):
-    """Rows that are wrong. is_wrong: may ask what `described` joins. problem: what they do."""
+    """Rows that are wrong. is_wrong: may use what `described` joins. problem: what is wrong."""
 
     table: Table
     is_wrong: ColumnElement[bool]
@@ -41,7 +41,7 @@ def _of_parent() -> ColumnElement[bool]:
 
 
 def _begins_elsewhere() -> ColumnElement[bool]:
-    """Before a window, a model has seen what the model that it was built on had seen after its."""
+    """Whether a model starts from other rows than the model that it was built on had seen."""
     sums = ("rows", "sum", "sum_of_squares")
     return exists(
         select(_parent_rows.c.link_id)
@@ -88,11 +88,9 @@ RULES = (
         exists(select(_parents.c.id).where(_of_parent(), _parents.c.line_id != links.c.line_id)),
         "was built on a model of another line",
     ),
-    Rule(links, _built_on_a_later_window(), "was built on a window that is not before it"),
-    Rule(
-        link_rows, _begins_elsewhere(), "began with other rows than the model that it is built on"
-    ),
-    Rule(seals, _trained(), "is there for a window that was trained to its end"),
+    Rule(links, _built_on_a_later_window(), "was built on a window that is not earlier"),
+    Rule(link_rows, _begins_elsewhere(), "starts from other rows than its parent model had seen"),
+    Rule(seals, _trained(), "exists for a window that was already trained to its end"),
     Rule(served, links.c.line_id != served.c.line_id, "serves a model of another line"),
     Rule(
         served,

@@ -1,7 +1,8 @@
-"""The database of a home: reads, and transactions that are done once or not at all.
+"""The database of a home: reads, and transactions that take effect once or not at all.
 
-SQLite below FOREBAY_HOME, or the PostgreSQL that FOREBAY_DATABASE names. The address is read from
-the environment of each process: it holds a password, so it goes into no request and no argument.
+SQLite below FOREBAY_HOME, or the PostgreSQL that FOREBAY_DATABASE names. Each process reads the
+address from its environment: it may contain a password, so it is never put into a request or an
+argument.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Work = Callable[[Connection], T]
 
 @dataclass
 class Patience:
-    """How long work waits in this process while the server of its database is away."""
+    """How long work waits in this process while the database server is unavailable."""
 
     seconds: float = 30.0
 
@@ -38,8 +39,8 @@ PATIENCE = Patience()
 class Database(ABC):
     """The facts of one home, for any number of threads and processes.
 
-    Work is given as a function of a connection. It may be called again after what it did was
-    undone, so it changes nothing but rows; what it raises undoes its rows and is passed on.
+    Work is a function of a connection. It may be rolled back and called again, so it must change
+    nothing but rows. If it raises, its rows are rolled back and the exception is passed on.
     """
 
     kind: ClassVar[Kind]
@@ -48,7 +49,7 @@ class Database(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse a database that this process must not use; one that is not there yet is fine.
+        """Refuse a database that this process must not use; one that does not exist yet is fine.
 
         Raises:
             ConfigError: when it belongs to another home or another version of Forebay.
@@ -56,15 +57,15 @@ class Database(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the database and its tables where there are none; otherwise as `check`."""
+        """Create the database and its tables if they do not exist; otherwise like `check`."""
 
     @abstractmethod
     def read(self, work: Work[T], *, patient: bool = True) -> T:
-        """Call `work` on one moment's state. A home without a database is empty.
+        """Call `work` on the state of one moment. A home without a database reads as empty.
 
         Args:
-            work: what is to be read.
-            patient: whether a server that is away is waited for; who looks again soon does not.
+            work: reads what is wanted.
+            patient: whether to wait for a server that is unavailable; callers that poll do not.
 
         Raises:
             ConfigError: see `check`.
@@ -73,31 +74,31 @@ class Database(ABC):
 
     @abstractmethod
     def transact(self, work: Work[T]) -> T:
-        """Call `work` as if no other transaction ran beside it, and store what it did, durably.
+        """Call `work` as if no other transaction ran at the same time; store its changes durably.
 
         Raises:
             ConfigError: see `check`.
-            InfrastructureError: when it cannot be stored; then nothing of it is stored.
+            InfrastructureError: when the changes cannot be stored; then none of them are.
         """
 
     @abstractmethod
     def exclusive(self, name: str, wait_seconds: float) -> AbstractContextManager[None]:
-        """Hold a name that nobody else holds in the meantime; it is free when the holder dies.
+        """Hold a name that nobody else can hold meanwhile; it is released when the holder dies.
 
         Raises:
-            InfrastructureError: when another process holds it until the deadline.
+            InfrastructureError: when another process still holds it at the deadline.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what is open; it is opened again when it is used again."""
+        """Release what is open; it is opened again when it is next used."""
 
 
 def database_of(home: Home) -> Database:
-    """The database of a home; the same object at every call in a process.
+    """The database of a home; the same object for every call in a process.
 
     Raises:
-        ConfigError: when FOREBAY_DATABASE is not an address of a database that is supported.
+        ConfigError: when FOREBAY_DATABASE is not an address of a supported database.
         MissingExtraError: when its driver is not installed.
     """
     address = "" if home.alone else os.environ.get(DATABASE_NAME, "")
@@ -109,7 +110,7 @@ def database_of(home: Home) -> Database:
 
 
 def close_database(home: Home) -> None:
-    """Close and forget that of a home which keeps it in its own folder, before the folder goes."""
+    """Close and forget the database in a home's own folder, before the folder is removed."""
     with _lock:
         database = _open.pop((str(home.root.absolute()), ""), None)
     if database is not None:
@@ -117,7 +118,7 @@ def close_database(home: Home) -> None:
 
 
 def close_databases() -> None:
-    """Close all of this process."""
+    """Close all databases of this process."""
     with _lock:
         for database in _open.values():
             database.close()
@@ -134,14 +135,14 @@ def _opened(home: Home, address: str) -> Database:
 
         return PostgresDatabase(home, address)
     raise ConfigError(
-        f"{DATABASE_NAME}: an address such as postgresql://USER:PASSWORD@HOST/DATABASE is "
-        "expected; without it, facts are kept in SQLite below FOREBAY_HOME"
+        f"{DATABASE_NAME}: expected an address such as postgresql://USER:PASSWORD@HOST/DATABASE; "
+        "if it is not set, the database is an SQLite file below FOREBAY_HOME"
     )
 
 
 _open: dict[tuple[str, str], Database] = {}
-# Re-entrant, as all locks of databases: a signal may end a task in the middle of a read, and its
-# handler then cancels the job.
+# Re-entrant, like all locks of databases: a signal may interrupt a task during a read, and its
+# handler then cancels the job through the database.
 _lock = threading.RLock()
 
 

@@ -1,4 +1,4 @@
-"""What a person calls a row: the pipeline, line, window and so on that it belongs to."""
+"""Describes a row for people: the pipeline, line, window and so on that it belongs to."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, select
 
-# In the order in which they are said; a window's own name for itself is its key.
+# In the order of the text. In the table of windows, the column is called `key`.
 _NAMING = ("pipeline", "line", "key", "window", "generation", "stream", "source", "kind", "job_id")
 Subject = Mapping[str, Any]
 
 
 def described(table: Table, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """What names the rows of a table for which all of this is true.
+    """The columns that name the rows of a table that meet all conditions.
 
-    A condition may ask for columns of the rows that they refer to: each is joined once.
+    A condition may use columns of the tables that the rows refer to: each is joined once.
     """
     joined: FromClause = table
     tables = [table]
@@ -37,7 +37,7 @@ def subject_text(subject: Subject) -> str:
 
 
 def _parents(table: Table, seen: list[Table]) -> Iterator[tuple[ColumnElement[bool], Table]]:
-    """The tables whose rows a row cannot be without, and how to join each."""
+    """The tables that a row must refer to, and how to join each."""
     for key in sorted(table.foreign_keys, key=lambda key: key.parent.name):
         parent = key.column.table
         if key.parent.nullable or not isinstance(parent, Table) or parent in seen:

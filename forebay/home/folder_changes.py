@@ -1,4 +1,4 @@
-"""How a store in a folder changes: what is not finished is apart and locked by its writer."""
+"""How a store in a folder changes: unfinished parts are kept apart, locked by their writer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forebay.system.unfinished import begin, remove_left, without_writer
 
 # Another file system, another owner's file, too many links, a file system without links.
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP})
-# Gone already; with something in it that was made since.
+# Already gone; not empty, because something was created in it since.
 _NOT_OURS = frozenset({errno.ENOENT, errno.ENOTEMPTY})
 
 
@@ -48,7 +48,7 @@ def new_folder_in(folder: Path, name: str) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def has_writer(path: Path) -> bool:
-    """Whether a living process is writing a file or a folder of the above."""
+    """Whether a living process is writing this file or folder, made by one of the above."""
     return is_held(path / INDEX_NAME if path.is_dir() else path)
 
 
@@ -66,7 +66,7 @@ def link_tree(source: Path, target: Path) -> TreeIndex:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Link a file, and copy it where that is impossible."""
+    """Link a file, or copy it where that is impossible."""
     try:
         target.hardlink_to(source)
     except OSError as error:
@@ -76,7 +76,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What is in a folder, in order; nothing where none is."""
+    """The entries of a folder, sorted; none if it does not exist."""
     with writing(folder):
         try:
             return sorted(folder.iterdir())
@@ -85,7 +85,7 @@ def entries(folder: Path) -> list[Path]:
 
 
 def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
-    """Remove files and folders, some of which may be gone. A folder's name goes in one step."""
+    """Remove files and folders, some of which may be gone already. A folder goes in one step."""
     changed, unnamed = set[Path](), list[Path]()
     for place in places:
         with writing(place):
@@ -94,14 +94,14 @@ def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
             changed.add(place.parent)
             unnamed.append(found)
     for folder in changed:
-        sync(folder)  # first: a name that came back after a loss of power would be half a tree
+        sync(folder)  # first: a name that came back after a power loss would be half a tree
     for place in unnamed:
         with writing(place), suppress(FileNotFoundError):
             shutil.rmtree(place, onerror=_unless_gone)
 
 
 def _unnamed(place: Path, bin_folder: Path) -> Path | None:
-    """Where a folder is that has lost its name, or a file was; None where neither was there."""
+    """Take a name away: where its folder is now, or its file was; None if neither existed."""
     try:
         if place.is_dir():
             make_folder(bin_folder)
@@ -113,7 +113,7 @@ def _unnamed(place: Path, bin_folder: Path) -> Path | None:
 
 
 def remove_leftover(place: Path) -> None:
-    """Remove what a writer began, or a removal, and did not finish; not what a living one has."""
+    """Remove what a writer or a removal left unfinished, unless a living process still has it."""
     if not place.is_dir():
         remove_left(place)
         return
@@ -123,7 +123,7 @@ def remove_leftover(place: Path) -> None:
 
 
 def _unless_gone(_call: object, _path: str, raised: tuple[type, BaseException, object]) -> None:
-    """Another process may remove the same folder, or have begun it just now."""
+    """Ignore that another process removed the same folder, or has just begun it."""
     error = raised[1]
     if not isinstance(error, OSError) or error.errno not in _NOT_OURS:
         raise error
@@ -131,11 +131,11 @@ def _unless_gone(_call: object, _path: str, raised: tuple[type, BaseException, o
 
 @contextmanager
 def _locked_file(path: Path) -> Iterator[BinaryIO]:
-    # A file even of a folder: on NFS, a lock (flock) on a folder is refused.
+    # A folder, too, is locked through a file: NFS refuses a lock (flock) on a folder.
     descriptor = begin(path, 0o666)
     if descriptor is None:
         raise InfrastructureError(
-            f"{path} was removed while it was begun, as what a dead writer left: try again"
+            f"{path} was taken for a dead writer's leftover and removed: try again"
         )
     with os.fdopen(descriptor, "wb") as stream:
         yield stream

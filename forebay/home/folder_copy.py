@@ -1,4 +1,4 @@
-"""A name of one store in a folder, linked or copied into another one under the same name."""
+"""Links or copies a name from one folder store into another, under the same name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from forebay.system.trees import name_tree
 
 
 def copy_name(stored: Stored, source: Path, target: Path, unfinished: Path) -> None:
-    """See that what has a name below one folder has it below another, durably.
+    """Make what has a name below one folder available below another, durably.
 
     Args:
         stored: the name, and what is expected there.
         source: the root of the store that has it.
         target: the root of the other one.
-        unfinished: a folder on the target's file system for what has no name yet.
+        unfinished: a folder on the target's file system for what is not finished.
 
     Raises:
-        DataError: when it is not there, or the index of a tree is damaged.
-        InfrastructureError: when the disk refuses it.
+        DataError: when it is missing, or the index of a tree is damaged.
+        InfrastructureError: when it cannot be read or written.
     """
     place, new = source / require_name(stored.name), target / stored.name
     if new.exists():
@@ -44,7 +44,7 @@ def copy_name(stored: Stored, source: Path, target: Path, unfinished: Path) -> N
 
 
 def _copy_tree(stored: Stored, place: Path, new: Path, unfinished: Path) -> None:
-    """Its index says what belongs to it: a folder that is being removed looks like an empty one."""
+    """Copy what the index lists: a folder that is being removed looks like an empty one."""
     content = (place / INDEX_NAME).read_bytes()
     index = read_index(content, stored, str(place))
     with new_folder_in(unfinished, new.name) as (folder, stream):

@@ -1,4 +1,4 @@
-"""A store in a folder. What is being written, or removed, is in `.writing` below it."""
+"""A store in a folder. Whatever is being written or removed is in `.writing` below it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from forebay.system.trees import name_tree
 
 
 class FolderStore(Store):
-    """See `Store`. Whoever writes holds a lock (flock) on what is not finished."""
+    """See `Store`. A writer holds a lock (flock) on whatever it has not finished."""
 
     knows_writers = True
 
     def __init__(self, root: Path) -> None:
-        """Nothing is made yet."""
+        """Nothing is created yet."""
         self.root = root
         self._writing = root / WRITING_NAME
 
@@ -117,7 +117,7 @@ class FolderStore(Store):
         write_atomically(self.root / OWNER_NAME, f"{home_id}\n")
 
     def _make_folder(self, folder: Path) -> None:
-        """The store itself is its user's alone, unless somebody opens it to a group."""
+        """The store itself is private to its user, unless somebody opens it to a group."""
         make_folder(self.root, PRIVATE_FOLDER)
         make_folder(folder)
 
@@ -141,7 +141,7 @@ class FolderStore(Store):
             try:
                 changed_at = path.stat().st_mtime_ns // 1000
             except FileNotFoundError:
-                continue  # it has its name meanwhile, or somebody removed it
+                continue  # it has its final name by now, or somebody removed it
             yield Leftover(name=f"{WRITING_NAME}/{path.name}", changed_at=changed_at)
 
     def remove(self, names: Iterable[str]) -> None:
@@ -164,7 +164,7 @@ class FolderStore(Store):
 
 
 def _unfinished_name(name: str) -> str:
-    """What something is called in `.writing`: it says, in few characters, where it is to go."""
+    """The name of something in `.writing`: it encodes, in few characters, where it will go."""
     folder, _, leaf = name.rpartition("/")
     return f"{_mark_of(folder)}{leaf}"
 

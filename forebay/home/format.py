@@ -1,4 +1,4 @@
-"""The home that a process works in: opened, and refused when it is not one of this version."""
+"""Opens the home that a process works in, or refuses one that another version wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def open_home() -> Home:
     """The home that the environment names.
 
     Raises:
-        ConfigError: when its state is of another version, or of another home than its database.
+        ConfigError: when another version wrote its state, or its database belongs to another home.
     """
     home = Home.from_environment()
     require_format(home)
@@ -22,16 +22,16 @@ def require_format(home: Home) -> None:
     """Refuse a home that this process must not use; one without state may be used.
 
     Raises:
-        ConfigError: with the way out.
+        ConfigError: when it must not be used, saying what to do.
     """
     require_folder(home)
     database_of(home).check()
 
 
 def record_format(home: Home) -> None:
-    """Call before state is written: from now on the home is one of this version.
+    """Call before state is written: from now on the home belongs to this version.
 
     Raises:
-        ConfigError: when it is one of another version.
+        ConfigError: when another version wrote it.
     """
     database_of(home).prepare()

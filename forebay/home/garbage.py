@@ -1,9 +1,8 @@
 """Bytes in the store that no row names: found, buried by a row, then removed.
 
 A writer stores bytes first and the row that names them second. Between the two they look like
-garbage. So whoever collects first stores a tombstone for each name, in a transaction in which no
-row names it: from then on a row that would name it is refused, and its writer stores the bytes
-anew.
+garbage. So the collector first stores a tombstone for each name, in a transaction in which no row
+names it. From then on any row that would name it is refused, and its writer stores the bytes again.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from forebay.home.tables import STORED, tombstones
 from forebay.system.instants import now_us
 from forebay.system.leftovers import find_leftovers, remove_leftovers
 
-# Nobody commits a row so long after its bytes were stored.
+# No writer commits a row this long after it stored the bytes.
 TOMBSTONE_SECONDS = 7 * 86_400.0
-# What a writer whose lock cannot be seen has begun: it may be at work on another host.
+# For leftovers of writers whose locks cannot be seen: they may be running on another host.
 LEFTOVER_SECONDS = 86_400.0
 _MICROSECONDS = 1_000_000
 _BURIED = (
@@ -36,15 +35,15 @@ _BURIED = (
     .where(tombstones.c.name.in_(bindparam("names", expanding=True)))
     .limit(1)
 )
-# One process at a time removes what was named.
+# Only one process at a time removes what rows have named.
 EXCLUSIVE_NAME = "garbage"
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """What nobody needs. names: in the store, which no row names.
+    """What nobody needs. names: those in the store that no row names.
 
-    leftovers: of writers that died, names in the store and paths in the home.
+    leftovers: of writers that died; names in the store and paths in the home.
     """
 
     names: list[str]
@@ -54,14 +53,14 @@ class Garbage:
 def collect(home: Home, *, dry_run: bool = False) -> Garbage:
     """Remove what no row names, and what dead writers left.
 
-    Called again after a kill it continues. With `dry_run` nothing is changed.
+    If it was killed, the next call continues. With `dry_run` nothing is changed.
 
     Raises:
-        ConfigError: when it is another home's store.
-        InfrastructureError: when store or database cannot be reached.
+        ConfigError: when the store belongs to another home.
+        InfrastructureError: when the store or the database cannot be reached.
     """
     store = store_of(home) if dry_run else own_store(home)
-    # The store first: what is stored after this look is none of this call's business.
+    # The store first: what is stored after this listing does not concern this call.
     found = [name for name in store.names() if is_below_own(name)]
     database = database_of(home)
     here = not database.shared  # otherwise a writer may be on another host
@@ -78,10 +77,10 @@ def collect(home: Home, *, dry_run: bool = False) -> Garbage:
 
 @contextmanager
 def only_collector(home: Home, wait_seconds: float) -> Iterator[None]:
-    """Be the only process that removes what rows have named until now.
+    """Be the only process that removes what rows have named so far.
 
     Raises:
-        InfrastructureError: when another one is at work until the deadline.
+        InfrastructureError: when another process is still collecting at the deadline.
     """
     with ExitStack() as stack:
         alone = database_of(home).exclusive(EXCLUSIVE_NAME, wait_seconds)
@@ -96,23 +95,23 @@ def only_collector(home: Home, wait_seconds: float) -> Iterator[None]:
 
 
 def require_unburied(connection: Connection, names: Sequence[str]) -> None:
-    """Let a row name bytes of the store.
+    """Check that a row may name these bytes of the store.
 
     Raises:
-        InfrastructureError: when they were collected as garbage before the row came.
+        InfrastructureError: when they were collected as garbage before the row was stored.
     """
     buried = connection.scalar(_BURIED, {"names": names})
     if buried is not None:
         raise InfrastructureError(
             f"{buried} was removed from the store before anything named it (forebay gc): "
-            "try again, it is stored again"
+            "try again, and it is stored again"
         )
 
 
 def _latest(*, seen: bool) -> float:
-    """When what has no living writer changed last, as `time.time` counts.
+    """Leftovers that changed last up to this `time.time` have no living writer.
 
-    seen: whether the lock of every living writer is seen here.
+    seen: whether the locks of all living writers can be seen here.
     """
     return time.time() - (0.0 if seen else LEFTOVER_SECONDS)
 
@@ -123,7 +122,7 @@ def _left_in_store(store: Store, latest: float) -> list[str]:
 
 
 def bury(connection: Connection, names: Iterable[str]) -> list[str]:
-    """Tombstones for those that no row names, which are returned; old tombstones go."""
+    """Store tombstones for the names that no row names, and return these; drop old tombstones."""
     now = now_us()
     old = now - int(TOMBSTONE_SECONDS) * _MICROSECONDS
     connection.execute(delete(tombstones).where(tombstones.c.buried_at < old))
@@ -139,7 +138,7 @@ def bury(connection: Connection, names: Iterable[str]) -> list[str]:
 
 
 def unnamed(connection: Connection, names: Iterable[str]) -> list[str]:
-    """Those of these names of the store that no row names."""
+    """Those of the given names that no row names."""
     found: list[str] = []
     for some in batches(names):
         named = {

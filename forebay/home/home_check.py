@@ -1,6 +1,6 @@
-"""Is a home whole? What its rows name is read from the store, and rows are compared with rows.
+"""Checks a home: reads what its rows name from the store, and compares rows with each other.
 
-Reads page by page, beside whatever runs: what is removed meanwhile is not a fault.
+Reads page by page while jobs run: what is removed meanwhile is not a fault.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from forebay.home.paths import Home
 from forebay.home.store import Stored, store_of
 from forebay.home.tables import METADATA, STORED
 
-# Rows of one read. Of wrong rows of one kind, so many are named.
+# Rows per read. Also the most wrong rows of one kind that are reported.
 _PAGE_ROWS = 500
 _RESTORE = "Restore the database from a backup"
-# What a row of the store is found by again. Nothing that describes a row is called so.
+# Prefix of the columns that identify a row. No column that describes a row begins with it.
 _OWN = "own_"
 
 
-# What is wrong with a text; empty when nothing is.
+# Returns what is wrong with a text; empty if nothing is.
 FindProblem = Callable[[str], str]
 
 
 class Fault(NamedTuple):
-    """Something that is wrong, and the way out. table: whose row. subject: what it belongs to."""
+    """Something that is wrong, and what to do. table: of the row. subject: what it belongs to."""
 
     table: str
     subject: Subject
@@ -58,10 +58,10 @@ class Fault(NamedTuple):
 
 @dataclass
 class HomeCheck:
-    """One look at a home.
+    """One check of a home.
 
-    documents: the columns that hold JSON, and how each text is read. rows: how many were checked,
-    by table. read_bytes: from the store.
+    documents: the columns that hold JSON, and what checks each text. rows: how many were checked,
+    by table. read_bytes: how many were read from the store.
     """
 
     home: Home
@@ -73,7 +73,7 @@ class HomeCheck:
         """Everything that is wrong, as it is found.
 
         Raises:
-            InfrastructureError: when store or database cannot be read.
+            InfrastructureError: when the store or the database cannot be read.
         """
         database = database_of(self.home)
         self.rows.update(database.read(_counts))
@@ -89,7 +89,7 @@ class HomeCheck:
             yield from self._stored_faults(table)
 
     def _document_faults(self, column: Column[str], find_problem: FindProblem) -> Iterator[Fault]:
-        """Texts of a column that are not what is written there."""
+        """Texts of a column that are not documents of its kind."""
         table = column.table
         for row in self._rows(table, list(table.primary_key.columns), [column]):
             text = row[_OWN + column.name]
@@ -102,9 +102,9 @@ class HomeCheck:
                 )
 
     def _stored_faults(self, table: Table) -> Iterator[Fault]:
-        """What the rows of a table name and the store does not have as it was stored.
+        """What the rows of a table name but the store does not hold as it was stored.
 
-        They come by name, so that bytes which several of them name are read once.
+        Rows are read by name, so bytes that several of them name are read once.
         """
         verified: Stored | None = None
         problem = ""
@@ -119,7 +119,7 @@ class HomeCheck:
     def _rows(
         self, table: Table, own: Sequence[Column[Any]], more: Sequence[Column[Any]] = ()
     ) -> Iterator[RowMapping]:
-        """Rows in the order of columns that no two have alike, with these and with others."""
+        """All rows, with `own` and `more` columns; sorted by `own`, which are unique together."""
         named = (each.label(_OWN + each.name) for each in dict.fromkeys([*own, *more]))
         rows = described(table).add_columns(*named).order_by(*own).limit(_PAGE_ROWS)
         page = rows
@@ -137,7 +137,7 @@ class HomeCheck:
         return ""
 
     def _is_still_there(self, table: Table, own: dict[str, Any]) -> bool:
-        """Whether a row names these bytes even now: their names go before they do."""
+        """Whether a row still names these bytes: rows are removed before the bytes are."""
         same = (table.c[name] == value for name, value in own.items())
         wanted = select(table.c.name).where(*same)
         return bool(database_of(self.home).read(partial(_all, wanted)))
@@ -165,10 +165,10 @@ def _counts(rows: Connection) -> dict[str, int]:
 
 
 def _damages(rows: Connection) -> list[str]:
-    """What SQLite says of its own file; PostgreSQL looks after its own."""
+    """What SQLite reports about its own file; PostgreSQL checks its own."""
     if rows.dialect.name != "sqlite":
         return []
     found = [text for (text,) in rows.exec_driver_sql("PRAGMA integrity_check") if text != "ok"]
     for table, row, parent, _ in rows.exec_driver_sql("PRAGMA foreign_key_check"):
-        found.append(f"row {row} of {table} refers to a row of {parent} that is not there")
+        found.append(f"row {row} of {table} refers to a row of {parent} that does not exist")
     return found

@@ -1,6 +1,6 @@
-"""Which home a folder and a database belong to: both hold one id, and must agree on it.
+"""Which home a folder and a database belong to: both hold an id, and the ids must agree.
 
-A process without FOREBAY_DATABASE would otherwise start another home, silently, with no window
+Otherwise a process without FOREBAY_DATABASE would silently start another home, with no window
 planned and nothing trained.
 """
 
@@ -21,7 +21,7 @@ from forebay.system.message import Message
 
 MARKER_NAME = "home.json"
 FORMAT = "3"
-# What was kept in files of their own before there was a database.
+# Folders in which state was kept before there was a database.
 _OLDER_STATE = ("ledger", "models", "jobs", "published")
 
 
@@ -34,7 +34,7 @@ class Marker(Message):
 
 
 def read_marker(home: Home) -> Marker | None:
-    """What the folder says; None where it says nothing.
+    """The marker in the folder; None if there is none.
 
     Raises:
         ConfigError: when another version of Forebay wrote it.
@@ -47,7 +47,7 @@ def read_marker(home: Home) -> Marker | None:
 
 
 def require_new(home: Home) -> None:
-    """Let a folder that says nothing, and has no database, become a home.
+    """Check that a folder without a marker and a database may become a home.
 
     Raises:
         ConfigError: when another version of Forebay kept something there.
@@ -60,7 +60,7 @@ def require_new(home: Home) -> None:
 
 
 def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:
-    """The folder belongs to this database from now on."""
+    """Record that the folder belongs to this database from now on."""
     marker = Marker(id=home_id, format=FORMAT, database=kind)
     make_home(home)
     write_atomically(home.root / MARKER_NAME, marker.model_dump_json() + "\n")
@@ -68,30 +68,30 @@ def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:
 
 
 def stored_id(connection: Connection) -> str | None:
-    """The id in a database; None where it has no tables of ours.
+    """The id in a database; None if it has none of our tables.
 
     Raises:
-        ConfigError: when they are of another version of Forebay.
+        ConfigError: when another version of Forebay wrote them.
     """
     if not inspect(connection).has_table(tables.home.name, schema=_schema(connection)):
         return None
     found = connection.scalar(select(tables.version.c.version_num)) or ""
     if found != tables.REVISION:
         newer = found > tables.REVISION
-        others = f", or set {ENVIRONMENT_NAME}, and {DATABASE_NAME} if you set it, to new ones"
+        others = f", or set {ENVIRONMENT_NAME} (and {DATABASE_NAME}, if you use it) to new ones"
         raise ConfigError(
-            f"the database of this home has tables of revision {found!r}, and this version of "
+            f"the database of this home has tables of revision {found!r}, but this version of "
             f"Forebay needs {tables.REVISION!r}. {'A newer' if newer else 'An older'} version "
-            f"wrote them: use that one{'' if newer else others}"
+            f"wrote them: use that version{'' if newer else others}"
         )
     return connection.scalar(select(tables.home.c.id))
 
 
 def make_tables(connection: Connection) -> str:
-    """Make the tables of a new home, and its id.
+    """Create the tables of a new home, and its id.
 
-    Not by Alembic: this is one transaction of statements that are there already, it is over in
-    milliseconds, and no process of ours imports Alembic. Alembic's revisions make the very same.
+    Without Alembic: this is one transaction that takes milliseconds, and no process of ours imports
+    Alembic. Alembic's revisions create exactly the same tables.
     """
     tables.METADATA.create_all(connection)
     home_id = uuid.uuid4().hex
@@ -123,7 +123,7 @@ def require_same(home: Home, marker: Marker | None, kind: Kind, found: str | Non
             else f"unset {DATABASE_NAME}, or use another {ENVIRONMENT_NAME}"
         )
         raise ConfigError(
-            f"{home.root} keeps its facts in {marker.database}, and this process would use "
+            f"{home.root} keeps its facts in {marker.database}, but this process would use "
             f"{used}: {remedy}"
         )
     if found is None:
@@ -133,7 +133,7 @@ def require_same(home: Home, marker: Marker | None, kind: Kind, found: str | Non
         )
     if found != marker.id:
         raise ConfigError(
-            f"{home.root} is home {marker.id}, and the database is that of home {found}: correct "
+            f"{home.root} is home {marker.id}, but the database is that of home {found}: correct "
             f"{DATABASE_NAME} or {ENVIRONMENT_NAME}"
         )
 

@@ -1,12 +1,12 @@
 """A store in a bucket of an S3 server, through boto3.
 
-A file is one object, which is visible when all of it is there. A tree is one object for each file
-and an index that comes last: without it, the tree is not there. What is read is copied once to a
-folder of this host, and verified there.
+A file is one object, which becomes visible once it is complete. A tree is one object per file and
+an index that is stored last: without it, the tree does not exist. What is read is copied once to a
+folder on this host, and verified there.
 
-Of pyarrow's S3 file system four things were missing: it neither lists nor ends the parts that a
-killed writer left, it makes an object for the folder of each object that it removes, it removes one
-by one, and its errors are texts in which a bucket that is missing reads like an object that is.
+Why not pyarrow's S3 file system: it can neither list nor abort the multipart uploads that a killed
+writer left, it creates an object for the folder of each object that it removes, it removes objects
+one by one, and the texts of its errors do not distinguish a missing bucket from a missing object.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ObjectStore(Store):
         return copy / CONTENT_NAME
 
     def verify(self, stored: Stored) -> None:
-        """See `Store.verify`. Nothing of it is kept on this host."""
+        """See `Store.verify`. Nothing is kept on this host."""
         name = require_name(stored.name)
         if is_tree(name):
             index = read_index(self._bytes(f"{name}/{INDEX_NAME}"), stored, self._address.url(name))
@@ -127,7 +127,7 @@ class ObjectStore(Store):
         """See `Store.owner`."""
         try:
             return self._bytes(OWNER_NAME).decode().strip()
-        except DataError:  # nobody said so
+        except DataError:  # nobody has claimed it
             return None
 
     def claim(self, home_id: str) -> None:
@@ -200,6 +200,6 @@ def object_store(url: str, cache_folder: Path) -> ObjectStore:
     """The store at an address, with its copies in a folder of this host.
 
     Raises:
-        ConfigError: when the address is none.
+        ConfigError: when the address is not valid.
     """
     return ObjectStore(s3_address(url), StoreCache(cache_folder))

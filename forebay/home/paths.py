@@ -20,8 +20,8 @@ class Home:
     alone: everything is in this folder, its database and store too, whatever FOREBAY_DATABASE and
     FOREBAY_STORE name.
 
-    What a path is made of is plain, or there is no path: all raise UsageError for names, windows
-    and job ids that are none.
+    The parts of a path are checked: every method raises UsageError for invalid names, windows and
+    job ids.
     """
 
     root: Path
@@ -42,11 +42,11 @@ class Home:
         return self.training / require_name("pipeline", pipeline)
 
     def line(self, pipeline: str, line: str = DEFAULT_LINE) -> Path:
-        """What this host trains of a line: its lease, and one folder for each window in work."""
+        """What this host trains of a line: its lease, and one folder per window in training."""
         return self.lines(pipeline) / require_name("line", line)
 
     def model(self, pipeline: str, line: str, window: str, generation: int) -> Path:
-        """What is kept of a window while it is trained: checkpoints, scores, steps, dead letters.
+        """What is kept for a window while it is trained: checkpoints, scores, steps, dead letters.
 
         It is removed once the window's link is stored.
         """
@@ -54,17 +54,17 @@ class Home:
 
     @property
     def store(self) -> Path:
-        """What is big and never changes, unless FOREBAY_STORE names another place."""
+        """Large data that never changes; not used when FOREBAY_STORE names another place."""
         return self.root / "store"
 
     @property
     def cache(self) -> Path:
-        """Copies of what is kept elsewhere, on this host alone: they may go at any time."""
+        """This host's copies of what is kept elsewhere: they may be deleted at any time."""
         return self.root / "cache"
 
     @property
     def jobs(self) -> Path:
-        """All jobs' folders."""
+        """The folders of all jobs."""
         return self.root / "jobs"
 
     def job(self, job_id: str) -> Path:

@@ -24,15 +24,15 @@ from forebay.system.activities import waiting
 from forebay.system.extras import require_extra
 
 _CONNECT_SECONDS = 5
-# The least that the driver keeps to.
+# The shortest timeout that the driver honours.
 _IMPATIENT_CONNECT_SECONDS = 2
 _STATEMENT_SECONDS = 60
-# Who waits for longer says so.
+# A longer wait is logged.
 _SILENT_SECONDS = 5.0
 _PAUSE_SECONDS, _PAUSE_MAX_SECONDS = 0.01, 1.0
-# serialization_failure and deadlock_detected: others were faster, the same work may be repeated.
+# serialization_failure and deadlock_detected: others were faster, the work may be repeated.
 _CONFLICTS = frozenset({"40001", "40P01"})
-# What a server says while it cannot serve yet, or not for a moment.
+# What a server reports while it cannot serve yet, or not for the moment.
 _PASSING = (
     "starting up",
     "not yet accepting",
@@ -42,7 +42,7 @@ _PASSING = (
     "connection slots",
     "terminating connection",
 )
-# What the client says of an address that no server will ever be reached by as it is.
+# What the client reports about an address that cannot work until it is corrected.
 _INCURABLE = (
     ' value: "',
     "invalid integer value",
@@ -70,12 +70,12 @@ _CONNECT_ARGUMENTS = {
 }
 _POLL_SECONDS = 0.1
 _LOG = logging.getLogger(__name__)
-# Of the read at hand; see `Database.read`.
+# Of the current read; see `Database.read`.
 _is_patient: ContextVar[bool] = ContextVar("is_patient", default=True)
 
 
 class PostgresDatabase(Database):
-    """See `Database`. Transactions are serializable: one that loses against others is repeated."""
+    """See `Database`. Transactions are serializable: one that loses a conflict is repeated."""
 
     kind: ClassVar[Kind] = "postgresql"
     shared: ClassVar[bool] = True
@@ -137,7 +137,7 @@ class PostgresDatabase(Database):
         self._engine.dispose()
 
     def _check(self, *, make: bool) -> None:
-        """Several threads may do this at once, as several processes may: none waits for another."""
+        """Several threads and processes may do this at once: none waits for another."""
         if self._checked:
             return
         marker = identity.read_marker(self._home)
@@ -153,7 +153,7 @@ class PostgresDatabase(Database):
         self._checked = True
 
     def _repeated(self, work: Callable[[], T]) -> T:
-        """Repeat what may be repeated until it is done, or too much time has gone."""
+        """Repeat work that may be repeated until it succeeds or takes too long."""
         began, said = time.monotonic(), False
         patience_seconds = PATIENCE.seconds if _is_patient.get() else 0.0
         pause = _PAUSE_SECONDS
@@ -175,7 +175,7 @@ class PostgresDatabase(Database):
             pause = min(2 * pause, _PAUSE_MAX_SECONDS)
 
     def _committed(self, work: Work[T], isolation: str) -> T:
-        """One transaction; where COMMIT got no answer, the server is asked what became of it."""
+        """Run one transaction; if COMMIT got no answer, ask the server what became of it."""
         with self._engine.connect() as opened:
             connection = opened.execution_options(isolation_level=isolation)
             transaction = connection.begin()
@@ -191,7 +191,7 @@ class PostgresDatabase(Database):
             return done
 
     def _is_committed(self, number: str) -> bool:
-        """What became of a transaction, by its number.
+        """Whether the transaction with this number was committed.
 
         Raises:
             InfrastructureError: when the server does not answer. Its work is not repeated then: it
@@ -209,8 +209,8 @@ class PostgresDatabase(Database):
                 continue  # not back yet
         if state not in {"committed", "aborted"}:
             raise InfrastructureError(
-                f"{self._place()} does not say whether the last change was stored: run again once "
-                "it answers"
+                f"{self._place()} did not report whether the last change was stored: run again "
+                "once it answers"
             )
         return state == "committed"
 
@@ -268,7 +268,7 @@ def _engine_of(address: str) -> Engine:
 def _connect(
     dialect: Dialect, _record: object, place: list[Any], options: dict[str, Any]
 ) -> DBAPIConnection:
-    """A connection; `options` are those of all threads."""
+    """Open a connection; all threads share `options`."""
     if not _is_patient.get():
         options = {**options, "connect_timeout": _IMPATIENT_CONNECT_SECONDS}
     with waiting():  # it has a deadline
@@ -276,7 +276,7 @@ def _connect(
 
 
 def _made(connection: Connection) -> str:
-    """Make schema and tables; of several who come at once, the first."""
+    """Create the schema and the tables; if several processes do so at once, the first one does."""
     connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('forebay'))"))
     found = identity.stored_id(connection)
     if found is not None:
@@ -289,8 +289,8 @@ def _may_repeat(error: DBAPIError) -> bool:
     code = _code(error)
     if code is not None:
         return code in _CONFLICTS or error.connection_invalidated
-    # No code: no connection. What the server itself refuses then stays refused, and so does what
-    # the client refuses before it asks one.
+    # No code: no connection. What the server itself refuses stays refused, and so does what the
+    # client refuses without asking a server.
     reason = str(error.orig)
     if any(sign in reason for sign in _PASSING):
         return True
@@ -300,6 +300,6 @@ def _may_repeat(error: DBAPIError) -> bool:
 
 
 def _code(error: DBAPIError) -> str | None:
-    """The SQLSTATE of an error; None where the server was not reached at all."""
+    """The SQLSTATE of an error; None if the server was not reached at all."""
     code = getattr(error.orig, "pgcode", None)
     return code if isinstance(code, str) else None

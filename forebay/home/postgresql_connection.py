@@ -1,7 +1,7 @@
-"""Connections to PostgreSQL on which nothing waits for ever.
+"""Connections to PostgreSQL on which nothing waits forever.
 
-A server that runs ends a statement that takes too long. One that is stopped, or waits for its disk,
-keeps its connections open and says nothing: they are cut off here, as if it had gone away.
+A running server ends a statement that takes too long. One that is stopped, or waits for its disk,
+keeps its connections open without answering: they are cut off here, as if it had gone away.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from psycopg2 import extensions
 
 from forebay.system.activities import waiting
 
-# Later than the server, which says why (see `_STATEMENT_SECONDS` of `postgresql`).
+# Longer than the server's own limit, because the server says why (see `_STATEMENT_SECONDS` of
+# `postgresql`).
 ANSWER_SECONDS = 75.0
 LOOK_SECONDS = 1.0
 
 
 class BoundedConnection(extensions.connection):  # type: ignore[misc]  # psycopg2 has no types
-    """Its own calls of the server end in time."""
+    """Its own calls to the server end in time."""
 
     def commit(self) -> None:
-        """Store what was done."""
+        """Commit the transaction."""
         with _answers.expected(self):
             super().commit()
 
     def rollback(self) -> None:
-        """Undo what was done."""
+        """Roll back the transaction."""
         with _answers.expected(self):
             super().rollback()
 
@@ -52,7 +53,7 @@ class BoundedCursor(extensions.cursor):  # type: ignore[misc]  # psycopg2 has no
 
 
 class _Answers:
-    """Cuts connections off whose answer does not come: one thread for all of this process."""
+    """Cuts off connections that get no answer: one thread for the whole process."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a signal's handler may ask the server, too
@@ -61,7 +62,7 @@ class _Answers:
 
     @contextmanager
     def expected(self, connection: extensions.connection) -> Iterator[None]:
-        """The server is called inside the block, which then fails when no answer comes."""
+        """The block calls the server, and fails if no answer comes in time."""
         descriptor = connection.fileno()
         with self._lock:
             self._due[descriptor] = time.monotonic() + ANSWER_SECONDS

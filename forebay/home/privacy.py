@@ -1,8 +1,8 @@
-"""The home is its owner's alone: made so, closed where it is not, or refused.
+"""A home is private to its owner: created private, closed if it is open, or refused.
 
-A group that shares a home does so on purpose, by its mode (0750, say), and stays let in. Others
-never are: a mode that lets them in usually comes from a umask, and nobody meant it. Whoever owns a
-home, or what leads to it, can replace all that is kept there, interpreters of jobs among it.
+A group that shares a home does so on purpose, by its mode (0750, say), and keeps its access. Others
+never get access: a mode that lets them in usually comes from a umask, unintentionally. Whoever owns
+a home, or a folder above it, can replace everything in it, including the interpreters of jobs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GROUP_WRITES = 0o020
 
 
 class Exposed(NamedTuple):
-    """What users can get at who should not, and what to do. severe: nothing of ours corrects it."""
+    """What users can access but should not, and what to do. severe: no command corrects it."""
 
     path: Path
     found: str
@@ -34,44 +34,44 @@ class Exposed(NamedTuple):
 
 
 def make_home(home: Home) -> None:
-    """Make the folder of a home, for its user alone; one that is there stays as it is.
+    """Create the folder of a home, private to its user; an existing one stays as it is.
 
     Raises:
-        ConfigError: when it can be none.
+        ConfigError: when it cannot be one.
     """
     require_folder(home)
     make_folder(home.root, PRIVATE_FOLDER)
 
 
 def require_folder(home: Home) -> None:
-    """Refuse a home that is not a folder, or is below what is none. Nothing is made.
+    """Refuse a home that is not a folder, or is below something that is not. Creates nothing.
 
     Raises:
-        ConfigError: with the way out.
+        ConfigError: when it is refused, saying what to do.
     """
     ways_out = f"or set {ENVIRONMENT_NAME} to another one"
     there = next(each for each in (home.root, *home.root.parents) if os.path.lexists(each))
     if there.is_dir():
         return
     if there.is_symlink():
-        target = f"{there} is a link to {there.readlink()}, which is not there"
-        raise ConfigError(f"{target}: make that folder, {ways_out}")
+        target = f"{there} is a link to {there.readlink()}, which does not exist"
+        raise ConfigError(f"{target}: create that folder, {ways_out}")
     raise ConfigError(f"{there} is not a folder: move it away, {ways_out}")
 
 
 def close_home(home: Home) -> str:
-    """Make the home, or close it to other users where it is open to them.
+    """Create the home, or close it to other users if it is open to them.
 
     Returns:
-        What was changed, for people; empty where nothing was.
+        What was changed, for people; empty if nothing was.
 
     Raises:
         ConfigError: when it belongs to somebody else, or is not a folder.
-        InfrastructureError: when its file system keeps no modes.
+        InfrastructureError: when its file system does not keep modes.
     """
     make_home(home)
     with writing(home.root):
-        # By descriptor: what is looked at is what is changed, whatever a link says meanwhile.
+        # By descriptor: what is checked is what is changed, even if a link changes meanwhile.
         descriptor = os.open(home.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return _closed(home.root, descriptor)
@@ -89,23 +89,23 @@ def _closed(root: Path, descriptor: int) -> str:
     now = os.fstat(descriptor)
     if now.st_mode & OTHERS:
         raise InfrastructureError(
-            f"{root} is open to other users (mode {_mode(now)}), and its file system keeps no "
-            f"modes: mount it for this user alone, or set {ENVIRONMENT_NAME} to another disk"
+            f"{root} is open to other users (mode {_mode(now)}), and its file system does not keep "
+            f"modes: mount it for this user only, or set {ENVIRONMENT_NAME} to another disk"
         )
-    return f"{root} was open to other users (mode {_mode(found)}): it is {_mode(now)} now"
+    return f"{root} was open to other users (mode {_mode(found)}): its mode is {_mode(now)} now"
 
 
 def require_own(folder: Path, setting: str) -> None:
-    """Refuse a folder of somebody else's, who could exchange all that is read there as ours.
+    """Refuse another user's folder: its owner could replace everything that is read from it.
 
-    One that is not there yet is made by whoever writes to it first.
+    A folder that does not exist yet is created by whoever writes to it first.
 
     Args:
         folder: where state is stored, outside of a home.
-        setting: what says so.
+        setting: the variable that names it.
 
     Raises:
-        ConfigError: with the way out.
+        ConfigError: when it is refused, saying what to do.
     """
     status = _status(folder)
     if status is None or status.st_uid in _trusted():
@@ -119,7 +119,7 @@ def require_own(folder: Path, setting: str) -> None:
 
 
 def exposed(home: Home, *more: Path) -> list[Exposed]:
-    """Everything of a home that other users can get at. Nothing is changed.
+    """Everything in a home that other users can access. Nothing is changed.
 
     more: folders outside of the home that belong to it: others must not be able to list them.
     """
@@ -133,12 +133,12 @@ def exposed(home: Home, *more: Path) -> list[Exposed]:
 
 
 def mode_text(folder: Path) -> str:
-    """Who is let in by a folder's mode; empty where there is none."""
+    """Who has access by a folder's mode; empty if there is no folder."""
     status = _status(folder)
     if status is None:
         return ""
     shared = status.st_mode & _GROUP
-    who = f", shared with its group, {_group(status.st_gid)}" if shared else ", its user alone"
+    who = f", shared with its group, {_group(status.st_gid)}" if shared else ", private to its user"
     return f"{folder} has mode {_mode(status)}{who}"
 
 
@@ -151,15 +151,15 @@ def _open_root(home: Home) -> Iterator[Exposed]:
         yield Exposed(home.root, f"mode {mode}", problem, severe=True)
     elif status.st_mode & OTHERS:
         remedy = f"chmod 700 {home.root} (`forebay up` and `forebay run` do it)"
-        yield Exposed(home.root, f"every user can get in (mode {mode})", remedy)
+        yield Exposed(home.root, f"every user can enter it (mode {mode})", remedy)
     elif status.st_mode & _GROUP_WRITES:
-        remedy = f"chmod g-w {home.root}: a group may read a home, one user writes to it"
+        remedy = f"chmod g-w {home.root}: a group may read a home, only its user writes to it"
         yield Exposed(home.root, f"its group can replace what is in it (mode {mode})", remedy)
     yield from _open_way(home.root)
 
 
 def _open_way(root: Path) -> Iterator[Exposed]:
-    """Folders above a home in which somebody else can put another one in its place."""
+    """Folders above a home in which somebody else can replace it."""
     for folder in root.resolve().parents:
         status = _status(folder)
         if status is None:
@@ -184,7 +184,7 @@ def _open_file(path: Path) -> Iterator[Exposed]:
     status = _status(path)
     if status is not None and status.st_mode & (OTHERS | _GROUP):
         remedy = f"chmod 600 {path}"
-        yield Exposed(path, f"not for its user alone (mode {_mode(status)})", remedy)
+        yield Exposed(path, f"not private to its user (mode {_mode(status)})", remedy)
 
 
 def _private_files(home: Home) -> Iterator[Path]:
@@ -201,11 +201,11 @@ def _status(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None  # what is not there, and what this user cannot see, is its owner's to look at
+        return None  # not there, or not visible to this user: its owner has to check it
 
 
 def _others_home(root: Path, found: os.stat_result) -> str:
-    """Why a home must not be used that belongs to somebody else; empty where it may be."""
+    """Why a home that belongs to somebody else must not be used; empty if it may be used."""
     mine = found.st_uid == os.geteuid()
     if mine or (found.st_uid in _trusted() and not found.st_mode & OTHERS):
         return ""
@@ -219,7 +219,7 @@ def _others_home(root: Path, found: os.stat_result) -> str:
 
 
 def _trusted() -> tuple[int, ...]:
-    """Who may own a home, and what leads to it: this user, and root, who can do all anyway."""
+    """Who may own a home and the folders above it: this user, and root, who can do anything."""
     return os.geteuid(), 0
 
 

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from sqlalchemy import CursorResult
 
 T = TypeVar("T")
-# Databases bound how many values one statement may name.
+# Databases limit how many values one statement may contain.
 _VALUES_MAX = 10_000
 
 
 def batches(values: Iterable[T]) -> Iterator[list[T]]:
-    """The values in their order, as many at a time as one statement may name."""
+    """The values in their order, as many at a time as one statement may contain."""
     left = iter(values)
     while some := list(islice(left, _VALUES_MAX)):
         yield some

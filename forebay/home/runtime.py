@@ -1,4 +1,4 @@
-"""The home folder on one host that runs jobs: only there are their processes and locks seen."""
+"""The home folder on one host that runs jobs: only there are their processes and locks visible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.parent import JOB_ID_NAME
 from forebay.system.processes import ProcessIdentity, processes_with
 
-# A SQLite database is in the folder itself: nobody reaches it from another one.
+# A SQLite database is in the folder itself: only that folder uses it.
 _ONLY = "local"
 
 
@@ -24,6 +24,6 @@ def runtime_of(home: Home) -> str:
 def processes_of_job(job_id: str, home: Path) -> list[ProcessIdentity]:
     """Living processes that carry this job's id and home in their environment.
 
-    Without the calling process and those above it (a shell that exports both, say).
+    Without the calling process and its ancestors (a shell that exports both, say).
     """
     return processes_with({JOB_ID_NAME: job_id, ENVIRONMENT_NAME: str(home.absolute())})

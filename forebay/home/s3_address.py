@@ -1,7 +1,7 @@
 """An address s3://BUCKET/FOLDER, with ?endpoint_override=HOST:PORT&scheme=http&region=REGION.
 
 The parameters have pyarrow's names. What is not given comes from the usual AWS_* variables and
-files; keys and passwords come from there alone, so that an address can be shown.
+files; keys and passwords come only from there, so an address can be shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCHEMES = ("http", "https")
 
 @dataclass(frozen=True)
 class S3Address:
-    """Where objects are. prefix: of their keys, "" or one that ends in a slash."""
+    """Where objects are. prefix: of their keys; "", or ending in a slash."""
 
     bucket: str
     prefix: str
@@ -29,11 +29,11 @@ class S3Address:
     region: str | None
 
     def key(self, name: str) -> str:
-        """Of the object that has a name below the folder."""
+        """The key of the object with this name below the folder."""
         return self.prefix + name
 
     def url(self, name: str = "") -> str:
-        """What a person is told."""
+        """The address to show to people."""
         return f"s3://{self.bucket}/{self.prefix}{name}"
 
 
@@ -41,22 +41,22 @@ def s3_address(url: str) -> S3Address:
     """The parts of an address.
 
     Raises:
-        ConfigError: when it is none. Its text is not quoted, since it may hold a password.
+        ConfigError: when it is not valid. Its text is not quoted, since it may contain a password.
     """
     try:
         parts = urlsplit(url)
         given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
-        raise _error("an address such as s3://BUCKET/FOLDER is expected") from None
+        raise _error("expected an address such as s3://BUCKET/FOLDER") from None
     _require_no_secret(parts)
     bucket, prefix = parts.netloc, unquote(parts.path).strip("/")
     if parts.scheme != "s3" or not _BUCKET.fullmatch(bucket):
-        raise _error("an address such as s3://BUCKET/FOLDER is expected: correct the bucket")
+        raise _error("expected an address such as s3://BUCKET/FOLDER: correct the bucket")
     if "//" in prefix or parts.fragment:
-        raise _error("the folder of s3://BUCKET/FOLDER must not hold // or #")
+        raise _error("the folder of s3://BUCKET/FOLDER must not contain // or #")
     values = dict(given)
     if unknown := sorted(set(values) - set(_PARAMETERS)):
-        raise _error(f"there is no parameter {unknown[0]!r}: there are {', '.join(_PARAMETERS)}")
+        raise _error(f"there is no parameter {unknown[0]!r}, only {', '.join(_PARAMETERS)}")
     return S3Address(
         bucket=bucket,
         prefix=f"{prefix}/" if prefix else "",
@@ -68,7 +68,7 @@ def s3_address(url: str) -> S3Address:
 def _require_no_secret(parts: SplitResult) -> None:
     if "@" in parts.netloc:
         raise _error(
-            "it must not hold a user and a password: set AWS_ACCESS_KEY_ID and "
+            "it must not contain a user and a password: set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY in the environment"
         )
 
@@ -79,7 +79,7 @@ def _endpoint(values: dict[str, str]) -> str | None:
         raise _error(f"scheme must be {' or '.join(_SCHEMES)}")
     if host is None:
         if "scheme" in values:
-            raise _error("scheme needs endpoint_override=HOST:PORT beside it")
+            raise _error("scheme is only valid with endpoint_override=HOST:PORT")
         return None
     if not _HOST.fullmatch(host):
         raise _error("endpoint_override must be HOST or HOST:PORT")

@@ -1,4 +1,4 @@
-"""The client of an S3 server: deadlines, bounded retries, and errors that name the way out."""
+"""The client of an S3 server: deadlines, bounded retries, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
 ATTEMPTS = 3
 REQUESTS_AT_ONCE = 8
-# The bytes of an object stopped coming: what boto3 itself does not try again.
+# The bytes of an object stopped coming: boto3 itself does not retry these.
 CUT_OFF = (IncompleteReadError, ReadTimeoutError, ResponseStreamingError)
 _MISSING = frozenset({"404", "NoSuchKey"})
 _WAYS_OUT = {
@@ -51,7 +51,7 @@ def client_of(address: S3Address) -> Any:  # noqa: ANN401 - boto3 makes its clas
     """A client, for any number of threads of this process.
 
     Raises:
-        ConfigError: when the endpoint is none.
+        ConfigError: when the endpoint is not valid.
     """
     config = Config(
         connect_timeout=CONNECT_SECONDS,
@@ -59,11 +59,11 @@ def client_of(address: S3Address) -> Any:  # noqa: ANN401 - boto3 makes its clas
         retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
         max_pool_connections=REQUESTS_AT_ONCE + 2,
         user_agent_extra="forebay",
-        # Whoever reads verifies a checksum of ours; this also spares each download a request.
+        # Readers verify our own checksums; this also saves one request per download.
         response_checksum_validation="when_required",
     )
     try:
-        # A session of its own: the default one is not for several threads.
+        # A session of its own: the default one is not thread-safe.
         return boto3.session.Session().client(
             "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
         )
@@ -73,7 +73,7 @@ def client_of(address: S3Address) -> Any:  # noqa: ANN401 - boto3 makes its clas
 
 @contextmanager
 def calling(place: str) -> Iterator[None]:
-    """Turn what the server or the way to it refuses into our error.
+    """Turn errors of the server, or on the way to it, into our own.
 
     Raises:
         DataError: when the object is missing.
@@ -99,7 +99,10 @@ def refused(place: str, code: str, reason: str) -> DataError | InfrastructureErr
         return missing(place)
     way_out = _WAYS_OUT.get(code, "check the server, and run again")
     if code in {"401", "403"} or any(word in code for word in ("Access", "Signature", "Token")):
-        way_out = f"give this user the right to read, write, list and delete: {_CREDENTIALS}"
+        way_out = (
+            f"correct the keys ({_CREDENTIALS}), or give their user the right to read, write, "
+            "list and delete"
+        )
     return InfrastructureError(f"{place}: the server refused ({code}: {reason}): {way_out}")
 
 

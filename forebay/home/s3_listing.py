@@ -1,4 +1,4 @@
-"""What is in a bucket below a prefix: names, what is half written, and how both are removed."""
+"""Lists what is in a bucket below a prefix, names and what is half written, and removes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS_AT_ONCE = 1000  # the most that the protocol takes
 
 
 class _Object(NamedTuple):
-    """An object of a name, or an upload in parts. inside: see `Place`."""
+    """An object of a name, or a multipart upload. inside: see `Place`."""
 
     name: str
     inside: str
@@ -34,13 +34,13 @@ class S3Listing:
     """Reads page by page; nothing is kept."""
 
     def __init__(self, client: Any, address: S3Address) -> None:  # noqa: ANN401 - boto3's
-        """Nothing is asked yet."""
+        """Nothing is requested yet."""
         self._client = client
         self._address = address
 
     def names(self, below: str = "") -> Iterator[str]:
         """See `Store.names`. below: what names begin with."""
-        # Keys come in their order: those of one name are together.
+        # Keys come sorted: those of one name are together.
         for name, objects in groupby(self._objects(below), key=lambda each: each.name):
             if any(each.is_last for each in objects):
                 yield name
@@ -58,7 +58,7 @@ class S3Listing:
             yield Leftover(name=name, changed_at=changed_at)
 
     def remove(self, names: Sequence[str]) -> None:
-        """See `Store.remove`. Of a tree, the object that makes it visible goes first."""
+        """See `Store.remove`. Of a tree, the object that makes it visible is removed first."""
         prefix = self._address.prefix
         self._delete(
             f"{prefix}{name}/{INDEX_NAME}" if is_tree(name) else prefix + name for name in names
@@ -96,7 +96,7 @@ class S3Listing:
             )
 
     def _delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; those that are not there are deleted already."""
+        """Delete objects; missing ones count as deleted."""
         keys = iter(keys)
         while some := list(islice(keys, _KEYS_AT_ONCE)):
             with calling(self._address.url()):

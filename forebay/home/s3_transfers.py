@@ -1,4 +1,4 @@
-"""Uploads and downloads, several at once; a large file goes in parts, which appear together."""
+"""Uploads and downloads, several at once; a large file is sent in parts, which appear together."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from forebay.system.activities import current_activity, progressed
 Files = Iterable[tuple[str, str | io.BytesIO]]
 _PART_BYTES = 16 << 20
 _READ_BYTES = 1 << 20
-# Of a download whose bytes stop coming; each begins with the attempts of any request.
+# Attempts at a download whose bytes stop coming; each one retries its request as usual.
 _DOWNLOADS = 2
 
 
 class _Progress:
-    """Bytes that boto3's threads move are progress of the thread that waits for them."""
+    """Counts the bytes that boto3's threads transfer as progress of the thread that waits."""
 
     def __init__(self) -> None:
-        """Made by the thread that is going to wait."""
+        """Created by the thread that is going to wait."""
         self._activity = current_activity()
 
     def on_progress(self, **_: object) -> None:
@@ -77,7 +77,7 @@ class S3Transfers:
             )
 
     def digest(self, name: str) -> Digest:
-        """Read an object to its end, and keep nothing of it.
+        """Read an object to its end without keeping it.
 
         Raises:
             DataError: when it is missing.
@@ -117,7 +117,7 @@ class S3Transfers:
             yield manager
 
     def _finish(self, transfers: Iterable[tuple[str, Any]]) -> None:
-        """Begin all of them, and wait for each."""
+        """Start all of them, and wait for each."""
         for name, future in list(transfers):
             with calling(self._address.url(name)):
                 future.result()

@@ -1,8 +1,8 @@
 """The database as one SQLite file below FOREBAY_HOME.
 
-Writers queue for a lock file before they begin: SQLite itself lets them poll, and with 50 of them
-the unlucky ones wait for ten seconds (the lock file: one, in the order of arrival). Only SQLite
-opens its own files: closing any other descriptor of them would drop its locks.
+Writers queue for a lock file before they begin, in order of arrival. SQLite itself would let them
+poll: with 50 writers, the unlucky ones then wait ten seconds instead of one. Only SQLite may open
+its own files: closing any other descriptor of them would drop its locks.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from forebay.system.locks import FileLock, locked
 
 FILE_NAME = "forebay.db"
 _WRITES = "forebay_writes"
-# A transaction takes milliseconds: somebody who waits longer waits for a disk that hangs.
+# A transaction takes milliseconds: a longer wait is a wait for a disk that hangs.
 _WRITE_LOCK_SECONDS = 60.0
 _BUSY_SECONDS = 10.0
 
 
 class _Opened(NamedTuple):
-    """An engine, the same for transactions that write, and the file that it was opened for."""
+    """An engine, the same engine for transactions that write, and the file they are open for."""
 
     engine: Engine
     writes: Engine
@@ -97,7 +97,7 @@ class SqliteDatabase(Database):
         return locked(folder / f"{name}.lock", wait_seconds)
 
     def copy_to(self, path: Path) -> None:
-        """Write the state of one moment to another file, durably. Nobody has to wait for it.
+        """Write the state of one moment to another file, durably. Nobody has to wait meanwhile.
 
         Raises:
             InfrastructureError: when it cannot be read or written.
@@ -105,7 +105,7 @@ class SqliteDatabase(Database):
         path.unlink(missing_ok=True)
         opened = self._current()
         if opened is None:
-            raise InfrastructureError(f"{self.path} was removed while it was copied")
+            raise InfrastructureError(f"{self.path} was removed while it was being copied")
         try:
             with opened.engine.connect() as source, closing(sqlite3.connect(path)) as copy:
                 connection: Any = source.connection.driver_connection
@@ -124,7 +124,7 @@ class SqliteDatabase(Database):
             self._opened = None
 
     def _current(self) -> _Opened | None:
-        """The file that is there now; None where none is."""
+        """The file that is there now; None if there is none."""
         with self._opening:
             inode = _inode(self.path)
             if self._opened is None or self._opened.inode != inode:
@@ -144,13 +144,13 @@ class SqliteDatabase(Database):
             identity.require_new(self._home)
         identity.require_same(self._home, marker, self.kind, found)
         if inode is None or found is None:
-            return None  # where there is a file, whoever made it died before it was filled
+            return None  # if there is a file, its creator died before filling it
         if marker is None:
             identity.write_marker(self._home, self.kind, found)
         return _opened(engine, inode)
 
     def _made(self) -> _Opened:
-        """Make the database, under the lock of those who write."""
+        """Create the database; the caller holds the write lock."""
         engine = _engine_of(self.path)
         with _clear_errors(self.path):
             _require_journal(engine, self.path)
@@ -159,7 +159,7 @@ class SqliteDatabase(Database):
         with self._opening:
             inode = _inode(self.path)
             if inode is None:
-                raise InfrastructureError(f"{self.path} was removed while it was made")
+                raise InfrastructureError(f"{self.path} was removed while it was being created")
             self._opened = _opened(engine, inode)
             return self._opened
 
@@ -184,7 +184,7 @@ def _writing(engine: Engine) -> Engine:
 
 @cache
 def _nothing() -> Engine:
-    """A database with empty tables: what is read where none is."""
+    """A database with empty tables, to read from when there is none."""
     engine = create_engine(
         "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
     )
@@ -210,7 +210,7 @@ def _called(engine: Engine, work: Work[T]) -> T:
 
 
 def _require_journal(engine: Engine, path: Path) -> None:
-    """Readers and a writer beside each other need a file system with locks and shared memory."""
+    """Set WAL: concurrent readers and a writer need a disk with locks and shared memory."""
     raw: Any = engine.raw_connection()
     try:
         (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
@@ -218,7 +218,7 @@ def _require_journal(engine: Engine, path: Path) -> None:
         raw.close()
     if mode != "wal":
         raise InfrastructureError(
-            f"{path}: SQLite cannot keep a write-ahead log here (it says {mode!r}): put "
+            f"{path}: SQLite cannot keep a write-ahead log here (journal mode {mode!r}): put "
             "FOREBAY_HOME on a local disk, or set FOREBAY_DATABASE to a PostgreSQL server"
         )
 
@@ -233,7 +233,7 @@ def _inode(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def _clear_errors(path: Path) -> Iterator[None]:
-    """What SQLite refuses, as our error with the place and the way out."""
+    """Turn errors of SQLite into our own, which name the place and what to do."""
     try:
         yield
     except DBAPIError as error:
@@ -249,6 +249,6 @@ def _way_out(reason: str) -> str:
         "malformed": "restore it from a backup",
         "not a database": "restore it from a backup",
         "locking protocol": "put FOREBAY_HOME on a local disk, or set FOREBAY_DATABASE",
-        "locked": "another program holds it: run again",
+        "locked": "another program has locked it: run again",
     }
     return next((f": {way}" for sign, way in ways.items() if sign in reason), "")

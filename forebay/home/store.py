@@ -1,10 +1,10 @@
-"""The store of a home: what is big and never changes, each under a name of its own.
+"""The store of a home: large data that never changes, each item under its own name.
 
-Bytes come first, durable and with a checksum; the row that names them comes second. Nothing is
+Bytes are stored first, durably and with a checksum; the row that names them second. Nothing is
 overwritten: a name is used once. What no row names is garbage.
 
-A folder by default; FOREBAY_STORE names another folder, or a bucket. Light: what Airflow parses
-imports this module, and the kinds of store are imported when one is opened.
+A folder by default; FOREBAY_STORE names another folder, or a bucket. Light, because DAG files that
+Airflow parses import this module: the kinds of store are imported when one is opened.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Store(ABC):
     """Files and trees of one home, for any number of threads, processes and hosts.
 
     A name is visible once all that belongs to it is durable. Each method raises
-    InfrastructureError when the store is full, refuses, or cannot be reached in time; it names the
-    place and the way out. The bytes that were given are untouched then, and the call can be
+    InfrastructureError when the store is full, refuses, or cannot be reached in time; the error
+    names the place and says what to do. The caller's bytes are untouched then, and the call can be
     repeated: what it left is a leftover.
 
     knows_writers: whether `leftovers` omits what a living process of this host writes.
@@ -64,17 +64,17 @@ class Store(ABC):
         """Store bytes under a new name; on return they are durable.
 
         Args:
-            folder: where they go, names with slashes between them.
-            stem: what the name begins with, for people who look. Any text.
+            folder: where they go, as names separated by slashes.
+            stem: what the name begins with, for people who look at it. Any text.
             content: the bytes.
         """
 
     @abstractmethod
     def put_tree(self, folder: str, stem: str, source: Path) -> Stored:
-        """Store a folder with all that is below it under a new name; on return it is durable.
+        """Store a folder with everything below it under a new name; on return it is durable.
 
-        The files of `source` must not change any more, then or later: a store on the same file
-        system links them. The source itself may be removed.
+        The files of `source` must not change, now or later: a store on the same file system
+        hard-links them. The source itself may be removed.
 
         Args:
             folder: see `put`.
@@ -98,7 +98,7 @@ class Store(ABC):
         """A local folder with the content of a tree, verified. It must not be changed.
 
         Raises:
-            DataError: when something of it is missing, or not as it was stored; it is named.
+            DataError: when part of it is missing, or not as it was stored; the error names it.
         """
 
     @abstractmethod
@@ -106,7 +106,7 @@ class Store(ABC):
         """Read all of the content where it is kept, and compare it with what was stored.
 
         Raises:
-            DataError: when something of it is missing or damaged, or when it has another size.
+            DataError: when part of it is missing or damaged, or when it has another size.
         """
 
     @abstractmethod
@@ -119,21 +119,21 @@ class Store(ABC):
 
     @abstractmethod
     def owner(self) -> str | None:
-        """The id of the home whose store it is; None where nobody said so."""
+        """The id of the home that owns the store; None if no home has claimed it."""
 
     @abstractmethod
     def claim(self, home_id: str) -> None:
-        """Say whose store it is. Only for a store without an owner."""
+        """Record which home owns the store. Only for a store without an owner."""
 
     @abstractmethod
     def owner_url(self) -> str:
-        """Where it is said whose store it is, for people."""
+        """Where the owner is recorded, for people."""
 
     @abstractmethod
     def names(self, folder: str = "") -> Iterator[str]:
-        """Every name that is in the store, a tree as one; read as it is asked for, in pages.
+        """Every name in the store, a tree as one name; read lazily, in pages.
 
-        folder: only of what was put there, as `put` was given it.
+        folder: only names of what was put there, as it was given to `put`.
         """
 
     @abstractmethod
@@ -145,7 +145,7 @@ class Store(ABC):
 
     @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
-        """Remove names, and leftovers that nobody writes. What is not there is removed already.
+        """Remove names, and leftovers that nobody is writing. Missing ones count as removed.
 
         A tree disappears whole; a process that dies meanwhile leaves a leftover.
 
@@ -155,11 +155,11 @@ class Store(ABC):
 
 
 def store_of(home: Home) -> Store:
-    """The store of a home, as FOREBAY_STORE says; the same object for the same answer.
+    """The store of a home, according to FOREBAY_STORE; the same object for the same value.
 
     Raises:
-        ConfigError: when FOREBAY_STORE is neither a folder nor a URL that is supported, or a folder
-            of another user's.
+        ConfigError: when FOREBAY_STORE is neither a folder nor a supported URL, or is another
+            user's folder.
         MissingExtraError: when what it needs is not installed.
     """
     address = "" if home.alone else os.environ.get(STORE_NAME, "")
@@ -179,8 +179,8 @@ def _opened(root: str, address: str) -> Store:
     if address and not address.startswith("/"):
         # Not quoted: it may hold a password.
         raise ConfigError(
-            f"{STORE_NAME}: the absolute path of a folder, or an address such as "
-            "s3://BUCKET/FOLDER is expected; without it, the store is a folder below FOREBAY_HOME"
+            f"{STORE_NAME}: expected the absolute path of a folder, or an address such as "
+            "s3://BUCKET/FOLDER; if it is not set, the store is a folder below FOREBAY_HOME"
         )
     if not address:
         return FolderStore(home.store)

@@ -1,7 +1,7 @@
 """Local copies of what an object store holds: fetched once, verified at each use, bounded.
 
-A copy is fetched under a lock and gets its name when it is verified, so processes that want it at
-once fetch it once, and one that dies leaves nothing that another would take for a copy.
+A copy is fetched under a lock and gets its name once it is verified: processes that want it at the
+same time fetch it once, and one that dies leaves nothing that another could take for a copy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forebay.system.files import PRIVATE_FOLDER, make_folder, writing
 from forebay.system.locks import FileLock, locked
 
 LIMIT_BYTES = 20 << 30
-# Whoever asked for a copy reads it within this time, so it stays that long whatever the limit.
+# Whoever asked for a copy reads it within this time, so it is kept that long, whatever the limit.
 KEPT_SECONDS = 3600.0
 _LOCK_SECONDS = 1800.0
 _UNFINISHED_NAME, _LOCKS_NAME = ".writing", ".locks"
@@ -36,23 +36,24 @@ class StoreCache:
     """Copies below one folder, by the last part of their names, which is used once."""
 
     def __init__(self, root: Path, limit_bytes: int = LIMIT_BYTES) -> None:
-        """Nothing is made yet."""
+        """Nothing is created yet."""
         self._root = root
         self._limit_bytes = limit_bytes
 
     def copy(
         self, name: str, verify: Callable[[Path], object], fetch: Callable[[Path], None]
     ) -> Path:
-        """A verified copy; a copy that is damaged is replaced.
+        """A verified copy; a damaged one is replaced.
 
         Args:
             name: what it is a copy of.
             verify: raises DataError when a copy is not as it should be.
-            fetch: makes a file or folder at the path that it is given, where nothing is.
+            fetch: creates a file or folder at the path that it is given, where nothing exists yet.
 
         Raises:
-            DataError: when what was fetched is not as it should be either.
-            InfrastructureError: when the disk refuses it, or another process fetches too long.
+            DataError: when what was fetched is not as it should be, either.
+            InfrastructureError: when it cannot be written, or another process takes too long to
+                fetch it.
         """
         leaf = name.rpartition("/")[2]
         place, unfinished = self._root / leaf, self._root / _UNFINISHED_NAME / leaf
@@ -97,7 +98,7 @@ class StoreCache:
             if too_much <= 0 or copy.used_at > time.time() - KEPT_SECONDS:
                 return
             lock = FileLock(self._lock(copy.path.name))
-            if lock.acquire(0):  # otherwise somebody fetches it, or wants it
+            if lock.acquire(0):  # otherwise somebody is fetching it, or about to
                 _remove(copy.path)
                 lock.release()
                 too_much -= copy.size_bytes
@@ -105,7 +106,7 @@ class StoreCache:
     def _copies(self) -> Iterator[_Copy]:
         for folder in (self._root, self._root / _UNFINISHED_NAME):
             for path in folder.iterdir():
-                # What goes meanwhile takes no space any more.
+                # What is removed meanwhile no longer takes space.
                 with suppress(FileNotFoundError):
                     if not path.name.startswith("."):
                         yield _Copy(path.stat().st_mtime, path, _size_bytes(path))

@@ -1,4 +1,4 @@
-"""Names in a store: used once, plain on every file system and in every URL, and recognised.
+"""Names in a store: used once, plain on every file system and in every URL, and recognisable.
 
 A name is FOLDER/STEM-ID, and that of a tree FOLDER/STEM-ID.tree, where ID has 32 hexadecimal
 digits and is never used again. No part of a folder ends like that.
@@ -16,11 +16,11 @@ TREE_SUFFIX = ".tree"
 # What a home's names begin with. Anything else below a store's root is not its own: a store of
 # another home may be there.
 PLANS, LISTINGS, MODELS = FOLDERS = ("plans", "listings", "models")
-WRITING_NAME = ".writing"  # in a folder, what has no name yet
+WRITING_NAME = ".writing"  # in a store in a folder: what has no name yet
 _ODD = re.compile(r"[^A-Za-z0-9_.=-]+")
 _ID = re.compile(r"-[0-9a-f]{32}(?:\.tree)?$")
 _PLAIN = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*")
-_PART_CHARACTERS = 120  # with the id after it, far below what file systems take
+_PART_CHARACTERS = 120  # with the id after it, far below the limit of file systems
 
 
 class Place(NamedTuple):
@@ -31,23 +31,23 @@ class Place(NamedTuple):
 
 
 def new_name(folder: str, stem: str, *, tree: bool = False) -> str:
-    """A name that nothing has. Odd characters become underscores."""
+    """A new name that was never used. Odd characters become underscores."""
     suffix = TREE_SUFFIX if tree else ""
     return f"{folder_of_names(folder)}/{_part(stem)}-{uuid.uuid4().hex}{suffix}"
 
 
 def folder_of_names(folder: str) -> str:
-    """The folder that names have which were made for this one."""
+    """The folder part of the names that are made for this folder."""
     return "/".join(_part(part) for part in folder.split("/"))
 
 
 def is_below_own(name: str) -> bool:
-    """Whether a name or a leftover is in one of the folders that homes put things into."""
+    """Whether a name or a leftover is in one of the folders that homes write to."""
     return name.partition("/")[0] in (*FOLDERS, WRITING_NAME)
 
 
 def is_tree(name: str) -> bool:
-    """Whether a name is one of a tree."""
+    """Whether a name is that of a tree."""
     return name.endswith(TREE_SUFFIX)
 
 
@@ -57,7 +57,7 @@ def ends_name(part: str) -> bool:
 
 
 def place_of(path: str) -> Place | None:
-    """Which name a path below the store's root belongs to; None for what is not ours."""
+    """Which name a path below the store's root belongs to; None if it is not one of ours."""
     parts = path.split("/")
     for count, part in enumerate(parts, 1):
         if ends_name(part):
@@ -66,10 +66,10 @@ def place_of(path: str) -> Place | None:
 
 
 def require_name(name: str) -> str:
-    """The name itself, when it is one.
+    """The name itself, if it is valid.
 
     Raises:
-        DataError: when it is not: it might lead anywhere.
+        DataError: when it is not valid: it might point anywhere.
     """
     *folders, leaf = name.split("/")
     plain = all(_PLAIN.fullmatch(part) for part in (*folders, leaf))

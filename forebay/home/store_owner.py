@@ -1,6 +1,6 @@
-"""Whose store it is: one home's, since each home removes what its own rows do not name.
+"""A store belongs to one home, since each home removes what its own rows do not name.
 
-A store inside the home's own folder is the home's. Any other one says whose it is, from the first
+A store inside a home's own folder belongs to that home. Any other store records its owner the first
 time that a home stores something there.
 """
 
@@ -17,10 +17,10 @@ from forebay.home.store import STORE_NAME, Store, store_of
 
 
 def own_store(home: Home) -> Store:
-    """The store of a home, for who stores something there or removes what no row names.
+    """The store of a home, for callers that store something or remove what no row names.
 
     Raises:
-        ConfigError: when it is another home's, or when there is not a home yet.
+        ConfigError: when it belongs to another home, or when there is no home yet.
         InfrastructureError: when the store cannot be reached.
     """
     address = "" if home.alone else os.environ.get(STORE_NAME, "")
@@ -40,7 +40,7 @@ def _require_own(root: str, address: str) -> None:  # noqa: ARG001 - asked once 
         )
     if store.owner() is None:
         store.claim(marker.id)
-    # Read again: of two homes that come at once, one finds the other's id.
+    # Read again: of two homes that claim it at once, one finds the other's id.
     owner = store.owner()
     if owner != marker.id:
         raise ConfigError(

@@ -21,8 +21,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-# Where they are on a PostgreSQL server. Its connections translate to it: statements that name no
-# schema cost SQLite half the time.
+# The tables' schema on a PostgreSQL server. Its connections add it to statements: SQLite takes half
+# the time for statements that name no schema.
 SCHEMA = "forebay"
 IN_SCHEMA = {None: SCHEMA}
 # What `forebay_version` holds: the newest revision in `migrations/`.
@@ -36,7 +36,7 @@ METADATA = MetaData(
         "pk": "pk_%(table_name)s",
     },
 )
-# SQLite numbers rows by itself in a column of this very type only.
+# SQLite numbers rows by itself only in a column of exactly this type.
 _Id = BigInteger().with_variant(Integer, "sqlite")
 
 
@@ -67,7 +67,8 @@ version = Table(
     PrimaryKeyConstraint("version_num", name="forebay_version_pkc"),
 )
 
-# A window that was planned once. It stays when it is forgotten: its generations are not used again.
+# A window that was planned at least once. Its row stays when it is forgotten, so that its
+# generations are not used again.
 windows = Table(
     "windows",
     METADATA,
@@ -121,7 +122,7 @@ listings = Table(
     _number("stored_at"),
     *_stored(),
 )
-# Where windows of a stream end and begin: decided once, for all plans that ever come.
+# Where windows of a stream end and begin: decided once, for all later plans too.
 borders = Table(
     "borders",
     METADATA,
@@ -156,7 +157,7 @@ requests = Table(
     _number("decided_at"),
     UniqueConstraint("window_id", "tag"),
 )
-# History for people: nothing is decided by it.
+# History for people: no decision depends on it.
 events = Table(
     "events",
     METADATA,
@@ -188,7 +189,7 @@ links = Table(
     Column("line_id", ForeignKey("lines.id"), nullable=False),
     _window_id(),
     _number("generation"),
-    # Of the window. What comes before a link and after it is found among links alone: however many
+    # Of the window. The links before and after a link are found among links alone, however many
     # windows are planned ahead.
     _number("starts_at"),
     _number("ends_at"),
@@ -210,7 +211,7 @@ links = Table(
     Index(None, "line_id", "ends_at", "starts_at"),
 )
 # What the model of a link has seen of one source before the window and after it, what data
-# executors read and refused of it, and how many rows each paradigm learnt (JSON).
+# executors read and refused of it, and how many rows each paradigm trained on (JSON).
 link_rows = Table(
     "link_rows",
     METADATA,
@@ -234,7 +235,7 @@ link_rows = Table(
     _number("offsets_aborted"),
     _number("offsets_compacted"),
 )
-# What of a link is in the store, by kind: its checkpoint, scores, steps, dead letters and the model
+# What a link has in the store, by kind: its checkpoint, scores, steps, dead letters and the model
 # that serves.
 link_files = Table(
     "link_files",
@@ -245,7 +246,7 @@ link_files = Table(
     Index(None, "kind", "link_id"),
 )
 # A window in training: its newest checkpoint that is in the store, for another host to continue
-# from. The link of the window takes its place.
+# from. It is replaced by the window's link.
 seals = Table(
     "seals",
     METADATA,
@@ -274,7 +275,7 @@ served = Table(
     Column("link_id", ForeignKey("links.id"), nullable=False),
     _number("published_at"),
 )
-# A job: what its last submission trains, whose it is, and its state as it was reported last.
+# A job: what its last submission trains, who owns it, and its state as last reported.
 jobs = Table(
     "jobs",
     METADATA,
@@ -291,7 +292,7 @@ jobs = Table(
     # Of the newest owner, and of the submission that runs or ran last.
     _number("epoch"),
     _number("run_epoch"),
-    # The run of a scheduler that made `epoch`; none when nobody said whose it is.
+    # The scheduler's run that made `epoch`; null if no run was given.
     Column("owner_run", Text),
     # Of an open request to end the job.
     Column("cancel_epoch", BigInteger),
@@ -299,7 +300,7 @@ jobs = Table(
     _number("submitted_at"),
     Column("started_at", BigInteger),
     Column("ended_at", BigInteger),
-    # Grows as long as the supervisor lives, over all submissions.
+    # Grows as long as the supervisor lives, across all submissions.
     _number("beats"),
     Column("beat_at", BigInteger),
     Column("progress", Text),
@@ -318,7 +319,7 @@ job_windows = Table(
     _number("generation"),
     Index(None, "window"),
 )
-# When a run of an Airflow DAG failed last.
+# When a run of an Airflow DAG last failed.
 failed_runs = Table(
     "failed_runs",
     METADATA,
@@ -332,7 +333,7 @@ tombstones = Table(
     Column("name", Text, primary_key=True),
     _number("buried_at"),
 )
-# Whose rows name bytes of the store, in a column `name`.
+# The tables whose rows name bytes of the store, in a column `name`.
 STORED = (manifests, listings, link_files, seals)
 for _table in STORED:
     Index(None, _table.c.name)

@@ -39,7 +39,7 @@ class TreeIndex(Message):
 
 
 class Listed(Message):
-    """Paths of a folder's files and of the folders in it, relative; a folder before its own."""
+    """Relative paths of a folder's files and subfolders; a folder before what is in it."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
@@ -54,7 +54,7 @@ def list_tree(source: Path) -> Listed:
     folders: list[str] = []
     files: list[str] = []
     if not source.is_dir():
-        raise DataError(f"{source} is not a folder: nothing is stored")
+        raise DataError(f"{source} is not a folder: nothing was stored")
     _list(source, "", folders, files)
     return Listed(folders=tuple(folders), files=tuple(files))
 
@@ -66,7 +66,7 @@ def indexed(folder: Path, path: str) -> TreeFile:
 
 
 def stored_tree(name: str, index: TreeIndex, content: bytes) -> Stored:
-    """What names a tree. content: the bytes of its index."""
+    """The record that names a tree. content: the bytes of its index."""
     checksum = hashlib.sha256(content).hexdigest()
     return Stored(name=name, checksum=checksum, size_bytes=index.size_bytes)
 
@@ -89,7 +89,7 @@ def _list(folder: Path, prefix: str, folders: list[str], files: list[str]) -> No
         elif entry.is_file(follow_symlinks=False):
             files.append(path)
         else:
-            raise DataError(f"{entry.path} is neither a file nor a folder: nothing is stored")
+            raise DataError(f"{entry.path} is neither a file nor a folder: nothing was stored")
 
 
 def _is_text(name: str) -> bool:

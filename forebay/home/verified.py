@@ -1,4 +1,4 @@
-"""What is in a store, compared with what was stored: verified, or named as missing or damaged."""
+"""Compares what is in a store with what was stored: verified, or reported as missing or damaged."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _RESTORE = f"Restore it from a backup, or correct {STORE_NAME}"
 
 
 class Digest:
-    """The number and the checksum of bytes that are not kept."""
+    """Counts bytes and computes their checksum, without keeping them."""
 
     def __init__(self) -> None:
-        """Nothing came yet."""
+        """No bytes yet."""
         self.size_bytes = 0
         self._digest = hashlib.sha256()
 
     def write(self, content: bytes) -> None:
-        """Take the next ones."""
+        """Add the next bytes."""
         self._digest.update(content)
         self.size_bytes += len(content)
 
     def require(self, checksum: str, place: str) -> None:
-        """See that these are the bytes that were stored. place: what a person is told.
+        """Check that these are the bytes that were stored. place: for the error.
 
         Raises:
             DataError: when they are not.
@@ -50,27 +50,27 @@ def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
         index = TreeIndex.model_validate_json(content)
     except ValidationError as error:
         raise DataError(
-            f"{place}/{INDEX_NAME} is of another version of Forebay: use that version"
+            f"{place}/{INDEX_NAME} was written by another version of Forebay: use that version"
         ) from error
     require_size(stored, index.size_bytes, place)
     return index
 
 
 def require_size(stored: Stored, size_bytes: int, place: str) -> None:
-    """See that what is stored has the size that it is said to have.
+    """Check that what is stored has the size that was recorded.
 
     Raises:
-        DataError: when it has not.
+        DataError: when it does not.
     """
     if size_bytes != stored.size_bytes:
         raise DataError(
-            f"{place} has {size_bytes} bytes, and {stored.size_bytes} are expected: the row that "
+            f"{place} has {size_bytes} bytes, but {stored.size_bytes} are expected: the row that "
             "names it is damaged. Restore the database from a backup"
         )
 
 
 def verify_file(path: Path, checksum: str, place: str) -> None:
-    """See that a file is as it was stored. place: what a person is told.
+    """Check that a file is as it was stored. place: for the error.
 
     Raises:
         DataError: when it is missing or damaged.
@@ -85,7 +85,7 @@ def verify_file(path: Path, checksum: str, place: str) -> None:
 
 
 def verify_tree(folder: Path, stored: Stored, place: str) -> Path:
-    """See that a tree is as it was stored; the folder with its content.
+    """Check that a tree is as it was stored; returns the folder with its content.
 
     Raises:
         DataError: naming the first file that is missing or damaged.
@@ -106,9 +106,9 @@ def verify_tree(folder: Path, stored: Stored, place: str) -> Path:
 
 
 def missing(place: str) -> DataError:
-    """The error of what is not in the store."""
+    """The error for what is not in the store."""
     return DataError(f"{place} is missing. {_RESTORE}")
 
 
 def _damaged(place: str) -> DataError:
-    return DataError(f"{place} is damaged: it is not what was stored (checksum). {_RESTORE}")
+    return DataError(f"{place} is damaged: its checksum is not the one stored. {_RESTORE}")

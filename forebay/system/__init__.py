@@ -1,4 +1,4 @@
-"""Processes and their supervision, locks, files, messages: what every layer needs of the system.
+"""Processes and their supervision, locks, files, messages: what every layer needs from the system.
 
 Knows nothing of windows, sources, jobs or models, and imports no third-party package but pydantic
 and psutil.

@@ -1,7 +1,7 @@
-"""What the threads of a process are at, and for how long each of them has not got on.
+"""What the threads of a process are doing, and for how long each has made no progress.
 
 A thread marks its own work, so no other thread can show progress in its place. A mark costs less
-than a microsecond: the clock is read by whoever looks.
+than a microsecond: only the reader of the marks reads the clock.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
-# `working` has to get on. `computing` may take long in one call of a library: CPU time counts as
-# progress. `waiting` is for others who are watched themselves, or for a call with a deadline.
+# `working` must make progress. `computing` may take long in one library call: CPU time counts as
+# progress. `waiting` is for others that are watched themselves, or for a call with a deadline.
 ActivityState = Literal["working", "computing", "waiting"]
 
-# So long CPU time stands for progress: what computes for longer without a mark runs in circles.
+# CPU time counts as progress for this long: longer without a mark is taken for an endless loop.
 COMPUTING_SECONDS_MAX = 3600.0
-# CPU seconds per second; threads that only beat and poll stay far below.
+# CPU seconds per second; threads that only beat and poll use far less.
 _COMPUTING_SHARE = 0.05
 
 
 class Activity:
-    """One line of work, entered by the thread that does it.
+    """One piece of work, entered by the thread that does it.
 
-    state: what the thread does. doing: its step, for people. marks: changes with every progress.
+    state: what the thread is doing. doing: its step, for people. marks: changes with all progress.
     is_over: nobody waits for it any more, so it may hang.
     """
 
     def __init__(self, name: str) -> None:
-        """Nobody does it yet."""
+        """No thread does it yet."""
         self.name = name
         self.doing = ""
         self.state: ActivityState = "working"
@@ -38,7 +38,7 @@ class Activity:
         self.is_over = False
 
     def __enter__(self) -> Self:
-        """It is the calling thread's from now on."""
+        """It belongs to the calling thread from now on."""
         with _lock:
             _activities[self] = None
         self._before = _here.activity
@@ -53,7 +53,7 @@ class Activity:
 
     @property
     def text(self) -> str:
-        """What a person is told."""
+        """The text to show to people."""
         return f"{self.name}, {self.doing}" if self.doing else self.name
 
 
@@ -67,20 +67,20 @@ _activities: dict[Activity, None] = {}
 
 
 def progressed() -> None:
-    """The calling thread has got on; nothing where nobody watches it."""
+    """Record progress of the calling thread; no effect if nobody watches it."""
     activity = _here.activity
     if activity is not None:
         activity.marks += 1
 
 
 def current_activity() -> Activity | None:
-    """What the calling thread is at, for those that it lets work; None where nobody watches it."""
+    """The calling thread's activity, to hand to its helpers; None if nobody watches it."""
     return _here.activity
 
 
 @contextmanager
 def helping(activity: Activity) -> Iterator[None]:
-    """The calling thread's progress is also that of another thread's activity meanwhile."""
+    """Inside the block, progress of the calling thread counts for another thread's activity."""
     before, _here.activity = _here.activity, activity
     try:
         yield
@@ -90,7 +90,7 @@ def helping(activity: Activity) -> Iterator[None]:
 
 @contextmanager
 def doing(what: str, state: ActivityState = "working") -> Iterator[None]:
-    """A step of the calling thread; to begin and to end it is progress."""
+    """A step of the calling thread; its start and its end count as progress."""
     activity = _here.activity
     if activity is None:
         yield
@@ -107,7 +107,7 @@ def doing(what: str, state: ActivityState = "working") -> Iterator[None]:
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """The calling thread waits for others who are watched, or with a deadline of its own."""
+    """The calling thread waits for others that are watched, or with a deadline of its own."""
     activity = _here.activity
     if activity is None:
         yield
@@ -117,13 +117,13 @@ def waiting() -> Iterator[None]:
 
 
 def activities() -> list[Activity]:
-    """What all threads of this process are at."""
+    """The activities of all threads of this process."""
     with _lock:
         return list(_activities)
 
 
 class Stillness(NamedTuple):
-    """The activity that has not got on for longest."""
+    """The activity that has made no progress for longest."""
 
     seconds: float
     doing: str
@@ -137,21 +137,21 @@ class _Age:
 
 
 class ActivityAges:
-    """For how long activities have not got on, by the time that their process ran."""
+    """For how long activities have made no progress, in time that their process ran."""
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
+        """Nothing has been seen yet."""
         self._ages: dict[Activity, _Age] = {}
 
     def look(
         self, found: Iterable[Activity], elapsed_seconds: float, cpu_seconds: float
     ) -> Stillness:
-        """Take in what the activities show.
+        """Update the ages with the current state of the activities.
 
         Args:
-            found: those there are now.
-            elapsed_seconds: since the look before.
-            cpu_seconds: that the whole process used meanwhile.
+            found: the current ones.
+            elapsed_seconds: since the previous call.
+            cpu_seconds: used meanwhile by the whole process.
         """
         computes = cpu_seconds >= _COMPUTING_SHARE * elapsed_seconds
         before, self._ages = self._ages, {}

@@ -30,14 +30,14 @@ class Children:
         folder: Path | None = None,
         descriptors: Sequence[int] = (),
     ) -> subprocess.Popen[bytes]:
-        """Start a child; whoever asked for it polls it.
+        """Start a child; the caller polls it.
 
         Args:
             command: program and arguments.
-            environment: the whole of it, nothing is inherited.
+            environment: all of it; nothing is inherited.
             log: gets stdout and stderr.
             folder: where it runs; by default where the caller does.
-            descriptors: what it has open beside, under the same numbers.
+            descriptors: other open descriptors that it inherits, under the same numbers.
 
         Raises:
             OSError: when it cannot be started.
@@ -55,14 +55,14 @@ class Children:
         return child
 
     def unpolled(self) -> list[subprocess.Popen[bytes]]:
-        """Children whose end nobody has seen yet."""
+        """Children that nobody has yet seen to have ended."""
         return [child for child in self._own if child.returncode is None]
 
     def reap_orphans(self) -> None:
-        """Reap adopted processes that ended, and leave children to who polls them.
+        """Reap adopted processes that ended, and leave children to whoever polls them.
 
         For a process that starts children through this object alone. Orphans that ended after a
-        child are reaped only when that child was polled.
+        child are reaped only once that child has been polled.
         """
         while True:
             try:
@@ -74,7 +74,7 @@ class Children:
             os.waitpid(ended.si_pid, 0)
 
     def end_orphans(self) -> None:
-        """Kill what is left below this process; only when all its children have ended.
+        """Kill the remaining descendants; call it only once all children have ended.
 
         Raises:
             InfrastructureError: when one of them does not end.
@@ -89,6 +89,6 @@ def wait_or_kill(child: subprocess.Popen[bytes], deadline: float, name: str) -> 
     try:
         child.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        _LOG.warning("%s does not end: killing it", name)
+        _LOG.warning("%s did not end in time: killing it", name)
         child.kill()
         child.wait()

@@ -1,7 +1,8 @@
-"""What a child process inherits of its parent's environment: what it needs, and no secret beside.
+"""What a child process inherits from its parent's environment: what it needs, and no other secret.
 
-Lists hold names of variables, and prefixes that end in `*`. Every process that Forebay starts is
-given some of these lists, and what its user declared (`job.roles.*.runtime.environment`).
+Lists contain names of variables, and prefixes that end in `*`. Every process that Forebay starts
+gets the variables of some of these lists, and those that its user declared
+(`job.roles.*.runtime.environment`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 Patterns = tuple[str, ...]
 
-# What any program needs. Embedded PostgreSQL and Kafka get nothing beside.
+# What any program needs. Embedded PostgreSQL and Kafka get nothing else.
 BASE: Patterns = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "TERM", "NO_COLOR"),
     *("LANG", "LANGUAGE", "LC_*", "TZ", "TZDIR", "TMPDIR", "TMP", "TEMP", "XDG_*"),
@@ -18,9 +19,9 @@ BASE: Patterns = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_*", "TCMALLOC_*", "MIMALLOC_*"),
     *("PYTHON*", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION"),
 )
-# How a Java runtime is found and told what its machine allows.
+# How a Java runtime is found, and its options for this machine.
 JAVA: Patterns = ("JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
-# The way out of this machine, whom to trust there, and who asks.
+# Proxies, trusted certificates, and the identity to authenticate with.
 NETWORK: Patterns = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
@@ -34,14 +35,14 @@ COMPUTE: Patterns = (
     *("OMP_*", "KMP_*", "GOMP_*", "OPENBLAS_*", "MKL_*", "BLIS_*", "NUMEXPR_*", "NUMBA_*"),
     *("ARROW_*", "MPLCONFIGDIR"),
 )
-# Facts on a PostgreSQL server: what libpq adds to the address.
+# For a database on a PostgreSQL server: what libpq adds to the address.
 HOME_DATABASE: Patterns = (
     "FOREBAY_DATABASE",
     *("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGPASSFILE"),
     *("PGSERVICE", "PGSERVICEFILE", "PGSYSCONFDIR", "PGSSL*", "PGCHANNELBINDING"),
     *("PGREQUIRE*", "PGGSS*", "PGKRBSRVNAME", "PGAPPNAME", "PGOPTIONS", "PGCONNECT_TIMEOUT"),
 )
-# A store in a bucket, as boto3 finds its way to it.
+# For a store in a bucket: what boto3 reads.
 BUCKET: Patterns = ("AWS_*", "BOTO_CONFIG")
 # Where rows are read: what pyarrow, fsspec, pyiceberg, boto3 and Kafka's clients look for.
 STORAGE: Patterns = (
@@ -53,14 +54,14 @@ STORAGE: Patterns = (
 )
 # What each process of Forebay gets.
 PROCESS: Patterns = (*BASE, *NETWORK, *COMPUTE, "FOREBAY_*")
-# What plans for a job and hands on to its roles gets: stages and supervisors.
+# For processes that plan a job and start its roles: stages and supervisors.
 PLANNING: Patterns = (*PROCESS, *HOME_DATABASE, *STORAGE)
-# They hold a password, so no prefix covers them.
+# They contain a password, so no prefix covers them.
 _BY_NAME_ALONE = frozenset({"FOREBAY_DATABASE"})
 
 
 def inherited(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    """The variables of an environment that patterns name: names, and prefixes that end in `*`."""
+    """The variables of an environment that match patterns: names, and prefixes that end in `*`."""
     wanted = frozenset(patterns)
     prefixes = tuple(each[:-1] for each in wanted if each.endswith("*"))
     return {

@@ -1,4 +1,4 @@
-"""An error that crosses a process border, in a call or in a file."""
+"""An error that crosses a process boundary, in a call or in a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ErrorReport(Message):
             error=name,
             message=f"{name}: {error}" if str(error) else name,
             exit_code=InfrastructureError.exit_code,
-            # Memory and disks come back; a programming error does not go away.
+            # Memory and disks recover; a programming error does not go away.
             final=not isinstance(error, (OSError, MemoryError)),
         )
 

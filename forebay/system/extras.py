@@ -26,7 +26,7 @@ EXTRAS: Mapping[str, Extra] = MappingProxyType(
         "confluent": Extra("reading Kafka with confluent-kafka", ("confluent_kafka",)),
         "avro": Extra("reading Avro messages", ("fastavro",)),
         "protobuf": Extra("reading protobuf messages", ("google.protobuf",)),
-        "postgres": Extra("a home whose facts are on a PostgreSQL server", ("psycopg2",)),
+        "postgres": Extra("a home with its database on a PostgreSQL server", ("psycopg2",)),
         "s3": Extra("a store or a source at an s3:// address", ("boto3", "s3fs")),
         "iceberg": Extra("reading Iceberg", ("pyiceberg",)),
         "report": Extra("an HTML report", ("jinja2", "matplotlib")),
@@ -46,12 +46,12 @@ def missing_modules(name: str) -> list[str]:
 def _is_found(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package that it would be in
+    except ModuleNotFoundError:  # of the package that would contain it
         return False
 
 
 def require_extra(name: str) -> None:
-    """See that an extra is installed; call it before its modules are imported.
+    """Check that an extra is installed; call it before importing its modules.
 
     Raises:
         MissingExtraError: naming the extra, what needs it, and the interpreter without it.
@@ -61,7 +61,7 @@ def require_extra(name: str) -> None:
 
 
 def missing_extra(name: str, missing: Sequence[str]) -> MissingExtraError:
-    """The error of an extra that is not installed."""
+    """The error for an extra that is not installed."""
     return MissingExtraError(
         f"{EXTRAS[name].purpose} needs the extra {name!r}: pip install 'forebay[{name}]'"
         f" ({sys.executable} has no {', '.join(missing)})"

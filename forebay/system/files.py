@@ -1,7 +1,7 @@
 """Durable files: replaced whole or not at all, and logs that lose at most their tail.
 
-Everything that Forebay keeps is written through here and `forebay.system.trees`. On return both
-the content and the folder entries that lead to it are on disk. What the disk refuses is an
+Everything that Forebay keeps is written through here and `forebay.system.trees`. On return both the
+content and the folder entries that lead to it are on disk. An error of the disk becomes an
 InfrastructureError that names the place.
 """
 
@@ -24,10 +24,10 @@ from forebay.system.unfinished import begin_beside
 PRIVATE = 0o600
 PRIVATE_FOLDER = 0o700
 _SHARED, _SHARED_FOLDER = 0o666, 0o777  # less what the umask of the process takes away
-# Files and folders whose names this process knows to be on disk, with what they lead to.
+# Files and folders whose names this process knows to be on disk, with device and inode.
 _named: dict[Path, tuple[int, int]] = {}
 _NAMED_MAX = 4096
-# Read and written at a time: whoever watches sees that a large file gets on.
+# Read and written at a time, so that a large file shows progress to whoever watches.
 _PART_BYTES = 4 << 20
 _WAYS_OUT = {
     errno.ENOSPC: ": free some space and run again",
@@ -43,7 +43,7 @@ _WAYS_OUT = {
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Turn what the disk refuses inside the block into our error, with place and way out."""
+    """Turn errors of the disk inside the block into our own, with the place and what to do."""
     try:
         yield
     except OSError as error:
@@ -63,9 +63,9 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path, mode: int = _SHARED_FOLDER) -> None:
-    """Make a folder and what is missing above it; its name is on disk then, whoever made it.
+    """Create a folder and its missing parents; its name is then on disk, whoever created it.
 
-    mode: of this one alone, less what the umask takes away; one that is there keeps its own.
+    mode: only of this folder, less the umask; an existing folder keeps its own.
     """
     with writing(folder):
         if folder.is_dir():
@@ -78,10 +78,10 @@ def make_folder(folder: Path, mode: int = _SHARED_FOLDER) -> None:
 
 
 def sync_name(path: Path) -> None:
-    """Make durable that a file or folder is there, and all folders above it.
+    """Make the existence of a file or folder durable, and of all folders above it.
 
-    Whoever made one of them may not have synced it yet, or have died before. A process does this
-    once for each, up to a folder that it cannot change, or one of another file system.
+    Whoever created one of them may not have synced it yet, or may have died before that. A process
+    does this once for each, up to a folder that it cannot write to, or one on another file system.
     """
     found = _inode(path)
     if _named.get(path) == found:
@@ -106,11 +106,11 @@ def _inode(path: Path) -> tuple[int, int]:
 
 @contextmanager
 def new_file(path: Path, mode: int = _SHARED) -> Iterator[BinaryIO]:
-    """A file that replaces `path` at the end of the block; an error leaves what was there.
+    """A file that replaces `path` at the end of the block; after an error the old one stays.
 
-    A reader, and a restart after a crash, sees the old or the new content. Missing folders are
-    made. The mode holds from the moment that the file exists. What a killed process leaves is
-    removed by the next writer of the same file, or by `forebay gc`.
+    A reader, and a restart after a crash, sees either the old or the new content. Missing folders
+    are created. The mode applies from the moment that the file exists. What a killed process leaves
+    is removed by the next writer of the same file, or by `forebay gc`.
     """
     with writing(path):
         make_folder(path.parent)
@@ -128,7 +128,7 @@ def new_file(path: Path, mode: int = _SHARED) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: str | bytes, mode: int = _SHARED) -> None:
-    """Replace a file by one with this content; see `new_file`."""
+    """Replace a file with one with this content; see `new_file`."""
     with new_file(path, mode) as stream:
         stream.write(content.encode() if isinstance(content, str) else content)
 
@@ -141,7 +141,7 @@ def write_private(path: Path, content: str | bytes) -> None:
 def append_lines(path: Path, lines: str, mode: int = _SHARED) -> None:
     """Append whole lines; the torn last line of a process that died stays a line of its own.
 
-    mode: of a file that is made; one that is there keeps its own.
+    mode: of a new file; an existing file keeps its own.
     """
     with writing(path):
         make_folder(path.parent)
@@ -163,7 +163,7 @@ def append_lines(path: Path, lines: str, mode: int = _SHARED) -> None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a log; none when it is not there."""
+    """The lines of a log; none if it does not exist."""
     if not path.is_file():
         return []
     return path.read_bytes().decode("utf-8", errors="replace").splitlines()
@@ -173,7 +173,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON has no narrower type
     """Parse a JSON file that `write_atomically` wrote.
 
     Raises:
-        DataError: when the file is there but is no JSON.
+        DataError: when the file exists but is not JSON.
     """
     try:
         return json.loads(path.read_text())
@@ -191,9 +191,9 @@ def file_digest(path: Path) -> str:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file's content; a file that is there is overwritten. It is not synced.
+    """Copy a file's content; an existing target is overwritten. It is not synced.
 
-    Whoever may not read the one may not read the other.
+    Users who may not read the source may not read the copy.
     """
     with source.open("rb") as stream:
         mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)

@@ -1,7 +1,7 @@
-"""Ends a process that lives and does not get on: its stacks go to its log, then SIGKILL.
+"""Ends a process that is alive but makes no progress: it logs its stacks, then gets SIGKILL.
 
-`HangWatch` decides, from what the process shows and one steady clock; `HangGuard` acts. Jobs and
-the embedded Airflow share them.
+`HangWatch` decides, from the signs of life of a process and one steady clock; `HangGuard` acts.
+Jobs and the embedded Airflow share them.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from forebay.system.pulse import Pulse
 LOOK_SECONDS = 1.0
 # Between the request for stacks and SIGKILL.
 GRACE_SECONDS = 2.0
-# A process has this long at least until its first sign of life: it imports its libraries.
+# A process has at least this long until its first sign of life: it imports its libraries.
 STARTING_SECONDS = 60.0
-# A look that comes so long after the one before starts over: the watcher itself stood still, and
-# with it maybe the whole machine.
+# A look that comes this long after the previous one starts over: the watcher itself was stopped,
+# and maybe the whole machine with it.
 _PAUSE_SECONDS = 5.0
 _LOG = logging.getLogger(__name__)
 
 
 class SignsOfLife(Protocol):
-    """What the process of one role or component shows."""
+    """The signs of life of the process of one role or component."""
 
     def forget(self) -> None:
-        """A process is about to start: what an earlier one showed says nothing about it."""
+        """A process is about to start: discard what an earlier one showed."""
 
     def read(self) -> Pulse | None:
         """What it shows now; None before its first sign of life."""
@@ -47,7 +47,7 @@ class HangWatch:
         self._since = self._looked_at = now
 
     def reason(self, pulse: Pulse | None, now: float) -> str | None:
-        """Why the process counts as hung; None while it does not."""
+        """Why the process counts as hung; None if it does not."""
         beats = 0 if pulse is None else pulse.beats
         if beats != self._beats or now - self._looked_at > _PAUSE_SECONDS:
             self._beats, self._since = beats, now
@@ -66,7 +66,7 @@ class HangWatch:
 class HangGuard:
     """Watches the process of one role or component, and ends it when it hangs.
 
-    reason: why the newest process was ended; empty where it was not.
+    reason: why the newest process was ended; empty if it was not.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class HangGuard:
         self._next_at = now
 
     def tick(self, process: ProcessIdentity, now: float) -> bool:
-        """Look at the process, and do what is due to one that hangs. Nothing here waits.
+        """Look at the process, and take the next step if it hangs. Nothing here waits.
 
         Returns:
             Whether it was found to hang just now.
@@ -108,10 +108,10 @@ class HangGuard:
         reason = self._watch.reason(self._signs.read(), now)
         if reason is not None:
             _LOG.warning(
-                "%s hangs: %s; its stacks are written, then it is killed", self._name, reason
+                "%s hangs: %s; its stacks are logged, then it is killed", self._name, reason
             )
             self.reason = f"hung: {reason}"
             self._next_at = now + GRACE_SECONDS
             process.signal(signal.SIGUSR1)
-            process.signal(signal.SIGCONT)  # one that was stopped writes them then
+            process.signal(signal.SIGCONT)  # a stopped process then writes them
         return reason is not None

@@ -27,7 +27,7 @@ def from_us(value: int) -> datetime:
 def shown_instant(value: int) -> datetime:
     """The instant of any number of microseconds, for people.
 
-    Data may claim one of no year: then it is the first or last one that there is.
+    Data may hold one outside of all valid years: then it is the first or last valid instant.
     """
     return from_us(min(max(value, _FIRST_US), _LAST_US))
 

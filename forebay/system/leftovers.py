@@ -1,4 +1,4 @@
-"""What processes that died while they wrote or removed something left below a folder."""
+"""Finds and removes what processes left below a folder when they died while writing or removing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from forebay.system.unfinished import is_unfinished, remove_left
 
 
 def find_leftovers(root: Path, skipped: Path, changed_before: float) -> list[Path]:
-    """Files and folders that nobody writes or removes any more, in order.
+    """Unfinished files and folders that nobody is writing or removing any more, sorted.
 
     Args:
-        root: the folder that they are below.
-        skipped: a folder below it that is not looked at.
-        changed_before: `time.time()` before which they changed last.
+        root: the folder to search.
+        skipped: a folder below it that is not searched.
+        changed_before: they last changed before this `time.time()`.
 
     Raises:
-        InfrastructureError: when the disk refuses something.
+        InfrastructureError: when the disk reports an error.
     """
     with writing(root):
         return sorted(
@@ -31,12 +31,12 @@ def find_leftovers(root: Path, skipped: Path, changed_before: float) -> list[Pat
 
 
 def remove_leftovers(found: list[Path]) -> list[Path]:
-    """Remove what `find_leftovers` has found; what is gone then.
+    """Remove what `find_leftovers` found, and return what was removed.
 
-    Somebody may write there again by now: that stays.
+    What somebody is writing again by now stays.
 
     Raises:
-        InfrastructureError: when the disk refuses something.
+        InfrastructureError: when the disk reports an error.
     """
     return [path for path in found if _removed(path)]
 
@@ -52,7 +52,7 @@ def _found(root: Path, skipped: Path) -> Iterator[Path]:
 
 
 def _changed_before(path: Path, moment: float) -> bool:
-    with suppress(FileNotFoundError):  # somebody was faster
+    with suppress(FileNotFoundError):  # somebody else removed it
         return path.stat().st_mtime < moment
     return False
 

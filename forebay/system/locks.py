@@ -1,4 +1,4 @@
-"""Locks between processes (flock): the kernel drops them when the holder dies, however it dies."""
+"""Locks between processes (flock), which the kernel releases however the holder dies."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self, wait_seconds: float) -> bool:
-        """Take the lock; False when another holds it until the deadline.
+        """Take the lock; False when another process still holds it at the deadline.
 
-        A `is_held` of another process takes it for microseconds, so give a deadline > 0 where
-        False has a meaning.
+        An `is_held` call in another process holds it for microseconds, so wait longer than 0 s
+        where False matters.
 
         Raises:
-            FileNotFoundError: when its folder is not there, or is removed by the holder.
+            FileNotFoundError: when its folder does not exist, or is removed by the holder.
         """
         deadline = time.monotonic() + wait_seconds
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            # A holder may remove the file: whoever then locks what it was holds nothing.
+            # A holder may remove the file: a lock on the removed file is worth nothing.
             if take(descriptor, self.path):
                 self._descriptor = descriptor
                 return True
@@ -47,9 +47,9 @@ class FileLock:
             time.sleep(_POLL_SECONDS)
 
     def acquire_in_turn(self, wait_seconds: float) -> bool:
-        """As `acquire`, in the order in which processes came: nobody is passed by.
+        """Like `acquire`, but in order of arrival: nobody is overtaken.
 
-        A thread waits in the kernel's queue, since that wait has no deadline of its own.
+        A thread waits in the kernel's queue, because that wait cannot have a deadline.
         """
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not _try(descriptor, fcntl.LOCK_EX) and not _Waiter(descriptor).wait(wait_seconds):
@@ -59,9 +59,9 @@ class FileLock:
 
     @classmethod
     def inherited(cls, path: Path, descriptor: int) -> FileLock | None:
-        """The lock that the process which started this one held, and has left to it.
+        """The lock that this process's parent held and left to it.
 
-        None where the descriptor is not open here, or not of this file.
+        None if the descriptor is not open here, or is not of this file.
         """
         lock = cls(path)
         if not _is_file(descriptor, path):
@@ -76,33 +76,33 @@ class FileLock:
     def descriptor(self) -> int:
         """What a child must inherit to hold the lock too. Only for its holder."""
         if self._descriptor is None:
-            raise RuntimeError("only the holder of a lock hands it on")
+            raise RuntimeError("only the holder of a lock can hand it on")
         return self._descriptor
 
     def leave(self) -> None:
-        """Hold it no more; it stays locked as long as a child that inherited it lives."""
+        """Stop holding it; it stays locked as long as a child that inherited it is alive."""
         os.close(self.descriptor)
         self._descriptor = None
 
     def write(self, text: str) -> None:
-        """Tell others who holds the lock. Only for its holder."""
+        """Record who holds the lock, for others to read. Only for its holder."""
         if self._descriptor is None:
-            raise RuntimeError("only the holder of a lock writes into it")
+            raise RuntimeError("only the holder of a lock can write into it")
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text.encode(), 0)
 
     def release(self) -> None:
-        """Give the lock back; nothing happens where it is not held."""
+        """Release the lock; no effect if it is not held."""
         if self._descriptor is None:
             return
-        # Unlocked by name and not by closing: a process forked meanwhile has a copy of it open.
+        # Unlocked explicitly, not by closing: a process forked meanwhile has a copy of it open.
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
         self._descriptor = None
 
 
 class _Waiter:
-    """Waits in a thread for the lock on a descriptor; gives both back when it comes too late."""
+    """Waits in a thread for the lock on a descriptor; gives up both if it comes too late."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -129,7 +129,7 @@ class _Waiter:
 
 
 def take(descriptor: int, path: Path) -> bool:
-    """Lock an open file: whether nobody else has, and it still is what has this path."""
+    """Lock an open file; False if another process holds it, or the path is another file now."""
     return _try(descriptor, fcntl.LOCK_EX) and _is_file(descriptor, path)
 
 
@@ -153,7 +153,7 @@ def locked(path: Path, wait_seconds: float) -> Iterator[None]:
     """Hold the lock inside the block.
 
     Raises:
-        InfrastructureError: when another process holds it until the deadline.
+        InfrastructureError: when another process still holds it at the deadline.
     """
     lock = FileLock(path)
     if not lock.acquire(wait_seconds):
@@ -165,7 +165,7 @@ def locked(path: Path, wait_seconds: float) -> Iterator[None]:
 
 
 def _is_file(descriptor: int, path: Path) -> bool:
-    """Whether a descriptor is open, of the file that has this path now."""
+    """Whether a descriptor is open, and of the file that has this path now."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:

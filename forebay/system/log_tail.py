@@ -1,4 +1,4 @@
-"""The last lines of log files, and the lines that are added to them: bounded reads, no threads."""
+"""The last lines of log files, and the lines added to them later: bounded reads, no threads."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-# Of one file: the most that is searched for its last lines, and that one look reads.
+# Per file: the most that is searched for its last lines, and the most that one look reads.
 TAIL_BYTES_MAX = 1 << 20
 READ_BYTES_MAX = 1 << 18
-# A line that is longer is given out in parts.
+# A longer line is returned in parts.
 LINE_BYTES_MAX = 1 << 16
 
 
 class LogTail:
-    """One log file that a process appends to. It need not be there yet.
+    """One log file that a process appends to. It need not exist yet.
 
     A file that became shorter was rewritten: it is read from its beginning.
     """
@@ -39,7 +39,7 @@ class LogTail:
         self._position = start + len(data)
         *whole, self._rest = data.split(b"\n")
         if start:
-            whole = whole[1:]  # the first one is a part of a line
+            whole = whole[1:]  # the first one is only part of a line
         return [_text(line) for line in deque(whole, maxlen=lines)]
 
     def added(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class LogTail:
             yield self.rest()
 
     def rest(self) -> str:
-        """What was read after the last end of a line: a writer that is gone ends it no more."""
+        """What was read after the last newline, when the writer is gone and will not finish it."""
         text, self._rest = _text(self._rest), b""
         return text
 

@@ -1,4 +1,4 @@
-"""The base of everything that crosses a process border as JSON, in a call or in a file."""
+"""The base of everything that crosses a process boundary as JSON, in a call or in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forebay.errors import DataError
 
 
 class Message(BaseModel):
-    """Immutable; unknown fields are errors, so that two versions never half understand each other.
+    """Immutable; unknown fields are errors, so two versions never half understand each other.
 
     Light on purpose: whatever reads a file or a reply imports neither Arrow nor NumPy.
     """
@@ -20,7 +20,7 @@ class Message(BaseModel):
 
     @classmethod
     def of_file(cls, path: Path) -> Self | None:
-        """The message that a file holds; None where there is no such file.
+        """The message that a file holds; None if there is no such file.
 
         Raises:
             DataError: when the file holds something else.
@@ -36,7 +36,7 @@ class Message(BaseModel):
 
     @classmethod
     def of_document(cls, document: str, row: str) -> Self:
-        """The message that a row of the database holds. row: what a person calls it.
+        """The message that a row of the database holds. row: its description for people.
 
         Raises:
             DataError: when it holds something else.

@@ -1,7 +1,7 @@
-"""Names from outside that become parts of paths: plain ones, or an error that names them.
+"""Names from outside that become parts of paths: checked, or refused by an error that quotes them.
 
-Code that turns a pipeline, a line, a window or a job id into a path asks here first, and so does
-whoever takes a name from a command line, a file's name or a key of YAML.
+Code that turns a pipeline, a line, a window or a job id into a path checks it here first, and so
+does code that takes a name from a command line, a file name or a YAML key.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from forebay.errors import UsageError
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,62}$"
 NAME_RULE = "a name is a letter followed by up to 62 letters, digits, _ or -"
-WINDOW_KEY_RULE = "not a window: write 2026-03-01, or 2026-03-01T07 where windows are hours"
+WINDOW_KEY_RULE = "not a window: write 2026-03-01, or 2026-03-01T07 for hourly windows"
 ONE_LINE_RULE = "write one line of 1 to 1,000 printable characters"
-# A folder's name and part of environments: no separators of paths, no leading dot.
+# A folder's name, and part of environments: no path separators, no leading dot.
 JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=@-]{0,199}$"
 _WINDOW_KEY = re.compile(r"[0-9][0-9A-Za-z_-]{0,23}")
 _TEXT_MAX, _SHOWN_MAX = 1_000, 80
@@ -22,7 +22,7 @@ _TEXT_MAX, _SHOWN_MAX = 1_000, 80
 
 def is_name(text: str) -> bool:
     """Whether a text may be the name of a pipeline, a line, a source or a stream."""
-    # Not `match`: there `$` is before a newline at the end too.
+    # Not `match`: there, `$` also matches before a newline at the end.
     return re.fullmatch(NAME_PATTERN, text) is not None
 
 
@@ -37,12 +37,12 @@ def is_job_id(text: str) -> bool:
 
 
 def is_one_line(text: str) -> bool:
-    """Whether a database and a log can hold a text as it is."""
+    """Whether a database and a log can hold a text unchanged."""
     return 0 < len(text) <= _TEXT_MAX and text.isprintable()
 
 
 def require_name(what: str, text: str) -> str:
-    """The text itself, when it is a name. what: a word for the error.
+    """The text itself, if it is a name. what: a word for the error.
 
     Raises:
         UsageError: when it is not.
@@ -53,10 +53,10 @@ def require_name(what: str, text: str) -> str:
 
 
 def require_window_key(text: str) -> str:
-    """The text itself, when it has the form of a window's key.
+    """The text itself, if it has the form of a window's key.
 
     Raises:
-        UsageError: when it has not.
+        UsageError: when it does not.
     """
     if not is_window_key(text):
         raise UsageError(f"window {shown(text)}: {WINDOW_KEY_RULE}")
@@ -64,7 +64,7 @@ def require_window_key(text: str) -> str:
 
 
 def require_job_id(text: str) -> str:
-    """The text itself, when it is a job's id.
+    """The text itself, if it is a job's id.
 
     Raises:
         UsageError: when it is not.
@@ -75,6 +75,6 @@ def require_job_id(text: str) -> str:
 
 
 def shown(text: str, length: int = _SHOWN_MAX) -> str:
-    """A text in quotes as an error shows it: in one line, short, nothing that a terminal obeys."""
+    """A text quoted for an error: in one line, shortened, without control characters."""
     quoted = ascii(text) if not text.isprintable() else repr(text)
     return quoted if len(quoted) <= length else f"{quoted[: length - 3]}..."

@@ -1,4 +1,4 @@
-"""A child process that is asked and answers over pipes, and that may die of a question."""
+"""A child process that answers calls over pipes, and that a call may crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO
 
 @dataclass(frozen=True)
 class PipedProcess:
-    """A child with descriptors to write calls to (its stdin) and to read answers from (stdout)."""
+    """A child, with descriptors for writing calls (its stdin) and reading answers (its stdout)."""
 
     process: subprocess.Popen[bytes]
     calls: int
@@ -22,7 +22,7 @@ class PipedProcess:
     def started(
         cls, command: Sequence[str], environment: Mapping[str, str], errors: IO[bytes] | None = None
     ) -> PipedProcess:
-        """Start it. errors: takes its stderr; without it that is this process's.
+        """Start it. errors: gets its stderr; by default it shares that of this process.
 
         Raises:
             OSError: when it cannot be started.
@@ -43,7 +43,7 @@ class PipedProcess:
         return cls(process, calls, answers)
 
     def call(self, content: bytes) -> None:
-        """Write all of a call; what it does not take any more, its end explains."""
+        """Write all of a call; if the child has ended, its exit explains what was not written."""
         with suppress(BrokenPipeError):
             while content:
                 content = content[os.write(self.calls, content) :]

@@ -1,4 +1,4 @@
-"""What is expensive to make, kept for its user alone, and made again where it is not intact."""
+"""Caches what is expensive to make, privately for one user, and makes it again if it is damaged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from forebay.system.locks import locked
 from forebay.system.private_folder import open_private
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
-_KEPT = 8  # files of one folder; several versions may be in use beside each other
+_KEPT = 8  # files of one folder; several versions may be in use at a time
 
 
 def cache_folder(environ: Mapping[str, str], name: str) -> Path | None:
-    """A folder in the user's cache; None where the user has no home."""
+    """A folder in the user's cache; None if the user has no home."""
     if stated := environ.get("XDG_CACHE_HOME"):
         return Path(stated) / "forebay" / name
     if home := environ.get("HOME"):
@@ -28,9 +28,9 @@ def cache_folder(environ: Mapping[str, str], name: str) -> Path | None:
 
 
 def cached(folder: Path, name: str, make: Callable[[], bytes], wait_seconds: float) -> bytes:
-    """The file's content; where it is missing or not intact, what `make` gives, which is stored.
+    """The file's content; if it is missing or damaged, what `make` returns, which is then stored.
 
-    Several processes that miss it wait for the one that makes it.
+    Processes that need it at the same time wait for the one that makes it.
 
     Raises:
         InfrastructureError: when another user may enter the folder, or it cannot be written.
@@ -73,7 +73,7 @@ def _read(descriptor: int, name: str) -> bytes | None:
 
 
 def _write(descriptor: int, name: str, content: bytes) -> None:
-    """Beside its place first: nobody reads the half of it."""
+    """Write beside its place first: nobody reads a half-written file."""
     beside = f"{name}.{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(beside, flags, PRIVATE, dir_fd=descriptor), "wb") as stream:

@@ -1,4 +1,4 @@
-"""Folders that only one user may enter, opened so that no name can be exchanged in between."""
+"""Folders that only one user may enter, opened so that no name can be swapped in between."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _OTHERS = 0o077
 def open_private(folder: Path) -> int:
     """A descriptor of a folder that this user owns, and that no other user may enter.
 
-    Never of what a link leads to.
+    Never of the target of a link.
 
     Raises:
-        OSError: when it is not there, or is a link.
+        OSError: when it does not exist, or is a link.
         InfrastructureError: when it is somebody else's, or open to others.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -26,6 +26,6 @@ def open_private(folder: Path) -> int:
         return descriptor
     os.close(descriptor)
     raise InfrastructureError(
-        f"{folder} belongs to user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}, and "
+        f"{folder} belongs to user {found.st_uid} with mode {stat.S_IMODE(found.st_mode):04o}, but "
         f"only user {os.geteuid()} may enter it: remove it and run again"
     )

@@ -12,11 +12,11 @@ from forebay.system.redaction import filter_output
 
 
 def set_up_logging(name: str) -> None:
-    """Log lines of this process to stderr, with UTC time and the process's name.
+    """Log this process to stderr, with UTC time and the process's name in each line.
 
-    Neither they nor anything else that it writes shows secrets.
+    Neither the log nor anything else that it writes shows secrets.
 
-    A crash in C++ and SIGUSR1 write the stacks of all threads there too.
+    A crash in C++ or SIGUSR1 also writes the stacks of all threads there.
     """
     filter_output()
     handler = logging.StreamHandler(sys.stderr)

@@ -1,4 +1,4 @@
-"""Processes of this machine: identity, those of a job, those below the caller, their end."""
+"""Processes of this machine: their identity, those of a job, descendants, and killing them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STAT_START_TIME = 19
 
 
 class ProcessIdentity(Message):
-    """One process, told apart from a later one with the same pid.
+    """One process, distinguished from a later one with the same pid.
 
     create_time: clock ticks from boot to the process's start (field 22 of /proc/PID/stat).
     """
@@ -29,20 +29,20 @@ class ProcessIdentity(Message):
 
     @classmethod
     def of(cls, pid: int) -> ProcessIdentity | None:
-        """The process that has this pid now; None where there is none."""
+        """The process that has this pid now; None if there is none."""
         found = _start_and_state(pid)
         return cls(pid=pid, create_time=found[0]) if found is not None else None
 
     def alive(self) -> bool:
-        """Whether this very process still runs; one that only waits to be reaped does not."""
+        """Whether this very process still runs; one that is only waiting to be reaped does not."""
         found = _start_and_state(self.pid)
         return found is not None and found[0] == self.create_time and found[1] not in "ZX"
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal to this very process. False when it has ended."""
         try:
-            # The descriptor pins the process before its identity is compared: a pid that was
-            # reused earlier is seen, and one that is reused later is not hit.
+            # The descriptor pins the process before its identity is compared: a pid reused before
+            # that is detected, and one reused later gets no signal.
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
             return False
@@ -69,7 +69,7 @@ def processes_with(
 ) -> list[ProcessIdentity]:
     """Living processes that were started with these environment variables.
 
-    Without the calling process and those above it, and without those that have `without` set.
+    Excludes the calling process and its ancestors, and those that have `without` set.
     """
 
     def wanted(pid: int) -> bool:
@@ -82,19 +82,19 @@ def processes_with(
         if pid in above or not wanted(pid):
             continue
         identity = ProcessIdentity.of(pid)
-        # Looked at again: the pid may have passed on between environment and identity.
+        # Checked again: the pid may have been reused between environment and identity.
         if identity is not None and wanted(pid) and identity.alive():
             found.append(identity)
     return found
 
 
 def environment_variable(pid: int, name: str) -> str | None:
-    """A variable of the environment that a process was started with; None where it has none."""
+    """A variable of the environment that a process was started with; None if it is not set."""
     return _environment(pid).get(name)
 
 
 def kill_all(processes: list[ProcessIdentity], wait_seconds: float = 5.0) -> None:
-    """SIGKILL these processes and wait until they ended.
+    """SIGKILL these processes and wait until they have ended.
 
     Raises:
         InfrastructureError: when one is still there (stuck in the kernel) at the deadline.
@@ -104,7 +104,7 @@ def kill_all(processes: list[ProcessIdentity], wait_seconds: float = 5.0) -> Non
     deadline = time.monotonic() + wait_seconds
     while left := [process.pid for process in processes if process.alive()]:
         if time.monotonic() > deadline:
-            raise InfrastructureError(f"processes {left} do not end: see their state with ps")
+            raise InfrastructureError(f"processes {left} do not end: look at their state with ps")
         time.sleep(0.01)
 
 
@@ -129,15 +129,15 @@ def _environment(pid: int) -> dict[str, str]:
 
 
 def _start_and_state(pid: int) -> tuple[int, str] | None:
-    """Start of a process in clock ticks from boot, and its state, both of one moment.
+    """Start of a process in clock ticks from boot, and its state, both at the same moment.
 
-    Read by hand: psutil tells the start in seconds of a clock that may be set meanwhile, and the
-    state in a second look, when the pid may be another process's.
+    Read by hand: psutil reports the start in seconds of a clock that may be set meanwhile, and the
+    state in a second read, when the pid may belong to another process.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The command name is in brackets and may hold blanks and brackets itself.
+    # The command name is in brackets, and may itself contain blanks and brackets.
     fields = text.rpartition(")")[2].split()
     return int(fields[_STAT_START_TIME]), fields[_STAT_STATE]

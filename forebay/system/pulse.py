@@ -1,7 +1,7 @@
-"""The pulse of a process: a small file that says for how long its work has not got on.
+"""The pulse of a process: a small file that says for how long its work has made no progress.
 
-A thread of the process writes it. What the thread says comes from marks of the threads that work,
-so that it lives shows nothing but that the process runs.
+A thread of the process writes it, from the marks of the threads that work: that the thread itself
+is alive only shows that the process runs.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from forebay.system.activities import ActivityAges, activities
 BEAT_SECONDS = 0.5
 _TEXT_BYTES = 240
 _RECORD = struct.Struct(f"<Qd{_TEXT_BYTES}s")
-# What is longer was a stop of the whole process: its threads could not work either.
+# A longer interval means that the whole process was stopped: its threads could not work either.
 _ELAPSED_MAX = 4 * BEAT_SECONDS
 _LOG = logging.getLogger(__name__)
 
 
 class Pulse(NamedTuple):
-    """What a process shows.
+    """The signs of life of a process.
 
-    beats: grows while it runs. still_seconds: since when the activity `doing` has not got on.
+    beats: grows while it runs. still_seconds: how long the activity `doing` has made no progress.
     """
 
     beats: int
@@ -65,7 +65,7 @@ def start_pulse(path: Path) -> None:
         OSError: when the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Written in place: a disk that is full by now has room for it.
+    # Written in place: this works even when the disk is full by now.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     _write(descriptor, Pulse(1, 0.0, ""))
     threading.Thread(target=_beat_on, args=(descriptor,), name="pulse", daemon=True).start()
@@ -82,7 +82,7 @@ def _beat_on(descriptor: int) -> None:
         beats += 1
         try:
             _write(descriptor, Pulse(beats, still.seconds, still.doing))
-        except OSError as error:  # the process is ended where no later one succeeds in time
+        except OSError as error:  # if no later write succeeds in time, the process is killed
             if not failed:
                 _LOG.warning("the pulse of this process cannot be written now: %s", error)
             failed = True

@@ -1,9 +1,9 @@
 """Secrets are shown nowhere: one filter for every line, error and report that leaves a process.
 
 It knows three things, wherever a text comes from: values that this process was told to hide, the
-password in an address (`scheme://user:password@host`), and the value of a key that says what it is
-(`password=…`, `'s3.secret-access-key': '…'`, `&token=…`). A hidden value is shown as the reference
-that it came from (`${NAME}`), everything else as `***`.
+password in an address (`scheme://user:password@host`), and the value of a key whose name says that
+it is a secret (`password=…`, `'s3.secret-access-key': '…'`, `&token=…`). A hidden value is shown as
+the reference that it came from (`${NAME}`), everything else as `***`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import quote, quote_plus, unquote
 
 from pydantic import AfterValidator
 
-# Shorter ones are part of too many words, and no secrets worth the name.
+# Shorter ones are part of too many words, and are no real secrets.
 SHORTEST = 6
 _LINE = 16
 HIDDEN = "***"
@@ -29,16 +29,16 @@ _KEY = (
     r"|(?:api|access|account|private|shared|signing|encryption|fernet)[-_.]?key)"
 )
 _SECRET_NAME = re.compile(_KEY, re.IGNORECASE)
-# Bounded, so that no text takes more than a time that grows with its length.
+# Bounded, so that the time to search grows only linearly with a text's length.
 _NAME = rf"[\w.\-]{{0,64}}{_KEY}[\w.\-]{{0,64}}"
-# A password may hold what belongs into an address only encoded, so it ends at the last @; what
-# looks like a port and a path is none.
+# A password may contain characters that should have been encoded, so it ends at the last @; what
+# looks like a port and a path is not a password.
 _ADDRESS = re.compile(
     r"(?P<before>\b[a-z][a-z0-9+.\-]{0,32}://[^\s/:@'\"]{0,256}:)"
     r"(?!\d{1,5}(?:[/?#]|$))(?!\$\{\w+\}@)[^\s'\"<>]{0,2048}(?P<after>@)",
     re.IGNORECASE,
 )
-# `***` and `${NAME}` stay as they are, and so does what is empty.
+# `***`, `${NAME}` and empty values stay as they are.
 _VALUE = r"(?!\*\*\*|\$\{)"
 _PAIR = re.compile(
     rf"(?P<before>\b{_NAME}=)(?:(?P<quote>\\?['\"]){_VALUE}.{{0,8192}}?(?P=quote)|{_VALUE}[^\s&,;'\")\]}}\\]+)",
@@ -48,7 +48,7 @@ _ENTRY = re.compile(
     rf"(?P<before>(?P<mark>\\?['\"]){_NAME}(?P=mark)\s*:\s*b?(?P<quote>\\?['\"])){_VALUE}.{{1,8192}}?(?P=quote)",
     re.IGNORECASE,
 )
-# What tells where something is, and not how to get in.
+# What says where something is, but not how to get in.
 _PLAIN = re.compile(
     r"[+-]?[\d.,:_TZ+\-]+[smhd]?"  # numbers, durations, instants
     r"|(?:[\w.\-]+:\d{1,5})(?:,[\w.\-]+:\d{1,5})*"  # host:port of servers
@@ -68,7 +68,7 @@ class _Hidden:
         self._knows_environment = False
 
     def unlock(self) -> None:
-        """Have a lock that nobody holds."""
+        """Replace the lock by one that nobody holds."""
         self._lock = threading.RLock()
 
     def add(self, value: str, shown: str) -> None:
@@ -80,7 +80,7 @@ class _Hidden:
                 self._pattern = None
 
     def values(self) -> tuple[str, ...]:
-        """All that is hidden."""
+        """Everything that is hidden."""
         with self._lock:
             self._look_at_environment()
             return tuple(self._shown)
@@ -91,7 +91,7 @@ class _Hidden:
             hide_environment(os.environ)
 
     def replaced(self, text: str) -> str:
-        """The text with what is hidden shown as what stands for it."""
+        """The text with every hidden value replaced by what is shown for it."""
         with self._lock:
             self._look_at_environment()
             if self._pattern is None:
@@ -102,18 +102,18 @@ class _Hidden:
 
 
 def _forms(value: str) -> set[str]:
-    """As it is, in an address, as part of JSON and of Python, and each long line of several."""
+    """The value as it is, in an address, in JSON and in Python, and each of several long lines."""
     forms = {value, quote(value), quote(value, safe=""), quote_plus(value), unquote(value)}
     forms |= {json.dumps(form)[1:-1] for form in (value, unquote(value))}
     forms |= {repr(value)[1:-1], repr(value.encode(errors="replace"))[2:-1]}
-    # Tracebacks and tables indent the lines of a key; its first and last ones are everybody's.
+    # Tracebacks and tables indent the lines of a key; its first and last lines are no secret.
     lines = value.splitlines() if "\n" in value else ()
     forms |= {line.strip() for line in lines if len(line) >= _LINE and not line.startswith("---")}
     return {form for form in forms if len(form) >= SHORTEST}
 
 
 def _bounded(value: str) -> str:
-    """A short word is hidden as a whole word only: `events` in `events_by_day` is none."""
+    """A short word is hidden only as a whole word: `events` in `events_by_day` is not hidden."""
     found = re.escape(value)
     return rf"(?<!\w){found}(?!\w)" if re.fullmatch(r"\w{1,11}", value) else found
 
@@ -135,14 +135,14 @@ def is_secret_name(name: str) -> bool:
 
 
 def hide(value: str, shown: str = HIDDEN, *, named_secret: bool = False) -> None:
-    """Show a value no more in this process, whoever writes it, and passwords in it neither.
+    """Stop showing a value in this process, whoever writes it, and passwords within it.
 
-    What is too short to be told from other words is shown all the same, and so is what says where
-    something is: a path, an address without a password, a number.
+    Values that are too short to be distinguished from other words are still shown, and so is what
+    says where something is: a path, an address without a password, a number.
 
     Args:
         value: perhaps a secret.
-        shown: what stands for it.
+        shown: what replaces it.
         named_secret: whether its name says that it is one; then only a path is shown.
     """
     hide_passwords(value, shown)
@@ -151,7 +151,7 @@ def hide(value: str, shown: str = HIDDEN, *, named_secret: bool = False) -> None
 
 
 def hide_passwords(address: str, shown: str = HIDDEN) -> None:
-    """Show the password in an address no more in this process; a text without one stays."""
+    """Stop showing the password in an address in this process; a text without one is ignored."""
     for password in _passwords(address):
         _hidden.add(password, shown)
 
@@ -185,7 +185,7 @@ def _is_plain(value: str, *, named_secret: bool) -> bool:
 
 
 def _leads_somewhere(path: str) -> bool:
-    """Whether a text is a path: a secret with slashes in it begins with nothing that is there."""
+    """Whether a text is a path: a secret with slashes does not begin with an existing name."""
     if path.startswith(("./", "../", "~/")):
         return True
     first = path.strip("/").partition("/")[0] if path.startswith("/") else path
@@ -210,12 +210,12 @@ def redacted(text: str) -> str:
     return text
 
 
-# A text that is stored or sent, and may be an error's.
+# A text that is stored or sent, and may come from an error.
 ShownText = Annotated[str, AfterValidator(redacted)]
 
 
 class FilteredStream(io.TextIOBase):
-    """A text stream that shows no secrets; everything else is the stream's own."""
+    """A text stream that shows no secrets; everything else is delegated to the stream."""
 
     def __init__(self, stream: TextIO) -> None:
         """Nothing is written yet."""
@@ -230,7 +230,7 @@ class FilteredStream(io.TextIOBase):
         """Not ours to close."""
 
     def flush(self) -> None:
-        """Give what was written to the system."""
+        """Flush the stream."""
         self.unfiltered.flush()
 
     def fileno(self) -> int:
@@ -264,7 +264,7 @@ class FilteredStream(io.TextIOBase):
 def filter_output(*, stdout: bool = True) -> None:
     """Filter what this process writes from now on, its log and its tracebacks too.
 
-    stdout: False where it is a result for a program, which has to be exact.
+    stdout: False if it is a result for a program, which has to be exact.
     """
     for name in ("stderr", "stdout") if stdout else ("stderr",):
         stream = getattr(sys, name)

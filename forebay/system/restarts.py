@@ -1,4 +1,4 @@
-"""Whether a process that ended is started again, and when: a pure decision."""
+"""Decides whether and when a process that ended is started again: pure functions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ class Decision(NamedTuple):
 class RestartPolicy:
     """When one process is started again.
 
-    restart: on which ends; `always` includes exit code 0.
-    restarts_max: this many counted ends are answered by a restart, the next one by `at_limit`.
+    restart: after which exits; `always` includes exit code 0.
+    restarts_max: this many counted ends lead to a restart, the next one to `at_limit`.
     delay_first_seconds: before the first restart; it doubles with every counted end.
     delay_max_seconds: the longest delay.
     memory_seconds: counted ends that are older are forgotten.
     at_limit: `fail` gives up, `ignore` leaves the process ended and its owner running.
     fatal_codes: exit codes that are the same after a restart: give up at once.
-    uncounted_codes: ends that are nobody's fault (an eviction): always restarted, never counted.
+    uncounted_codes: exit codes of ends that are no fault (an eviction): always restarted, never
+    counted.
     """
 
     restart: Literal["on_failure", "always", "never"]
@@ -48,14 +49,14 @@ class RestartPolicy:
 
         Args:
             ends_so_far: counted ends of this process before this one, without forgotten ones.
-            exit_code: as in `subprocess.Popen.returncode`: negative is a signal's number. None
-                where the process could not be started.
+            exit_code: as in `subprocess.Popen.returncode`: negative is a signal's number. None if
+                the process could not be started.
 
         Raises:
             ValueError: when `ends_so_far` is negative.
         """
         if ends_so_far < 0:
-            raise ValueError(f"ends_so_far is {ends_so_far}, it counts from 0")
+            raise ValueError(f"ends_so_far is {ends_so_far}, but it counts from 0")
         if exit_code in self.fatal_codes:
             return Decision("fail", counted=True)
         if self.restart == "never" or (self.restart == "on_failure" and exit_code == 0):

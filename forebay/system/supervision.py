@@ -15,7 +15,7 @@ class Started(Protocol):
     """A process that was started, wherever it runs."""
 
     def poll(self) -> int | None:
-        """Its exit code (a negative signal number where one ended it); None while it runs."""
+        """Its exit code (the negative number of a signal that ended it); None while it runs."""
 
 
 P = TypeVar("P", bound=Started)
@@ -26,8 +26,8 @@ class SupervisedProcess(Generic[P]):
 
     Instants are seconds of one steady clock, the caller's.
 
-    running: the process, until its end was taken. due: when to start the next one; None where
-    none is planned.
+    running: the process, until its end was taken. due: when to start the next one; None if none is
+    planned.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class SupervisedProcess(Generic[P]):
         """Nothing is started yet.
 
         Args:
-            start: starts the process; what it raises passes through `start`.
+            start: starts the process; `start` passes on what it raises.
             policy: decides on every end.
-            due: when to start it for the first time; None where the owner calls `start`.
+            due: when to start it for the first time; None if the owner calls `start`.
             ends_before: counted ends under an earlier owner; these are never forgotten.
         """
         self.running: P | None = None
@@ -54,7 +54,7 @@ class SupervisedProcess(Generic[P]):
         self._ends: list[float] = []
 
     def start(self) -> P:
-        """Start the process; nothing is planned afterwards, even where that fails."""
+        """Start the process; nothing is planned afterwards, even if that fails."""
         self.due = None
         self.running = self._start()
         return self.running
@@ -74,7 +74,7 @@ class SupervisedProcess(Generic[P]):
         """Decide on an end, and plan the restart if there is one.
 
         Args:
-            exit_code: None where the process could not be started.
+            exit_code: None if the process could not be started.
             now: when it ended.
         """
         decision = self._policy.decide(self.ends(now), exit_code)
@@ -85,7 +85,7 @@ class SupervisedProcess(Generic[P]):
         return decision
 
     def start_again(self, due: float) -> None:
-        """Plan the restart after an end that counts as none, whatever the policy says."""
+        """Plan the restart after an end that does not count, whatever the policy says."""
         self.due = due
 
     def ends(self, now: float) -> int:

@@ -1,6 +1,7 @@
-"""Text for a terminal: what came from data moves no cursor, names no window and hides no word.
+"""Text for a terminal: text from data cannot move the cursor, rename the window or hide words.
 
-What people read is broken between words where the terminal ends, so that it breaks nothing itself.
+Text for people is broken between words at the terminal's width, so that the terminal does not break
+words.
 """
 
 from __future__ import annotations
@@ -10,33 +11,33 @@ import shutil
 from textwrap import wrap
 from typing import TextIO
 
-# Control characters but for tab and newline, those that turn the direction of writing, and what
-# stands for a byte that is not text in the name of a file.
+# Control characters except tab and newline, those that change the direction of writing, and those
+# that stand for an undecodable byte in a file name.
 _OBEYED = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-# A name and its value: `time     about 3 s`. Lines after the first begin below the value.
+# A name and its value: `time     about 3 s`. Later lines are indented to the value.
 _NAMED = re.compile(r"\s*\S{1,12}(?:  +|: )")
 _COLUMNS_MIN = 20
 
 
 def printable(text: str) -> str:
-    """The text, in which each character that a terminal obeys is written as its code in Python."""
+    """The text, with each character that a terminal would obey written as its Python escape."""
     return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def columns() -> int:
-    """How wide the terminal is; 80 where none says so."""
+    """How wide the terminal is; 80 if unknown."""
     return max(_COLUMNS_MIN, shutil.get_terminal_size().columns)
 
 
 def broken(text: str, width: int) -> str:
-    """The text with each line broken between words; one with a word that is longer stays whole."""
+    """The text with each line broken between words; a line with a longer word stays whole."""
     return "\n".join(part for line in text.split("\n") for part in _parts(line, width))
 
 
 def fitted(text: str, stream: TextIO) -> str:
-    """The text as it is shown on a stream: broken between words on a terminal, else as it is."""
+    """The text as shown on a stream: broken between words on a terminal, otherwise as it is."""
     return broken(text, columns()) if stream.isatty() else text
 
 
@@ -54,5 +55,5 @@ def _parts(line: str, width: int) -> list[str]:
         replace_whitespace=False,
     )
     if len(found) > 1 and any(len(part) > width for part in found[1:]):
-        return [line]  # of a path nothing is won, and it is to be copied
+        return [line]  # breaking would not help a path, and a path is copied whole
     return found or [""]

@@ -1,7 +1,7 @@
 """Tables that fit a terminal: no cell is cut, and no word is broken.
 
-Where the columns are too wide side by side, cells are broken between words; where that is not
-enough, some columns move below their row, each with its name.
+If the columns are too wide side by side, cells are broken between words; if that is not enough,
+some columns move below their row, each with its name.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from textwrap import wrap
 
 _GAP = 2
 _INDENT = "    "
-# A cell that would become higher goes below its row.
+# If a cell became higher, a column moves below its row.
 _LINES_MAX = 4
 _EMPTY = {"", "-"}
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column. right: of numbers. moves: it is among the first that go below their row."""
+    """A column. right: right-aligned, for numbers. moves: among the first to move below the row."""
 
     name: str
     right: bool = False
@@ -29,10 +29,9 @@ class TableColumn:
 def table_lines(
     table: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int
 ) -> Iterator[str]:
-    """Lines of a table, the head and a rule first.
+    """Lines of a table, beginning with the header and a rule.
 
-    rows: texts by column. width: of the terminal, in columns; only a word that is longer goes
-    beyond it.
+    rows: texts by column. width: of the terminal, in characters; only a longer word exceeds it.
     """
     cells = [[" ".join(text.split()) for text in row] for row in rows]
     kept, moved = list(range(len(table))), list[int]()
@@ -56,7 +55,7 @@ def table_lines(
 def _widths(
     table: Sequence[TableColumn], cells: list[list[str]], kept: Sequence[int], width: int
 ) -> list[int] | None:
-    """A width for each column that is kept; None where they do not fit side by side."""
+    """A width for each column that is kept; None if they do not fit side by side."""
     lengths = [_longest(table, cells, number) for number in kept]
     found = [word for word, _ in lengths]
     left = width - _GAP * (len(kept) - 1) - sum(found)
@@ -78,7 +77,7 @@ def _widths(
 
 
 def _longest(table: Sequence[TableColumn], cells: list[list[str]], number: int) -> tuple[int, int]:
-    """The longest word of a column, and its longest text; of its name only words count."""
+    """The longest word of a column, and its longest text; of its name, only words count."""
     texts = [row[number] for row in cells]
     name = max(map(len, table[number].name.split()), default=0)
     word = max((len(word) for text in texts for word in text.split()), default=0)
@@ -88,7 +87,7 @@ def _longest(table: Sequence[TableColumn], cells: list[list[str]], number: int) 
 def _leaving(
     table: Sequence[TableColumn], cells: list[list[str]], kept: Sequence[int]
 ) -> list[int]:
-    """The columns that go below next: those that may, else the one with the longest text."""
+    """The columns that move below next: those with `moves`, else the one with the longest text."""
     willing = [number for number in kept[1:] if table[number].moves]
     texts = [number for number in kept[1:] if not table[number].right]
     others = reversed(texts or kept[1:])
@@ -107,6 +106,6 @@ def _drawn(texts: Sequence[str], right: Sequence[bool], widths: Sequence[int]) -
 
 
 def _broken(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines of a text; at least one without `indent`, of an empty text too."""
+    """Lines of a text; without `indent` at least one, even of an empty text."""
     found = wrap(text, max(1, width), break_long_words=False, break_on_hyphens=False)
     return [indent + line for line in found] or ([] if indent else [""])

@@ -14,31 +14,31 @@ from forebay.errors import InfrastructureError
 from forebay.system.files import make_folder, sync, writing
 from forebay.system.locks import FileLock, is_held, locked
 
-# Beside the trees of a folder: whoever lists trees skips hidden names.
+# Beside the trees of a folder: lists of trees skip hidden names.
 UNFINISHED_NAME, _REMOVED_NAME, _LOCK_NAME = ".unfinished", ".removed", ".trees.lock"
 _LOCK_SECONDS = 120.0
-_LEFT_SECONDS = 0.1  # whoever only checks whether the lock is held has it for microseconds
+_LEFT_SECONDS = 0.1  # a check whether the lock is held takes it for microseconds
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 class TreeExistsError(InfrastructureError):
-    """A tree of this name is stored already."""
+    """A tree of this name already exists."""
 
 
 @contextmanager
 def new_tree(target: Path, *, replace: bool = False) -> Iterator[Path]:
     """An empty folder for the block to fill, which gets the name `target` at its end.
 
-    An error removes it; a killed process leaves it under a hidden name, and the next tree that is
-    written beside it removes it, or `forebay gc`.
+    An error removes it; a killed process leaves it under a hidden name, until the next tree that is
+    written beside it, or `forebay gc`, removes it.
 
     Args:
-        target: where the tree goes; missing folders above it are made.
-        replace: a tree that is there is replaced in one step; otherwise it is kept.
+        target: where the tree goes; missing folders above it are created.
+        replace: whether an existing tree is replaced in one step; otherwise it is kept.
 
     Raises:
-        TreeExistsError: when the target is there, from before the block or since, and is kept.
-        InfrastructureError: when the disk refuses something, or another writer takes too long.
+        TreeExistsError: when the target exists, from before the block or since, and is kept.
+        InfrastructureError: when the disk reports an error, or another writer takes too long.
     """
     unfinished = target.with_name(UNFINISHED_NAME)
     with writing(target):
@@ -57,10 +57,10 @@ def new_tree(target: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def name_tree(folder: Path, target: Path, *, replace: bool = False) -> None:
-    """Rename a finished folder, of the same file system, once everything in it is on disk.
+    """Rename a finished folder, on the same file system, once everything in it is on disk.
 
     Raises:
-        TreeExistsError: when the target is there and is not to be replaced.
+        TreeExistsError: when the target exists and is not to be replaced.
     """
     with writing(target):
         _sync_tree(folder)
@@ -79,7 +79,7 @@ def name_tree(folder: Path, target: Path, *, replace: bool = False) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder if it is there. Its name goes in one step: nobody finds half of it.
+    """Remove a folder if it exists. Its name goes in one step: nobody finds half of it.
 
     What a killed process left of an earlier removal beside it is removed too.
     """
@@ -96,7 +96,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def find_left(folder: Path) -> list[Path]:
-    """What processes that died left of trees in a folder."""
+    """Unfinished or half-removed trees that dead processes left in a folder."""
     lock = folder / _LOCK_NAME
     if not lock.exists() or is_held(lock):
         return []
@@ -104,7 +104,7 @@ def find_left(folder: Path) -> list[Path]:
 
 
 def remove_left(left: Path) -> bool:
-    """Remove what `find_left` has found; False where somebody writes or removes trees there."""
+    """Remove what `find_left` found; False if somebody is writing or removing trees there."""
     lock = FileLock(left.with_name(_LOCK_NAME))
     with suppress(FileNotFoundError):  # the folder that it is in is being removed
         if not lock.acquire(_LEFT_SECONDS):
@@ -117,7 +117,7 @@ def remove_left(left: Path) -> bool:
 
 
 def _alone_beside(folder: Path) -> AbstractContextManager[None]:
-    """Trees of one parent are written and removed one at a time."""
+    """Hold the lock under which trees of one parent are written and removed one at a time."""
     return locked(folder.with_name(_LOCK_NAME), _LOCK_SECONDS)
 
 
@@ -132,7 +132,7 @@ def _sync_tree(folder: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Swap two names in one step: a kill never leaves neither."""
+    """Swap two names in one step: a kill never leaves both missing."""
     libc = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(one), os.fsencode(other)
     if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) != 0:
@@ -141,4 +141,4 @@ def _exchange(one: Path, other: Path) -> None:
 
 
 def _exists(target: Path) -> TreeExistsError:
-    return TreeExistsError(f"{target} is stored already")
+    return TreeExistsError(f"{target} already exists")

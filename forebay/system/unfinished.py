@@ -1,8 +1,9 @@
-"""Files that are being written: each under a name of its own, which its writer has locked.
+"""Files that are being written: each under a name of its own, locked by its writer.
 
-The kernel drops a lock (flock) when its holder dies, however it dies: what nobody has locked is a
-leftover. Whoever removes one holds its lock meanwhile, and a writer checks whether what it has made
-is still there once it has locked it: nobody removes what another one writes.
+The kernel releases a lock (flock) when its holder dies, however it dies: a file that nobody has
+locked is a leftover. Whoever removes a leftover holds its lock meanwhile, and a writer, once it has
+locked its new file, checks whether the file is still there: nobody removes what another process is
+writing.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether `begin_beside` names files so."""
+    """Whether `begin_beside` gives files such names."""
     return name.startswith(".") and name.endswith(_SUFFIX)
 
 
 def begin_beside(path: Path, mode: int) -> tuple[Path, int]:
-    """A new file beside the one that it is to replace, and its descriptor: see `begin`.
+    """A new file beside the one that it will replace, and its descriptor: see `begin`.
 
-    Its name is the first one that no living writer has. So whoever writes the same file next
-    removes what the last one left when it died, and nobody has to look for it.
+    Its name is the first one that no living writer uses. So the next writer of the same file
+    removes what the last one left when it died, and nobody has to search for it.
     """
     number = 0
     while True:
@@ -41,7 +42,7 @@ def begin_beside(path: Path, mode: int) -> tuple[Path, int]:
 def begin(path: Path, mode: int) -> int | None:
     """The descriptor of a new file, locked, which the caller closes once it has another name.
 
-    A leftover of this name is removed. None where a living process writes or removes it.
+    A leftover of this name is removed. None if a living process is writing or removing it.
     """
     while True:
         try:
@@ -61,11 +62,11 @@ def begin(path: Path, mode: int) -> int | None:
 
 
 def remove_left(path: Path) -> bool:
-    """Remove a file that was begun and is not written any more; False where its writer lives."""
+    """Remove a file that was begun and is no longer written; False if its writer is alive."""
     try:
         descriptor = _opened(path)
     except FileNotFoundError:
-        return True  # whoever has this name by now has begun a file since
+        return True  # a file of this name that exists by now is a newer one
     try:
         is_left = take(descriptor, path)
         if is_left:
@@ -77,9 +78,9 @@ def remove_left(path: Path) -> bool:
 
 @contextmanager
 def without_writer(path: Path) -> Iterator[bool]:
-    """Whether nobody writes a file that was begun; in the block nobody else removes it then.
+    """Whether nobody is writing a file that was begun; if so, nobody else removes it in the block.
 
-    Where no file is, nothing keeps anybody from beginning one meanwhile.
+    If there is no file, somebody may begin one meanwhile.
     """
     try:
         descriptor = _opened(path)
@@ -95,5 +96,5 @@ def without_writer(path: Path) -> Iterator[bool]:
 
 
 def _opened(path: Path) -> int:
-    # For writing: NFS gives no other lock of one holder.
+    # For writing: NFS requires it for an exclusive lock.
     return os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -1,5 +1,5 @@
-"""Which paradigm suits a data set: how complete its fresh labels are, and what was measured there.
+"""Which paradigm suits a data set: from how complete its fresh labels are, and from measurements.
 
-It takes arrays and facts. It may not read a storage, know windows or start TensorFlow, and what
-decides imports no NumPy, so that any process can ask.
+It takes arrays and facts. It may not read storage, know windows or start TensorFlow, and the code
+that decides imports no NumPy, so that any process can use it.
 """

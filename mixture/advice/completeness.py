@@ -1,8 +1,8 @@
-"""How complete fresh labels are: rows of a stream compared with their twins that came later.
+"""How complete fresh labels are: compares rows of a stream with their twins that came later.
 
-A row of a stream carries the label as known when it was published; the batch row of the same event,
-its *twin*, carries the complete one. Where the batch says when a label became known, its delay is
-known without any comparison.
+A row of a stream carries the label as it was known when the row was published; the batch row of the
+same event, its *twin*, carries the complete one. If the batch data says when a label became known,
+its delay is known without any comparison.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class FreshRows:
     """N sampled rows of a stream, in the order of their publication.
 
     event_ids: int64[N]. labels: float32[N], 0 or 1 as the row says it, NaN where null.
-    waits: float32[N], seconds from the event to the publication, NaN where it is not known.
-    groups: int32[N], which rows were drawn together, counted from 0.
+    waits: float32[N], seconds from the event to the publication, NaN where unknown.
+    groups: int32[N], which rows were sampled together, counted from 0.
     """
 
     event_ids: Ids
@@ -44,7 +44,7 @@ class CompleteRows:
     """M batch rows, among them the twins of sampled ones.
 
     event_ids: int64[M]. labels: float32[M], complete; NaN where null.
-    delays: float32[M], seconds from the event until its label was known; NaN where nobody says.
+    delays: float32[M], seconds from the event until its label was known; NaN where unknown.
     """
 
     event_ids: Ids
@@ -72,13 +72,13 @@ class AgeShare:
 
 @dataclass(frozen=True)
 class Completeness:
-    """What a sample says of a stream's labels.
+    """What a sample says about a stream's labels.
 
     events: sampled events with a label. twins: those whose complete label was found.
-    at_publication: complete positives that the stream's first copy of the event knew; None where
-    no twin is positive, so that nothing is known. taken_back: twins that the stream had as
-    positive and the batch has not. wait_seconds: the median, None where the stream does not say
-    when its events happened. by_age: see `AgeShare`; `basis` says where it comes from.
+    at_publication: complete positives that the stream's first copy of the event knew; None if no
+    twin is positive, so that nothing is known. taken_back: twins that are positive in the stream
+    but not in the batch data. wait_seconds: the median; None if the stream does not say when its
+    events happened. by_age: see `AgeShare`; `basis` says where it comes from.
     """
 
     events: int
@@ -104,7 +104,7 @@ class Completeness:
 
 
 def measure_completeness(fresh: FreshRows, complete: CompleteRows) -> Completeness:
-    """Compare fresh labels with complete ones, event by event; of several twins the first."""
+    """Compare fresh labels with complete ones, event by event; of several twins, the first."""
     first = _first_copies(fresh)
     label = _labels_of(fresh.event_ids, complete)
     positive, known = label > 0.5, fresh.labels > 0.5
@@ -124,7 +124,7 @@ def measure_completeness(fresh: FreshRows, complete: CompleteRows) -> Completene
 
 
 def _first_copies(fresh: FreshRows) -> Mask:
-    """Rows with a label whose event no such row before them has."""
+    """The first row with a label of each event."""
     rows = np.flatnonzero(~np.isnan(fresh.labels))
     _, places = np.unique(fresh.event_ids[rows], return_index=True)
     found = np.zeros(len(fresh.event_ids), np.bool_)
@@ -151,7 +151,7 @@ def _grouped(rows: Mask, known: Mask, groups: npt.NDArray[np.int32]) -> Share | 
 
 
 def _by_delay(complete: CompleteRows) -> tuple[AgeShare, ...]:
-    """By when positives were known; each event counts once, those that do not say are left out."""
+    """By when positives were known; each event counts once, those without a delay not at all."""
     _, places = np.unique(complete.event_ids, return_index=True)
     rows = places[(complete.labels[places] > 0.5) & ~np.isnan(complete.delays[places])]
     delays = complete.delays[rows]
@@ -164,7 +164,7 @@ def _by_delay(complete: CompleteRows) -> tuple[AgeShare, ...]:
 
 
 def _by_publication(fresh: FreshRows, positive: Mask, known: Mask) -> tuple[AgeShare, ...]:
-    """By how old events were when a row of them was published; every copy of an event counts."""
+    """By the age of events when a row of them was published; every copy of an event counts."""
     found = []
     for after, until in zip((0, *AGES_SECONDS), AGES_SECONDS, strict=False):
         aged = positive & (fresh.waits <= until) & (fresh.waits > after)

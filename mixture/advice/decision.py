@@ -1,8 +1,8 @@
-"""Which paradigm is recommended: a pure function of a situation and of the measured regimes.
+"""Which paradigm is recommended: a pure function of a situation and the measured regimes.
 
-It takes the regimes that are like the situation in what can be known beforehand. Whether the data
-drifts or its labels will fail for hours cannot, so one answer has to do for regimes that differ in
-that alone: the one whose greatest loss against the best of each is smallest.
+It takes the regimes that resemble the situation in what can be known beforehand. Whether the data
+drifts or its labels will be missing for hours cannot be known, so regimes that differ only in that
+get one answer: the variant with the smallest maximum loss against the best of each regime.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from forebay.mixture.advice.regimes import (
 from forebay.mixture.advice.share import Share
 from forebay.mixture.metrics.verdict import COMPLETENESS_MIN
 
-LOSS_MAX = 0.003  # AUC: more below the best of a regime is not recommended for it
-SAME = 0.001  # AUC: nearer than seeds are to each other, so the declared one stays
+LOSS_MAX = 0.003  # AUC: a variant that loses more against the best of a regime is not recommended
+SAME = 0.001  # AUC: differences below this are within the noise of seeds, so the declared one stays
 SPARSE = 0.5  # share of events that are in the stream
-POSITIVES_MIN = 30  # fewer say too little of the others
+POSITIVES_MIN = 30  # fewer say too little about the rest
 
 _BATCH_READERS = {"batch", "batch_then_stream", "mixed", "mixture"}
 _STREAM_READERS = {"stream", "batch_then_stream", "mixed", "mixture"}
 _NEEDS_WARM_START = "batch_then_stream"
-# In a window these learn the label that a stream row carries, as it is.
+# In a window, these train on the label that a stream row carries, as it is.
 _FRESH_LEARNERS = {"stream", "batch_then_stream", "mixed", "mixture"}
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What is known of a data set before a model is trained on it.
+    """What is known about a data set before a model is trained on it.
 
-    completeness: share of complete positives that the stream knew; None where it is unknown.
-    stream_share: share of events that the stream has; None where it is unknown, which is taken as
-    all. can_correct: whether late labels can be recognised: by twins, or by when they were known.
-    has_warm_start: whether history is replayed before the first window; without it
-    `batch_then_stream` learns no batch row and is `stream`.
+    completeness: share of complete positives that the stream knew; None if unknown. stream_share:
+    share of events that the stream has; None if unknown, which counts as all. can_correct: whether
+    late labels can be recognised: by twins, or by when they were known. has_warm_start: whether
+    history is replayed before the first window; without it, `batch_then_stream` trains on no batch
+    rows and is the same as `stream`.
     """
 
     completeness: float | None
@@ -54,7 +54,7 @@ class Situation:
 
 
 def learns_late_labels(variant: str) -> bool:
-    """Whether a variant learns the labels of a stream without correcting those that are late."""
+    """Whether a variant trains on the labels of a stream without correcting late ones."""
     return variant in _FRESH_LEARNERS
 
 
@@ -70,7 +70,7 @@ def advise(
     settings: Mapping[str, object],
     table: RegimeTable,
 ) -> Advice:
-    """What to say of a pipeline. known: positives that its stream knew; see `recommend`."""
+    """The advice for a pipeline. known: positives that its stream knew; see `recommend`."""
     enough = known is not None and known.whole >= POSITIVES_MIN
     late = enough and is_incomplete(situation.completeness) and learns_late_labels(declared)
     return Advice(
@@ -85,10 +85,10 @@ def advise(
 def recommend(
     situation: Situation, declared: str, settings: Mapping[str, object], table: RegimeTable
 ) -> Recommendation | None:
-    """What to declare; None where too little is known, or nothing that would do was measured.
+    """What to declare; None if too little is known, or nothing suitable was measured.
 
     Args:
-        situation: of the data.
+        situation: that of the data.
         declared: the variant that the pipeline declares.
         settings: the pipeline's, by dotted key.
         table: what was measured.
@@ -105,7 +105,7 @@ def recommend(
 
 
 def regimes_like(situation: Situation, table: RegimeTable) -> list[Regime]:
-    """Regimes that are like a situation: in late labels first, then in sparseness, then in ids."""
+    """Regimes that resemble a situation: in late labels first, then in sparseness, then in ids."""
     found = list(table.regimes)
     share = 1.0 if situation.stream_share is None else situation.stream_share
     for is_like in (
@@ -123,9 +123,9 @@ def situation_of(regime: Regime) -> Situation:
 
 
 def _narrowing(regimes: Sequence[Regime], completeness: float) -> Iterator[list[Regime]]:
-    """All regimes, then ever fewer of them: those whose completeness is farthest go first.
+    """All regimes, then fewer and fewer: those whose completeness is farthest are dropped first.
 
-    At last each of the nearest ones alone, since no variant may have been measured in all of them.
+    Finally, each of the nearest ones alone, since there may be no variant measured in all of them.
     """
     distances = {each.name: round(abs(each.completeness - completeness), 6) for each in regimes}
     for farthest in sorted(set(distances.values()), reverse=True):
@@ -135,12 +135,12 @@ def _narrowing(regimes: Sequence[Regime], completeness: float) -> Iterator[list[
 
 
 def _are_nearest(regimes: Sequence[Regime]) -> bool:
-    """Whether narrowing on would tell apart regimes that are equally near."""
+    """Whether narrowing further would separate regimes that are equally near."""
     return len({each.completeness for each in regimes}) == 1
 
 
 def _losses(regimes: Sequence[Regime], situation: Situation) -> dict[str, float]:
-    """The greatest loss of AUC over regimes, of each variant that was measured in all of them."""
+    """The maximum loss of AUC over regimes, for each variant that was measured in all of them."""
     found: dict[str, float] = {}
     names = [{each.name for each in _usable(regime, situation)} for regime in regimes]
     for regime in regimes:
@@ -168,7 +168,7 @@ def _can_learn(variant: str, situation: Situation) -> bool:
 
 
 def _measured_as(declared: str, situation: Situation) -> str:
-    """The variant that learns what the declared one learns."""
+    """The measured variant that trains on the same rows as the declared one."""
     paradigm, plus, delay = declared.partition("+")
     if paradigm == _NEEDS_WARM_START and not situation.has_warm_start:
         return f"stream{plus}{delay}"
@@ -201,7 +201,7 @@ def _recommendation(
 def _as_declared(
     regime: Regime, declared: str, settings: Mapping[str, object]
 ) -> MeasuredVariant | None:
-    """What was measured with the declared settings; most of them named comes first."""
+    """The measurement with the declared settings that names most of them; None if there is none."""
     found = [
         each
         for each in regime.variants

@@ -1,4 +1,4 @@
-"""Advice in words and facts: how complete fresh labels are, what is recommended, what it gains."""
+"""Advice as text and facts: how complete fresh labels are, what is recommended, what it gains."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ INCOMPLETE_LABELS = "incomplete_labels"  # as `train.accept` names it
 class Gain:
     """What the recommended variant is expected to gain in one measured regime.
 
-    auc: its AUC minus the declared one's; None where the declared one was not measured there.
-    plus_minus: half of the 95% interval over seeds, where it is known.
+    auc: its AUC minus the declared one's; None if the declared one was not measured there.
+    plus_minus: half of the 95% interval over seeds, if known.
     """
 
     regime: str
@@ -40,7 +40,7 @@ class Gain:
 class Recommendation:
     """The variant that is recommended, with its options, and what it is expected to gain.
 
-    changes: whether it is another one than the pipeline declares. measured: the table's date.
+    changes: whether it differs from what the pipeline declares. measured: the table's date.
     """
 
     changes: bool
@@ -66,7 +66,7 @@ class Recommendation:
         expected = "; ".join(gain.words for gain in self.gains)
         if not self.changes:
             regimes = " and ".join(repr(gain.regime) for gain in self.gains)
-            return f"nothing measured beats {self.declared} clearly where data is like {regimes}"
+            return f"no measured variant clearly beats {self.declared} on data like {regimes}"
         return (
             f"{self.settings} is recommended: expected difference in AUC against "
             f"{self.declared}: {expected}, measured {self.measured}"
@@ -94,12 +94,12 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Advice:
-    """What is said of a pipeline after its labels were looked at.
+    """The advice for a pipeline, after checking its labels.
 
     declared: the variant that serves. known: complete positives that the stream knew when it
-    published them, None where that is unknown. stream_share: share of events that it has, None
-    where that is unknown. is_late: whether the declared variant learns labels as complete that
-    are not. recommendation: None where too little is known.
+    published them; None if unknown. stream_share: share of events that it has; None if unknown.
+    is_late: whether the declared variant trains on incomplete labels as if they were complete.
+    recommendation: None if too little is known.
     """
 
     declared: str
@@ -114,13 +114,13 @@ class Advice:
         if self.known is None:
             return (
                 "label completeness is unknown: no positive event of the stream was found among "
-                "batch rows"
+                "the batch rows"
             )
         known = f"{self.known.words} positives are known when the stream row is published"
         if self.is_late:
             known += f"; the others train as negatives, and {self.declared} does not correct that"
         if self.recommendation is None:
-            return f"{known}; too little to recommend anything"
+            return f"{known}; too little is known to recommend anything"
         return f"{known}; {self.recommendation.words}"
 
     def as_json(self) -> dict[str, Any]:
@@ -137,5 +137,5 @@ class Advice:
 
 
 def _figure(value: float) -> str:
-    """Four decimals without the leading 0, as papers have AUCs."""
+    """Four decimals without the leading 0, as papers print AUCs."""
     return f"{value:.4f}".removeprefix("0")

@@ -1,4 +1,4 @@
-"""The table of measured regimes that advice is taken from, in the form that a benchmark writes.
+"""The table of measured regimes that advice is based on, in the format that a benchmark writes.
 
 `regimes.json` beside this module holds one `RegimeTable`. A new measurement writes the whole
 file with `RegimeTable.model_dump_json(indent=1)`; nothing else is read.
@@ -22,20 +22,20 @@ TABLE = Path(__file__).with_name("regimes.json")
 Setting = bool | int | float | str
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Auc = Annotated[float, Field(ge=0, le=1)]
-# Two-sided 95% quantiles of Student's t for 1 to 9 degrees of freedom; beyond, the normal one is
-# within 0.27 of it.
+# Two-sided 95% quantiles of Student's t for 1 to 9 degrees of freedom; above that, the normal
+# quantile is within 0.27 of them.
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 _NORMAL = 1.960
 
 
 class MeasuredVariant(Message):
-    """How a variant did in one regime, over all scored rows, by the label that is complete.
+    """How a variant did in one regime, over all scored rows, judged by the complete label.
 
     variant: paradigm and correction, such as `mixture+head`. options: settings of the pipeline's
-    YAML other than their defaults, by dotted key (`model.mixture.gain`). auc: the mean over seeds;
-    auc_by_seed: each seed's, in one order for all variants of the regime and as far apart as they
-    were within it; empty where only the mean is known. calibration: predicted positives for each
-    that was there.
+    YAML that differ from their defaults, by dotted key (`model.mixture.gain`). auc: the mean over
+    seeds; auc_by_seed: one per seed, in the same order for all variants of the regime and as far
+    apart as they were within it; empty if only the mean is known. calibration: predicted positives
+    divided by actual ones.
     """
 
     variant: str
@@ -47,7 +47,7 @@ class MeasuredVariant(Message):
 
     @property
     def name(self) -> str:
-        """The variant with its options, as people read it."""
+        """The variant with its options, for people."""
         settings = ", ".join(f"{key}: {setting_text(value)}" for key, value in self.options.items())
         return f"{self.variant} ({settings})" if settings else self.variant
 
@@ -55,9 +55,9 @@ class MeasuredVariant(Message):
 class Regime(Message):
     """Data of one kind, and how each variant did on it.
 
-    data: where the rows come from, in words. completeness: share of complete positives that the
-    stream knew when it published them. stream_share: share of all events that the stream has.
-    crowded: an id feature has many times more values than its table has rows.
+    data: a description of where the rows come from. completeness: share of complete positives that
+    the stream knew when it published them. stream_share: share of all events that the stream has.
+    crowded: whether an id feature has many times more values than its table has rows.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Regime(Message):
 
 
 class RegimeTable(Message):
-    """What was measured, when (null: with code of before), and by which command or from where."""
+    """What was measured, when (null: by an earlier version), and by which command or from where."""
 
     measured: date | None
     origin: str
@@ -103,10 +103,10 @@ def measured_regimes() -> RegimeTable:
 
 
 def read_table(path: Path) -> RegimeTable:
-    """The table of a file.
+    """The table in a file.
 
     Raises:
-        DataError: naming what of it is not in the form.
+        DataError: naming what is wrong in it.
     """
     try:
         return RegimeTable.model_validate_json(path.read_bytes())
@@ -115,9 +115,9 @@ def read_table(path: Path) -> RegimeTable:
 
 
 def difference_of(one: MeasuredVariant, other: MeasuredVariant) -> tuple[float, float | None]:
-    """AUC of the one minus the other, and the half of its 95% interval over seeds, if it is known.
+    """AUC of the one minus the other, and half of its 95% interval over seeds, if known.
 
-    Seeds are paired: both learnt the same rows in the same order.
+    Seeds are paired: both were trained on the same rows in the same order.
     """
     seeds = len(one.auc_by_seed)
     if seeds < 3 or seeds != len(other.auc_by_seed):
@@ -130,10 +130,10 @@ def difference_of(one: MeasuredVariant, other: MeasuredVariant) -> tuple[float, 
 
 
 def fits(options: Mapping[str, Setting], settings: Mapping[str, object]) -> bool:
-    """Whether a pipeline has these options. settings: of the pipeline, by dotted key."""
+    """Whether a pipeline has these options. settings: those of the pipeline, by dotted key."""
     return all(settings.get(key) == value for key, value in options.items())
 
 
 def setting_text(value: Setting) -> str:
-    """A setting as YAML has it."""
+    """A setting as YAML writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

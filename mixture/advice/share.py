@@ -1,4 +1,4 @@
-"""Share: so many of so many, with an interval. Whoever only reads figures needs nothing else."""
+"""Share: so many of so many, with an interval. Code that only reads figures needs nothing else."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Share:
 
     @classmethod
     def of(cls, parts: Sequence[int], wholes: Sequence[int]) -> Self | None:
-        """The share over groups of rows that were drawn together; None where there is no row.
+        """The share over groups of rows that were sampled together; None if there are no rows.
 
-        The interval is Wilson's (1927, JASA 22), for as many rows as tell as much when each is
-        drawn alone: rows of one hour are alike, and the ratio estimator over groups (Cochran,
-        Sampling Techniques, 1977, eq. 6.13) says how alike.
+        The interval is Wilson's (1927, JASA 22), for the effective number of rows, as if each had
+        been sampled independently: rows of one hour are alike, and the ratio estimator over groups
+        (Cochran, Sampling Techniques, 1977, eq. 6.13) says how much.
         """
         part, whole = sum(parts), sum(wholes)
         if not whole:
@@ -46,7 +46,7 @@ class Share:
 
     @property
     def words(self) -> str:
-        """`45% (43%-48%) of 1,204`; never rounded up to a figure that it does not reach."""
+        """`45% (43%-48%) of 1,204`; rounded down, never up."""
         low, high = (f"{math.floor(100 * each)}%" for each in (self.low, self.high))
         return f"{100 * self.part // self.whole}% ({low}-{high}) of {self.whole:,}"
 
@@ -62,7 +62,7 @@ class Share:
 
 
 def _design_effect(parts: Sequence[int], wholes: Sequence[int]) -> float:
-    """How many times wider the variance is than that of rows drawn alone; at least 1."""
+    """How many times larger the variance is than for rows sampled independently; at least 1."""
     part, whole = sum(parts), sum(wholes)
     groups = sum(1 for each in wholes if each)
     share = part / whole

@@ -1,4 +1,4 @@
-"""Rows that are decoded and yet cannot be trained on: which ones, and why."""
+"""Rows that can be decoded but not trained on: which ones, and why."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from forebay.mixture.kernels.codes import NUMBER_MAX
 
 NO_ID = "the event has no id"
 KNOWN_BEFORE = "its label was known before the event"
-# A minibatch holds that many rows, however large each is: of 1,024 these are half a gigabyte.
+# A minibatch has a fixed number of rows, however large each is: for 1,024 rows, these items take
+# half a gigabyte.
 LIST_ITEMS_MAX = 65_536
 
 
 class BadRows:
-    """Rows of one batch, by index, with the first reason that was found for each."""
+    """Bad rows of one batch, by index, with the first reason that was found for each."""
 
     def __init__(self) -> None:
         """None yet."""
@@ -41,14 +42,14 @@ class BadRows:
 
 
 def check_ids(found: BadRows, columns: Sequence[tuple[pa.Array, ColumnType]]) -> None:
-    """Rows all of whose columns of the event's identity are null."""
+    """Find rows in which all columns of the event's identity are null."""
     known = [null_as_null(values, kind) for values, kind in columns]
     if all(values.null_count for values in known):
         found.add(np.logical_and.reduce([null_mask(values) for values in known]), NO_ID)
 
 
 def check_stored(found: BadRows, batch: pa.RecordBatch, columns: Mapping[str, ColumnType]) -> None:
-    """Rows with NaN or an infinite number in a column that features read."""
+    """Find rows with NaN or an infinite number in a column that features read."""
     for name, kind in columns.items():
         if kind is ColumnType.FLOAT:
             bad = _not_finite(batch.column(name))
@@ -66,7 +67,7 @@ def check_stored(found: BadRows, batch: pa.RecordBatch, columns: Mapping[str, Co
 def check_encoded(
     found: BadRows, feature: str, column: str, values: npt.NDArray[np.float32], stored: pa.Array
 ) -> None:
-    """Rows whose number, transformed and scaled, is none that a model can compute with."""
+    """Find rows whose number, transformed and scaled, is too large for a model to compute with."""
     bad = ~(np.abs(values) <= NUMBER_MAX)
     if bad.any():
         limit = f"feature {feature!r} is beyond {NUMBER_MAX:g} where column {column!r}"
@@ -74,19 +75,19 @@ def check_encoded(
 
 
 def check_lists(found: BadRows, lists: Mapping[str, pa.Array]) -> None:
-    """Rows with a list that would make a minibatch of any size. lists: encoded, by feature."""
+    """Find rows with a list so long that a minibatch would get too large. lists: by feature."""
     for name, values in lists.items():
         lengths = np.diff(values.offsets.to_numpy())
         for row in np.flatnonzero(lengths > LIST_ITEMS_MAX).tolist():
             reason = (
-                f"feature {name!r} has {lengths[row]:,} items, and at most {LIST_ITEMS_MAX:,} of "
-                "one row are used"
+                f"feature {name!r} has {lengths[row]:,} items, but a row may have at most "
+                f"{LIST_ITEMS_MAX:,}"
             )
             found.reasons.setdefault(row, reason)
 
 
 def check_labels(found: BadRows, stored: pa.Array, rule: LabelSpec, kind: ColumnType) -> None:
-    """Rows whose label is infinite, or none of those that `positive` and `negative` list."""
+    """Find rows whose label is infinite, or not among those that `positive` and `negative` list."""
     bad = np.zeros(len(stored), np.bool_)
     if kind is ColumnType.FLOAT:
         bad = np.isinf(np.asarray(stored.to_numpy(zero_copy_only=False), np.float64))
@@ -98,7 +99,7 @@ def check_labels(found: BadRows, stored: pa.Array, rule: LabelSpec, kind: Column
 
 
 def check_known(found: BadRows, known: Ints, happened: Ints) -> None:
-    """Rows whose label was known before their event."""
+    """Find rows whose label was known before their event."""
     found.add((known < happened) & ~unknown(known), KNOWN_BEFORE)
 
 

@@ -1,4 +1,4 @@
-"""Encoder: stored columns to the numbers that a model reads, a whole batch at a time."""
+"""Encoder: turns stored columns into the numbers that a model reads, one batch at a time."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Labels = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Encoded:
-    """A batch in the served schema, and which of its rows are not to be trained on.
+    """A batch in the served schema, and which of its rows must not be trained on.
 
-    null_label: rows without a label. bad: other rows that cannot be learnt, and why. not_known:
-    rows whose label was not known yet when the run's window ended; None where all were.
+    null_label: rows without a label. bad: other rows that cannot be trained on, and why. not_known:
+    rows whose label was not yet known when the run's window ended; None if all were.
     """
 
     batch: pa.RecordBatch
@@ -64,7 +64,7 @@ class Encoder:
     ) -> None:
         """Check that the source declares every column that is needed.
 
-        times: which are served. feed: of the source.
+        times: which times are served. feed: that of the source.
 
         Raises:
             ConfigError: for a missing column, or a label rule that does not fit its type.
@@ -100,8 +100,8 @@ class Encoder:
         """Encode a batch that holds at least `columns`.
 
         published: when each row became readable in its stream. window_end: of the run, which
-        counts no label that was known later; None where there is no run. Both in microseconds
-        since 1970 UTC.
+        ignores labels that were known later; None without a run. Both in microseconds since 1970
+        UTC.
         """
         entries = kernels()
         encoded = encode_rows(entries, self._table.views(entries, batch), self._plans)
@@ -139,7 +139,7 @@ class Encoder:
     def _in_time(
         self, said: Sequence[Labels], known: Sequence[Ints], window_end: int | None
     ) -> tuple[Sequence[Labels], Mask | None]:
-        """Labels without those that were known too late, and the rows that have none for that."""
+        """Labels without those known too late, and the rows that are left without any label."""
         if window_end is None or not any(self._known_at):
             return said, None
         late = [~unknown(each) & (each >= window_end) for each in known]
@@ -181,6 +181,6 @@ class Encoder:
 def _ruled(
     stored: Sequence[tuple[pa.Array, ColumnType]], rules: Sequence[LabelSpec]
 ) -> Iterator[tuple[pa.Array, LabelSpec, ColumnType]]:
-    """Values of each label with the rule that they are judged by."""
+    """Values and type of each label with its rule."""
     for (values, kind), rule in zip(stored, rules, strict=True):
         yield values, rule, kind

@@ -1,4 +1,4 @@
-"""From views to packed arrays: what kernels write, in memory that Arrow counts and aligns."""
+"""From views to packed arrays: what kernels write, in memory that Arrow allocates and aligns."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.arrow_columns import ColumnTable, Views
 from forebay.mixture.kernels.library import Kernels, kernels
 
-# What is written at a time stays in a core's cache, and its pages in the table that finds them.
+# What is written at a time fits into a core's cache, and its pages into the TLB.
 _BLOCK_BYTES = 128 << 10
 _BLOCK_ROWS_MIN, _BLOCK_ROWS_MAX = 256, 1024
 _LINE_FLOATS = 16  # features that kernels encode at a time
-_ROOM = 4096  # for the joined texts of one row; more where a row needs it
+_ROOM = 4096  # for the joined texts of one row; more if a row needs it
 _INT_TEXT = 24
 
 
@@ -27,8 +27,8 @@ _INT_TEXT = 24
 class FeatureRows:
     """What the kernels made of one batch of N rows.
 
-    dense: list of float32[D] for each row; ids: of int64[C]. lists: one for
-    each list feature. Flags (`codes.py`) of each feature say where to look for bad rows.
+    dense: a list of float32[D] for each row; ids: one of int64[C]. lists: one array for each list
+    feature. Flags (`codes.py`) of each feature say where to look for bad rows.
     """
 
     dense: pa.Array
@@ -114,12 +114,12 @@ def _block(row_bytes: int) -> int:
 
 
 def event_ids(columns: Sequence[tuple[pa.Array, ColumnType]]) -> pa.Array:
-    """Fingerprint64 of the texts of several columns joined with U+001F, as int64[N].
+    """Fingerprint64 of the texts of several columns, joined with U+001F, as int64[N].
 
     A null part is empty.
 
     Raises:
-        DataError: where a column is damaged, or stored as kernels cannot read it.
+        DataError: when a column is damaged, or stored in a way that kernels cannot read.
     """
     read = [_readable(values, kind) for values, kind in columns]
     names = [str(place) for place in range(len(read))]
@@ -135,7 +135,7 @@ def event_ids(columns: Sequence[tuple[pa.Array, ColumnType]]) -> pa.Array:
 
 
 def _readable(values: pa.Array, kind: ColumnType) -> tuple[pa.Array, ColumnType]:
-    """A float's text is Python's to make: kernels have none."""
+    """Floats as text, which Python writes: kernels cannot."""
     if kind is ColumnType.FLOAT:
         return texts(values, kind), ColumnType.STRING
     return values, kind

@@ -17,7 +17,7 @@ Value = bool | int | float | str
 
 
 def labels(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> npt.NDArray[np.float32]:
-    """1 for positive, 0 for negative, NaN for null. The rule has to fit the type."""
+    """1 for positive, 0 for negative, NaN for null. The rule must fit the type."""
     known = null_as_null(values, kind)
     found = _positive(values, rule, kind).astype(np.float32)
     if known.null_count:
@@ -40,12 +40,12 @@ def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
 
 
 def _is_plain(values: pa.Array, kind: ColumnType) -> bool:
-    """Whether these are whole numbers as they lie in memory, of which each has a place."""
+    """Whether these are plain whole numbers in memory, without nulls."""
     return kind is ColumnType.INT and not values.null_count
 
 
 def among(values: pa.Array, listed: Sequence[Value], kind: ColumnType) -> Mask:
-    """Where a value is one of those that are listed. Of nulls it says nothing."""
+    """Where a value is one of those that are listed. The result for nulls is undefined."""
     if kind is ColumnType.STRING:
         wanted = pa.array([str(value) for value in listed], pa.string())
         found = pc.is_in(texts(values, kind), value_set=wanted)

@@ -32,9 +32,9 @@ class FeatureLayout:
     """Features in minibatch order: dense, then ids, then lists.
 
     specs: the declaration of each feature by name. types: the type of each column that a feature
-    reads, by name; these are the inputs of the SavedModel. stored_columns: what has to be read
-    from storage: the columns of features, labels and event identity. further_labels: names of the
-    labels after the first.
+    reads, by name; these are the inputs of the SavedModel. stored_columns: what must be read from
+    storage: the columns of features, labels and event identity. further_labels: names of the labels
+    after the first.
     """
 
     dense: tuple[str, ...]
@@ -50,7 +50,7 @@ class FeatureLayout:
         """Lay out the features of a dataset whose sources declare `columns`.
 
         Raises:
-            ConfigError: naming every feature that its columns' types do not allow.
+            ConfigError: naming every feature that does not fit the types of its columns.
         """
         if problems := list(_problems(dataset, columns)):
             raise ConfigError("\n".join(problems))
@@ -105,4 +105,4 @@ def _problems(dataset: DatasetSpec, columns: Mapping[str, ColumnType]) -> Iterat
         if column not in columns:
             yield f"no source declares column {column!r}, which label or event_id names"
         elif columns[column] in LIST_ITEMS:
-            yield f"column {column!r} holds lists: it can be neither label nor event_id"
+            yield f"column {column!r} holds lists: it can be neither a label nor event_id"

@@ -1,4 +1,4 @@
-"""Plans: what kernels make of which column, as tables of numbers, from the declared features."""
+"""Plans: what kernels compute from which column, as tables of numbers, from declared features."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Plans:
     """
 
     def __init__(self, layout: FeatureLayout, columns: Sequence[str]) -> None:
-        """columns: those of the table of views, by place."""
+        """columns: those of the table of views, in order."""
         self._places = {name: place for place, name in enumerate(columns)}
         self._layout = layout
-        self._keeps: list[npt.NDArray[Any]] = []  # the plans have their addresses
+        self._keeps: list[npt.NDArray[Any]] = []  # the plans hold their addresses
         self.dense = self._table(layout.dense)
         self.ids = self._table([column.name for column in layout.ids])
         self.lists = self._table([column.name for column in layout.lists])
@@ -87,15 +87,15 @@ class Plans:
 
 
 def _set_modulus(plan: list[int], modulus: int) -> None:
-    """With its inverse, as the int64 of the same bits."""
+    """Set it with its inverse, as the int64 with the same bits."""
     plan[codes.MODULUS] = modulus
     plan[codes.INVERSE] = int(np.uint64(min(2**64 // modulus, 2**64 - 1)).view(np.int64))
 
 
 def slots_of(fingerprints: npt.NDArray[np.uint64]) -> Ints:
-    """Places from 1 of fingerprints, each at the first free slot from its own on; 0 is free.
+    """Numbers from 1 of fingerprints, each at the first free slot from its own on; 0 is free.
 
-    At least half of the slots are free, so that every search comes to an end.
+    At least half of the slots are free, so every search ends.
     """
     count = 2
     while count < 2 * len(fingerprints):

@@ -1,7 +1,7 @@
 """Served rows: the batch that travels from executor to trainer, and the arrays of a step in it.
 
-Features travel as the step reads them: all numbers of a row side by side, all ids too. A slice of
-such a batch, and what a trainer received, are views of the same memory.
+Features are sent in the form in which the step reads them: all numbers of a row side by side, and
+all ids too. Slices of such a batch, and the arrays of a received one, are views without a copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from forebay.mixture.minibatch import LabelRows, Minibatch
 
 EVENT_TIME, WAIT, LABEL, LABEL_AGE = "event_time", "wait", "label", "label_age"
 DENSE, IDS = "dense", "ids"
-LIST_PREFIX = "feature."  # so that no feature is mistaken for another column
+LIST_PREFIX = "feature."  # so that no feature can be mistaken for another column
 
 
 def served_schema(layout: FeatureLayout, times: ServedTimes = NO_TIMES) -> pa.Schema:
@@ -51,13 +51,13 @@ def to_minibatch(
     """Arrays of one step from served rows; `segments` are (source index, rows) in row order.
 
     Raises:
-        ValueError: when segments or columns do not fit, or an id is none that its feature can have.
+        ValueError: when segments or columns do not fit, or an id is outside of its feature's range.
     """
     rows = batch.num_rows
     sources = [source for source, _ in segments]
     counts = [count for _, count in segments]
     if sum(counts) != rows:
-        raise ValueError(f"segments name {sum(counts)} rows, the batch holds {rows}")
+        raise ValueError(f"segments name {sum(counts)} rows, but the batch holds {rows}")
     ids = _side_by_side(batch, IDS, len(layout.ids), np.int64)
     _require_ranges(ids, layout.ids)
     lists = tuple(_list_arrays(batch.column(LIST_PREFIX + each.name)) for each in layout.lists)
@@ -80,7 +80,7 @@ def to_minibatch(
 
 
 def arrays_by_column(batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any] | tuple[Ints, Ints]]:
-    """Arrays of served rows, views, by the names of their columns.
+    """Arrays of served rows (views), by column name.
 
     Numbers and ids side by side are [rows, width]; lists are (row_splits int64[N+1], values).
     """
@@ -114,7 +114,7 @@ def _of_label(column: str, name: str) -> str:
 def _side_by_side(
     batch: pa.RecordBatch, name: str, width: int, kind: type[np.generic]
 ) -> npt.NDArray[Any]:
-    """[rows, width] of a column of lists of one length, as a view."""
+    """A column of lists of equal length as an array [rows, width], without a copy."""
     if not width:
         return np.empty((batch.num_rows, 0), kind)
     values: npt.NDArray[Any] = batch.column(name).flatten().to_numpy()
@@ -127,10 +127,10 @@ def _optional(batch: pa.RecordBatch, name: str) -> npt.NDArray[Any] | None:
 
 
 def _require_ranges(found: Ints, columns: Sequence[IdColumn]) -> None:
-    """A table has no row for any other id, and TensorFlow on a GPU would make one up."""
+    """Refuse ids that tables have no row for: TensorFlow on a GPU would make one up."""
     if not found.size:
         return
-    # Negative ids are the largest of all as unsigned ones.
+    # As unsigned numbers, negative ids are the largest.
     largest = found.view(np.uint64).max(axis=0)
     for place, column in enumerate(columns):
         if largest[place] >= column.cardinality:

@@ -1,4 +1,4 @@
-"""ServedTimes: which times of rows travel beside their features."""
+"""ServedTimes: which times of rows are sent with their features."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from forebay.config.sources import SourceSpec
 
 
 class ServedTimes(NamedTuple):
-    """Each is a column of what executors serve, where a source declares what it comes from.
+    """Each is a column that executors serve, if a source declares what it is computed from.
 
-    event_times: when the event happened. waits: from there to the publication in a stream.
-    label_ages: from there to when a batch row's label was known; of each label.
+    event_times: when the event happened. waits: from the event to its publication in a stream.
+    label_ages: from the event to when a batch row's label was known; one for each label.
     """
 
     event_times: bool = False
@@ -24,7 +24,7 @@ class ServedTimes(NamedTuple):
 
     @classmethod
     def of(cls, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> Self:
-        """Those that a pipeline's sources declare. A model that only counts rows reads none."""
+        """The times that a pipeline's sources declare. A model that only counts rows reads none."""
         if pipeline.model.kind == "count":
             return cls()
         feeds = source_feeds(pipeline, sources)

@@ -1,4 +1,4 @@
-"""The definition of `values.py` and `encode.py` once more, as TensorFlow operations.
+"""The same definition as in `values.py` and `encode.py`, as TensorFlow operations.
 
 Inputs of the SavedModel, one for each stored column that a feature reads: string as text, bool
 as the text `true` or `false`, int as int64, timestamp as int64 microseconds since 1970 UTC,
@@ -92,7 +92,7 @@ class RawEncoder:
     """From raw columns to dense, ids and lists in layout order."""
 
     def __init__(self, layout: FeatureLayout) -> None:
-        """Make the lookup tables of vocabularies; they have to be tracked by what is saved."""
+        """Create the lookup tables of vocabularies; the saved object must track them."""
         self._layout = layout
         self.vocabularies = {
             name: _lookup_table(spec)

@@ -1,4 +1,4 @@
-"""Times of rows: when they happened, how long the stream waited, whether a label was known."""
+"""Times of rows: when they happened, how long the stream waited, when a label was known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Seconds = npt.NDArray[np.float32]
 
 
 def instants(values: pa.Array) -> Ints:
-    """Timestamps as microseconds since 1970 UTC; the smallest int64 where there is no time."""
+    """Timestamps as microseconds since 1970 UTC; the smallest int64 where there is none."""
     known = null_as_null(values, ColumnType.TIMESTAMP)
     return np.asarray(known.fill_null(INT_NULL).to_numpy(zero_copy_only=False), np.int64)
 
@@ -24,16 +24,16 @@ def unknown(times: Ints) -> Mask:
 
 
 def seconds_between(first: Ints, last: Ints) -> Seconds:
-    """From one time to the other, never below 0; NaN where one of them is not known.
+    """From one time to the other, never below 0; NaN where one of them is unknown.
 
-    A row may be published before its event: a departure that is planned for later. It has waited
-    0 seconds then.
+    A row may be published before its event, such as a departure planned for later. Its wait is then
+    0 seconds.
     """
-    # As doubles: of instants that data may claim, a difference of int64 turns its sign.
+    # As doubles: for extreme instants in the data, an int64 difference would overflow.
     passed = np.maximum(np.subtract(last, first, dtype=np.float64), 0) / MICROSECONDS
     return np.where(unknown(first) | unknown(last), np.nan, passed).astype(np.float32)
 
 
 def nothing(rows: int) -> Seconds:
-    """So many rows of which it is not known."""
+    """NaN for this many rows: unknown."""
     return np.full(rows, np.nan, np.float32)

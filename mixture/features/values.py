@@ -1,6 +1,6 @@
 """One definition of null, text, number and time part of a stored value, on Arrow arrays.
 
-`tensors.py` holds the same definition as TensorFlow operations; a property test compares both.
+`tensors.py` holds the same definition as TensorFlow operations; a property test compares the two.
 
 - Null is: Arrow null, the empty text, NaN, and the smallest int64 (of an int or a timestamp).
 - Text is: the text itself; decimal for int; `true` or `false`; C's `%.17g` for float; decimal
@@ -73,7 +73,7 @@ def numbers(values: pa.Array, kind: ColumnType) -> Floats:
     values = null_as_null(values, kind)
     if kind is ColumnType.BOOL:
         values = values.cast(pa.int8())
-    # An int64 beyond 2**53 is rounded, as a TensorFlow cast does it; Arrow's cast would refuse.
+    # An int64 beyond 2**53 is rounded, as by a TensorFlow cast; Arrow's cast would refuse it.
     plain: Floats = values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
     if kind is ColumnType.FLOAT:
         plain[np.abs(plain) < FLOAT_TINY] = 0.0
@@ -85,7 +85,7 @@ def numbers(values: pa.Array, kind: ColumnType) -> Floats:
 
 
 def time_part(values: pa.Array, part: TimePart) -> pa.Array:
-    """Hour or weekday in UTC of timestamps, as an int64 array; right before 1970 too."""
+    """Hour or weekday in UTC of timestamps, as an int64 array; also correct before 1970."""
     known = null_as_null(values, ColumnType.TIMESTAMP)
     micros = known.fill_null(0).to_numpy(zero_copy_only=False)
     parts = micros // HOUR % 24 if part == "hour" else (micros // DAY + FIRST_WEEKDAY) % 7

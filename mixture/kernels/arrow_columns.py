@@ -1,8 +1,8 @@
-"""Arrow columns for kernels: validated, then told by address.
+"""Arrow columns for kernels: validated, then passed by address.
 
-Kernels look at no bounds. So everything that they read is proved here first: Arrow validates the
+Kernels do not check bounds. So everything that they read is checked here first: Arrow validates the
 whole batch (lengths of buffers, offsets, indices, UTF-8), and only layouts that the kernels know
-are let through.
+are accepted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STORED = {
 
 @dataclass(frozen=True)
 class Views:
-    """Where the columns of one batch are, for as long as this is kept.
+    """Where the columns of one batch are; valid as long as this object lives.
 
     table: int64[columns, VIEW_WIDTH]; its rows are those of `ColumnTable.columns`.
     """
@@ -53,7 +53,7 @@ class Views:
 
     @property
     def address(self) -> int:
-        """Of the table."""
+        """The address of the table."""
         return self.table.ctypes.data
 
     def items(self, view: int) -> int:
@@ -62,7 +62,7 @@ class Views:
 
 
 class ColumnTable:
-    """The columns that kernels read, by place. Safe for use from several threads."""
+    """The columns that kernels read, in order. Safe for use from several threads."""
 
     def __init__(self, columns: Sequence[tuple[str, ColumnType]]) -> None:
         """columns: name and declared type of each."""
@@ -70,10 +70,10 @@ class ColumnTable:
         self._known: tuple[pa.Schema, npt.NDArray[np.int64]] | None = None
 
     def views(self, kernels: Kernels, batch: pa.RecordBatch) -> Views:
-        """Validate a batch and look where its columns are.
+        """Validate a batch and locate its columns.
 
         Raises:
-            DataError: where a column is damaged, or stored as kernels cannot read it.
+            DataError: when a column is damaged, or stored in a way that kernels cannot read.
         """
         try:
             batch.validate(full=True)
@@ -119,7 +119,7 @@ def _column(schema: pa.Schema, name: str, kind: ColumnType) -> tuple[int, int, i
 
 
 def _code(stored: pa.DataType, kind: ColumnType) -> int:
-    """How kernels name a layout; 0 where they know it not."""
+    """The kernels' code for a layout; 0 if they do not know it."""
     if kind is ColumnType.TIMESTAMP:
         return codes.TIMESTAMP if pat.is_timestamp(stored) and stored.unit == "us" else 0
     return _STORED[kind].get(stored, 0)

@@ -1,7 +1,7 @@
-"""From kernels to machine code: numba writes LLVM's language, LLVM makes one object file of it.
+"""From kernels to machine code: numba generates LLVM IR, and LLVM compiles it to one object file.
 
-Only a process that finds no object file for this machine comes here; numba is imported by nothing
-else. The machine code calls neither Python nor an allocator, and raises nothing.
+Only a process that finds no object file for this machine runs this; nothing else imports numba. The
+machine code calls neither Python nor an allocator, and raises nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forebay.mixture.kernels import columns, ids, numbers
 from forebay.mixture.kernels.entries import ENTRIES
 from forebay.mixture.kernels.library import target_machine
 
-_OUTSIDE = {"memcpy", "memmove", "memset", "memcmp", "bcmp"}  # what LLVM makes of loops over bytes
+_OUTSIDE = {"memcpy", "memmove", "memset", "memcmp", "bcmp"}  # LLVM emits these for byte loops
 _FUNCTIONS: dict[str, Any] = {
     "view_columns": columns.view_columns,
     "encode_dense": numbers.encode_dense,
@@ -29,7 +29,7 @@ def build_object(machine: Any) -> bytes:
     """Machine code of every entry as an object file. machine: an LLVM target machine.
 
     Raises:
-        RuntimeError: where a kernel needs something outside of itself.
+        RuntimeError: when a kernel needs external symbols.
     """
     whole = llvm.parse_assembly("")
     for name, count in ENTRIES.items():
@@ -43,7 +43,7 @@ def build_object(machine: Any) -> bytes:
 
 
 def _module(name: str, count: int) -> Any:
-    """One entry with all that it calls, and nothing of it visible but the entry."""
+    """One entry with everything it calls; only the entry itself is visible."""
     compiled = cfunc(types.int64(*[types.int64] * count), error_model="numpy")(_FUNCTIONS[name])
     module = llvm.parse_assembly(compiled.inspect_llvm())
     entry = module.get_function(compiled.native_name)

@@ -36,9 +36,9 @@ def _bit(bits: int, place: int) -> bool:
 
 @kernel
 def _nulls(array: int) -> int:
-    """The address of a validity bitmap, 0 where it says of no value that it is null.
+    """The address of a validity bitmap; 0 if it marks no value as null.
 
-    Arrow gives columns of files a bitmap wherever there might be nulls, and mostly there are none.
+    Arrow gives columns of files a bitmap if they might have nulls, and mostly there are none.
     """
     bits, count = _buffer(array, 0), load_i64(array, _LENGTH)
     if bits == 0 or load_i64(array, _NULL_COUNT) == 0:
@@ -102,7 +102,7 @@ def view_columns(batch: int, columns: int, count: int, rows: int, views: int) ->
 
 @inlined
 def is_null(bits: int, place: int) -> bool:
-    """bits: the address of a validity bitmap, 0 where nothing is null."""
+    """bits: the address of a validity bitmap; 0 if nothing is null."""
     return bits != 0 and not _bit(bits, place)
 
 
@@ -128,7 +128,7 @@ def load_int(code: int, values: int, place: int) -> int:
 
 @kernel
 def value_place(view: int, row: int) -> int:
-    """Where the value of a row, or of an item, is stored from VALUES on; -1 where it is null."""
+    """The place of the value of a row, or of an item, from VALUES on; -1 if it is null."""
     place = row
     index_code = load_i64(view, codes.INDEX_CODE)
     if index_code != 0:

@@ -23,7 +23,7 @@ from forebay.mixture.kernels.memory import (
 )
 
 SMALL = 10**8  # numbers below have up to eight digits
-MIDDLE = 10**15  # numbers below are doubles too, and their texts are hashed in registers
+MIDDLE = 10**15  # numbers below are exact as doubles, and their texts are hashed in registers
 _ZERO, _ONE, _U4, _E8, _E16 = u64(0), u64(1), u64(4), u64(10**8), u64(10**16)
 _HUNDRED, _TEN = u64(100), u64(10)
 _U3, _U8, _U10, _U16, _U20 = (u64(n) for n in (3, 8, 10, 16, 20))
@@ -37,8 +37,8 @@ _LOW_8, _LOW_32 = u64(0xFF), u64(0xFFFFFFFF)
 
 @inlined
 def _digits(value: int) -> int:
-    """Eight digits of a number below 10**8, one in each byte, the first in the lowest."""
-    fours = (value * _PER_10000) >> _U45  # value // 10**4, by a product that vectors have
+    """Eight digits of a number below 10**8, one per byte, the first in the lowest."""
+    fours = (value * _PER_10000) >> _U45  # value // 10**4, by a product that vector units have
     fours |= (value - fours * _E4) << _U32
     hundreds = ((fours * _PER_100) >> _U20) & _LANES_32
     pairs = ((fours - hundreds * _HUNDRED) << _U16) | hundreds
@@ -48,7 +48,7 @@ def _digits(value: int) -> int:
 
 @kernel
 def _length(high: int, low: int) -> int:
-    """Digits of a number of up to 16, given as eight and eight."""
+    """The length of a number of up to 16 digits, given as eight and eight."""
     if high != _ZERO:
         return 16 - (signed(trailing_zeros(high)) >> 3)
     if low != _ZERO:
@@ -58,7 +58,7 @@ def _length(high: int, low: int) -> int:
 
 @kernel
 def write_decimal(value: int, target: int) -> int:
-    """Write a number's text at an address with room for 24 bytes; where the text is, its length.
+    """Write a number's text at an address with room for 24 bytes.
 
     Returns:
         start * 32 + length; `start` bytes after the address.
@@ -123,9 +123,9 @@ def _reaches(value: int, power: int) -> int:
 
 @inlined
 def fingerprint64_of_small(value: int) -> int:
-    """As of any number, for a uint64 below `SMALL`, without a branch; of others, nonsense.
+    """The same for a uint64 below `SMALL`, without a branch; meaningless for other numbers.
 
-    Loops over it work on several numbers at once where the processor can.
+    Loops over it process several numbers at once if the processor can.
     """
     digits = _digits(value)
     length = _ONE + _reaches(value, _TEN) + _reaches(value, _HUNDRED) + _reaches(value, _E3)
@@ -143,10 +143,10 @@ def fingerprint64_of_small(value: int) -> int:
 
 @inlined
 def fingerprint64_of_middle(value: int) -> int:
-    """As of any number, from `SMALL` to below `MIDDLE`, without a branch; of others, nonsense.
+    """The same from `SMALL` to below `MIDDLE`, without a branch; meaningless for other numbers.
 
-    As that of small ones it is for loops: whole numbers are divided as doubles, which is right but
-    for one, and then that one is put right.
+    Like that of small numbers, it is made for loops: whole numbers are divided as doubles, which is
+    off by at most one, and then corrected.
     """
     quotient = int(float(value) * 1e-8)
     rest = value - quotient * SMALL

@@ -1,4 +1,4 @@
-"""What a kernel's object file offers: names and how many int64 each entry takes. Imports nothing.
+"""What the kernels' object file offers: names, and how many int64 each takes. Imports nothing.
 
 Every argument is an int64, most of them addresses; each entry returns an int64.
 """

@@ -20,7 +20,7 @@ from forebay.mixture.kernels.memory import (
 
 
 def u64(value: int) -> int:
-    """A constant; a plain number beside a uint64 makes numba compute in doubles."""
+    """A constant; with a plain number beside a uint64, numba would compute in doubles."""
     return cast("int", np.uint64(value))
 
 
@@ -52,7 +52,7 @@ def _pair(u: int, v: int, mul: int) -> int:
 
 @inlined
 def high_product(one: int, other: int) -> int:
-    """The upper 64 of the 128 bits of a product, by halves: processors do several of them at once.
+    """The upper 64 of the 128 bits of a product, by halves: processors can do several at once.
 
     The middle needs no more than 64 bits: (2**32 - 1)**2 + 2 * (2**32 - 1) is below 2**64.
     """
@@ -161,7 +161,7 @@ def _of_65_and_more(s: int, length: int) -> int:
 
 @kernel
 def fingerprint64(s: int, length: int) -> int:
-    """Of `length` bytes at address `s`."""
+    """Fingerprint64 of `length` bytes at address `s`."""
     if length > 64:
         return _of_65_and_more(s, length)
     if length > 32:

@@ -1,4 +1,4 @@
-"""Ids of values, by hash, boundaries, vocabulary and cross. 0 is null in all of them."""
+"""Ids of values, by hash, boundaries, vocabulary or cross. 0 is null in all of them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _SEPARATOR = 0x1F
 
 @kernel
 def text_of(view: int, part: int, row: int, scratch: int) -> tuple[int, int]:
-    """Address and length of a value's text, which is empty where the value is null.
+    """Address and length of a value's text, which is empty if the value is null.
 
-    scratch: address of 24 bytes, for the text of what is stored as no text.
+    scratch: address of 24 bytes, for the text of a value that is not stored as text.
     """
     place = value_place(view, row)
     if place < 0:
@@ -91,7 +91,7 @@ def _hash_ints(
     view: int, part: int, modulus: int, inverse: int,
     first: int, count: int, target: int, width: int, scratch: int,
 ) -> None:  # fmt: skip
-    """All as if they were small, many at a time; then those again that are not. scratch: as ids."""
+    """All as if they were small, many at a time; then again those that are not. scratch: as ids."""
     values, start = load_i64(view, codes.VALUES), load_i64(view, codes.START) + first
     code, valid = load_i64(view, codes.CODE), load_i64(view, codes.VALID)
     buckets = scratch + 24
@@ -145,7 +145,7 @@ def _same_bytes(one: int, other: int, length: int) -> bool:
 
 @kernel
 def _vocabulary_id(plan: int, text: int, length: int) -> int:
-    """2 + the place of a text among those that are known, 1 for any other."""
+    """2 + the place of a text among the known ones; 1 for any other."""
     fingerprint, mask = fingerprint64(text, length), load_i64(plan, codes.MODULUS) - 1
     places, texts = load_i64(plan, codes.TABLE), load_i64(plan, codes.MORE)
     fingerprints, slots = load_i64(plan, codes.FINGERPRINTS), load_i64(plan, codes.SLOTS)
@@ -179,7 +179,7 @@ def _joined(views: int, plan: int, row: int, scratch: int, room: int) -> int:
     """Write the texts of a row's columns with U+001F between them after the first 24 bytes.
 
     Returns:
-        How long they are together; only what fits into `room` bytes was written.
+        Their total length; only what fits into `room` bytes was written.
     """
     parts, length = load_i64(plan, codes.TABLE), 0
     for number in range(load_i64(plan, codes.COUNT)):
@@ -198,7 +198,7 @@ def _joined(views: int, plan: int, row: int, scratch: int, room: int) -> int:
 
 @kernel
 def _plain_identities(plain: int, count: int, target: int) -> bool:
-    """Fingerprints of int64[count] where all are of one size; False, and nothing, where not."""
+    """Fingerprints of int64[count] if all are of one size; otherwise False, and no output."""
     smallest, largest = load_i64(plain, 0), load_i64(plain, 0)
     for place in range(count):
         smallest = min(smallest, load_i64(plain, place))
@@ -218,7 +218,7 @@ def _plain_identities(plain: int, count: int, target: int) -> bool:
 def _int_identities(
     view: int, first: int, count: int, target: int, width: int, scratch: int
 ) -> None:
-    """Fingerprints of the texts of whole numbers, that of the empty text where one is null."""
+    """Fingerprints of the texts of whole numbers; for a null, that of the empty text."""
     code, values = load_i64(view, codes.CODE), load_i64(view, codes.VALUES)
     odd = load_i64(view, codes.VALID) | load_i64(view, codes.INDEX_CODE)
     if code == codes.INT64 and odd == 0 and width == 1:
@@ -238,7 +238,7 @@ def _int_identities(
 def _cross_ids(
     views: int, plan: int, first: int, count: int, target: int, width: int, scratch: int, room: int
 ) -> int:
-    """Buckets of joined texts, or their fingerprints; how much room a longer text needs, else 0."""
+    """Buckets of joined texts, or their fingerprints; returns 0, or the room a text needs."""
     is_identity = load_i64(plan, codes.METHOD) == codes.IDENTITY
     if is_identity and load_i64(plan, codes.COUNT) == 1:
         view = views + 8 * codes.VIEW_WIDTH * load_i64(load_i64(plan, codes.TABLE), 0)
@@ -279,10 +279,10 @@ def encode_ids(
 ) -> int:  # fmt: skip
     """Id features side by side: int64[rows, count] from `target` on.
 
-    flags: int64[count]. scratch: 24 bytes, and as many as room and as int64[block].
+    flags: int64[count]. scratch: 24 bytes, and as many as `room` and as int64[block].
 
     Returns:
-        0, or how much room the joined texts of a row need; nothing can be used then.
+        0, or how much room the joined texts of a row need; then the target is not usable.
     """
     first = 0
     while first < rows:
@@ -302,7 +302,7 @@ def encode_ids(
 
 @kernel
 def _keep_known(view: int, rows: int, target: int, offsets: int) -> int:
-    """Move ids that are not 0 together; write where each row's begin and end."""
+    """Move ids that are not 0 together; write where those of each row begin and end."""
     kept, stored = 0, load_i64(view, codes.LIST_OFFSETS)
     start, valid = load_i64(view, codes.LIST_START), load_i64(view, codes.LIST_VALID)
     base = load_i32(stored, start)
@@ -324,7 +324,7 @@ def encode_list(
 ) -> int:  # fmt: skip
     """Ids of the items of lists, without nulls: int64 from `target`, int32[rows + 1] offsets.
 
-    target: room for all items. scratch: as of `encode_ids`.
+    target: room for all items. scratch: as for `encode_ids`.
 
     Returns:
         How many ids there are.

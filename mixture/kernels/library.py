@@ -1,7 +1,7 @@
-"""The kernels' entries as functions: machine code made once for each machine and version.
+"""The kernels' entries as functions: machine code that is compiled once per machine and version.
 
-A file of machine code is code that this process runs, as a `.pyc` is: it is read from a folder
-that its user owns and nobody else may enter, or not at all (docs/security.md).
+A file of machine code is code that this process runs, like a `.pyc`: it is read only from a folder
+that its user owns and nobody else may enter (docs/security.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class KernelsError(ForebayError):
 
 
 class Kernels(NamedTuple):
-    """Entries by name (`entries.py`): int64 in, int64 out. The GIL is free while one runs."""
+    """Entries by name (`entries.py`): int64 in, int64 out. The GIL is released while one runs."""
 
     view_columns: Callable[..., int]
     encode_dense: Callable[..., int]
@@ -45,7 +45,7 @@ class Kernels(NamedTuple):
 
 
 def kernels() -> Kernels:
-    """The entries, loaded once in a process; the first process of a machine builds them (7 s).
+    """The entries, loaded once per process; the first process on a machine builds them (7 s).
 
     Raises:
         InfrastructureError: when they cannot be built.
@@ -55,7 +55,7 @@ def kernels() -> Kernels:
 
 
 def start_kernels() -> None:
-    """Load the entries before they are needed; what goes wrong is said to whoever needs them."""
+    """Load the entries before they are needed; an error is only logged, and raised when needed."""
     try:
         kernels()
     except ForebayError as error:
@@ -84,14 +84,14 @@ def target_machine() -> Any:
 
 
 def machine_code(machine: Any) -> bytes:
-    """The object file of all entries for this machine, from the user's cache where it is there."""
+    """The object file of all entries for this machine, from the user's cache if possible."""
     folder = cache_folder(os.environ, "kernels")
     if folder is not None:
         try:
             with waiting():
                 return cached(folder, f"{_key(machine)}.o", _build, _BUILD_SECONDS)
         except InfrastructureError as error:
-            _LOG.warning("the kernels are built for this process alone: %s", error)
+            _LOG.warning("the kernels are compiled for this process only: %s", error)
     return _build()
 
 
@@ -111,9 +111,9 @@ def _processor() -> str:
 
 
 def _build() -> bytes:
-    """In a process of its own: numba takes 100 MB and seconds, and is needed once."""
+    """Compile in a process of its own: numba takes 100 MB and seconds, and is needed once."""
     command = [sys.executable, "-m", _BUILDER]
-    _LOG.info("compiling the kernels, once for this machine and version; it takes some seconds")
+    _LOG.info("compiling the kernels, once for this machine and version; this takes some seconds")
     try:
         with waiting():
             ran = subprocess.run(
@@ -124,7 +124,7 @@ def _build() -> bytes:
                 env={**os.environ, "NUMBA_OPT": "0"},  # LLVM optimises once, when all is together
             )
     except subprocess.TimeoutExpired as error:
-        raise KernelsError(f"{_BUILD_SECONDS:.0f} s were not enough") from error
+        raise KernelsError(f"the kernels were not compiled in {_BUILD_SECONDS:.0f} s") from error
     if ran.returncode:
         lines = ran.stderr.decode(errors="replace").strip().splitlines() or [""]
         raise KernelsError(
@@ -136,8 +136,8 @@ def _build() -> bytes:
 def _linked(machine: Any, code: bytes) -> Kernels:
     import llvmlite.binding as llvm
 
-    # JITLink puts all sections into one piece of memory. LLVM's older linker takes one for each,
-    # and ends the process where two of them come to lie more than 2 GB apart.
+    # JITLink puts all sections into one piece of memory. LLVM's older linker uses one for each, and
+    # aborts the process if two of them are more than 2 GB apart.
     compiler = llvm.create_lljit_compiler(machine, use_jit_link=True)
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in ENTRIES:

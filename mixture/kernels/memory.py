@@ -1,7 +1,7 @@
-"""Memory by address, for compiled kernels: what numba has no words for.
+"""Memory access by address for compiled kernels, which numba does not provide.
 
 An address is an int64, a place counts values from there. Nothing here checks whether the memory is
-anybody's: whoever calls a kernel has proved its lengths (`mixture/kernels/arrow_columns.py`).
+valid: whoever calls a kernel has checked the lengths (`mixture/kernels/arrow_columns.py`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def kernel(function: Function) -> Function:
-    """A function for kernels: it neither raises nor allocates, and divides as processors do."""
+    """A function for kernels: it neither raises nor allocates, and divides like the processor."""
     return cast("Function", njit(error_model="numpy")(function))
 
 
 def inlined(function: Function) -> Function:
-    """A kernel that becomes part of its callers: no loop with a call computes in vectors."""
+    """A kernel that is inlined into its callers: loops with calls are not vectorised."""
     return cast("Function", njit(error_model="numpy", forceinline=True)(function))
 
 

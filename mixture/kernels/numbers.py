@@ -1,4 +1,4 @@
-"""Numbers of columns, and the rows of floats that are made of them."""
+"""Numbers of columns, and the rows of floats that are computed from them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def read_numbers(view: int, part: int, first: int, count: int, target: int) -> i
     """Write values as doubles, NaN where they are null.
 
     Returns:
-        More than 0 where a value that is not null may be NaN or infinite.
+        More than 0 if a value that is not null may be NaN or infinite.
     """
     code, odd = load_i64(view, codes.CODE), 0
     if code == codes.FLOAT32 or code == codes.FLOAT64:
@@ -100,14 +100,14 @@ def read_numbers(view: int, part: int, first: int, count: int, target: int) -> i
 
 @inlined
 def log1p(value: float) -> float:
-    """log(1 + value) of a value from 0 on, to the last bit but one: without a branch or a call.
+    """log(1 + value) for values from 0 on, to the last bit but one, without branches or calls.
 
     The reduction and the series are those of FreeBSD's s_log1p.c.
     """
     u = 1.0 + value
     one = u - value
     lost = (1.0 - one) + (value - (u - one))
-    bits = bits_of_f64(u) + 0x00095F6200000000  # so that the rest lies from sqrt(1/2) to sqrt(2)
+    bits = bits_of_f64(u) + 0x00095F6200000000  # so that the rest is from sqrt(1/2) to sqrt(2)
     power = f64_of_bits((bits >> 52) | 0x4330000000000000) - 4503599627371519.0
     f = f64_of_bits((bits & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E00000000) - 1.0
     half, s = 0.5 * f * f, f / (2.0 + f)
@@ -122,7 +122,7 @@ def log1p(value: float) -> float:
 
 @kernel
 def _scale_column(plan: int, scaling: int, source: int, count: int, target: int) -> int:
-    """Doubles to floats; how many of these are beyond `NUMBER_MAX`, or no number."""
+    """Convert doubles to floats; returns how many are beyond `NUMBER_MAX`, or NaN."""
     mean, scale, missing = load_f64(scaling, 0), load_f64(scaling, 1), load_f64(scaling, 2)
     odd = 0
     if load_i64(plan, codes.METHOD) == codes.LOG1P:
@@ -142,7 +142,7 @@ def _scale_column(plan: int, scaling: int, source: int, count: int, target: int)
 def _scale_floats(
     bits: int, is_log: int, is_scaled: int, start: int, scaling: int, count: int, target: int
 ) -> int:
-    """`_read_floats` and `_scale_column` in one pass, of values none of which is null.
+    """`_read_floats` and `_scale_column` in one pass, for values without nulls.
 
     bits: of a stored float. The first three are constants where this is called, and cost nothing
     there; the arithmetic is that of the other two, to the last bit.
@@ -169,7 +169,7 @@ def _scale_floats(
 def _scale_any_floats(
     bits: int, method: int, start: int, scaling: int, count: int, target: int
 ) -> int:
-    """A loop of its own for each way. To take away 0 and to divide by 1 changes no bit."""
+    """A separate loop for each case. Subtracting 0 and dividing by 1 changes no bit."""
     is_plain = load_f64(scaling, 0) == 0.0 and load_f64(scaling, 1) == 1.0
     if method == codes.LOG1P:
         if is_plain:
@@ -213,9 +213,9 @@ def _join_four(columns: int, count: int, target: int) -> None:
 
 @kernel
 def _turn(columns: int, width: int, count: int, target: int, stride: int, fours: int) -> None:
-    """float32[width, count] as rows of floats, `stride` bytes apart. fours: as many floats more.
+    """float32[width, count] as rows of floats, `stride` bytes apart. fours: room for as many.
 
-    Four at a time: a store for each float would take as long as the rest of its way.
+    Four at a time: one store per float would take as long as everything else.
     """
     whole = width >> 2
     for number in range(whole):
@@ -236,9 +236,9 @@ def _encode_tile(
     views: int, plans: int, scalings: int, begin: int, end: int, width: int,
     first: int, some: int, target: int, flags: int, scratch: int,
 ) -> None:  # fmt: skip
-    """Features from `begin` to `end` of `some` rows from `first` on, column by column, then turned.
+    """Features `begin` to `end` of `some` rows from `first` on, by column, then transposed.
 
-    A row of them is written at once: stores to as many pages as there are rows would be slow.
+    Each row of them is written in one go: alternating between as many pages as rows is slow.
     """
     turned = scratch + 8 * some
     for number in range(begin, end):
@@ -258,9 +258,9 @@ def encode_dense(
 ) -> int:  # fmt: skip
     """Numeric features side by side: float32[rows, width] from `target` on.
 
-    As many features at a time as fill a line of the processor's cache, of `block` rows: what is
-    written stays there until it is complete. scalings: mean, scale and what stands for null, as
-    doubles. flags: int64[width]. scratch: double[block] and float32[32, block].
+    As many features at a time as fill a cache line, for `block` rows: what is written stays in the
+    cache until it is complete. scalings: mean, scale and what stands for null, as doubles. flags:
+    int64[width]. scratch: double[block] and float32[32, block].
     """
     begin = 0
     while begin < width:

@@ -1,5 +1,5 @@
-"""Metrics of scores against labels, with intervals, and verdicts in words.
+"""Metrics of scores against labels, with intervals, and verdicts as text.
 
 Arrays in, numbers out. A figure that does not exist is None, for example the AUC of rows that are
-all negative: it is never written as 0 or 0.5. May not know features, queues, models or files.
+all negative: it is never reported as 0 or 0.5. May not know features, queues, models or files.
 """

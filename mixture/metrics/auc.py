@@ -13,7 +13,7 @@ from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.probabilities import Labels, Scores
 from forebay.mixture.metrics.seeds import Columns, Floats, difference_of, mean_of
 
-# The largest variance that a value between 0 and 1 can have: taken where one row cannot show any.
+# The largest variance that a value between 0 and 1 can have: used where one row cannot show any.
 _LARGEST_VARIANCE = 0.25
 
 
@@ -34,9 +34,9 @@ class AucEstimate:
     def interval(self, columns: Columns) -> Estimate:
         """A variant's AUC with its 95% interval, the mean over its columns (see `seeds`).
 
-        It is computed on the logit scale so that it stays in (0, 1). At exactly 0 or 1 DeLong's
+        It is computed on the logit scale so that it stays in (0, 1). At exactly 0 or 1, DeLong's
         variance is 0, which would claim certainty: the interval is then that of min(positives,
-        negatives) independent pairs which all came out alike.
+        negatives) independent pairs that all had the same outcome.
         """
         mean = mean_of(self.values, self.covariance, columns)
         value = mean.value
@@ -101,9 +101,9 @@ def pool(estimates: Iterable[AucEstimate | None]) -> AucEstimate | None:
 
 
 def _placements(column: Floats, positive: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Of each positive, how many negatives are below it; of each negative, how many positives.
+    """For each positive, how many negatives are below it; for each negative, how many positives.
 
-    One that is level with it counts one half.
+    Ties count one half.
     """
     _, level = np.unique(column, return_inverse=True)
     of_positives, of_negatives = level[positive], level[~positive]
@@ -118,7 +118,7 @@ def _below(rows: npt.NDArray[np.intp], levels: int) -> Floats:
 
 
 def _expit(x: float) -> float:
-    """The inverse of the logit; by tanh nothing overflows."""
+    """The inverse of the logit; with tanh, nothing overflows."""
     return 0.5 * (1.0 + math.tanh(0.5 * x))
 
 

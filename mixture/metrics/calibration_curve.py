@@ -1,4 +1,4 @@
-"""The calibration curve: what was expected of rows with like scores, and what came."""
+"""The calibration curve: expected and observed positives of rows with similar scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.probabilities import Labels, Scores
 
-# Edges of the bins in logits: from 0.2% to 99.8%, so that rare positives are told apart too.
+# Edges of the bins in logits: from 0.2% to 99.8%, so that rare positives are resolved too.
 _EDGES = np.linspace(-6.0, 6.0, 25)
 BINS = len(_EDGES) + 1
 _QUANTILE = 1.959963984540054
@@ -22,7 +22,7 @@ _QUANTILE = 1.959963984540054
 class CalibrationCurve:
     """Counts of rows by bins of the score: int64[BINS] rows and positives, float64[BINS] expected.
 
-    Bins are the same for all rows ever, so that the curves of several windows can be added.
+    The bins are always the same, so the curves of several windows can be added.
     """
 
     rows: tuple[int, ...]
@@ -44,7 +44,7 @@ class CalibrationCurve:
     def points(self, points_max: int = 10) -> list[tuple[float, Estimate, int]]:
         """(mean score, observed rate with its 95% interval, rows), by ascending score.
 
-        Neighbouring bins are taken together until each point has its share of the rows. The
+        Neighbouring bins are merged until each point has its share of the rows. The
         interval is Wilson's (1927), which does not leave [0, 1].
         """
         share = sum(self.rows) / points_max
@@ -61,7 +61,7 @@ class CalibrationCurve:
 
 
 def added(curves: Iterable[CalibrationCurve]) -> CalibrationCurve:
-    """The curve of the rows of several."""
+    """The curve of all rows of several curves."""
     each = list(curves)
     return CalibrationCurve(
         rows=tuple(map(sum, zip(*(one.rows for one in each), strict=True))) or (0,) * BINS,

@@ -1,10 +1,10 @@
-"""Estimate: a figure and its interval. Whoever only reads figures needs nothing else."""
+"""Estimate: a figure and its interval. Code that only reads figures needs nothing else."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-# Two seeds say next to nothing of how far seeds are apart.
+# Two seeds say almost nothing about how much seeds differ.
 SEEDS_MIN = 3
 
 
@@ -12,8 +12,8 @@ SEEDS_MIN = 3
 class Estimate:
     """A figure and its 95% interval.
 
-    seeds: how many seeds were trained; the figure is their mean. From `SEEDS_MIN` on the interval
-    covers that others could have been drawn, below that other rows only.
+    seeds: how many seeds were trained; the figure is their mean. From `SEEDS_MIN` seeds on, the
+    interval covers the choice of seeds and of rows; below that, only of rows.
     """
 
     value: float
@@ -22,7 +22,7 @@ class Estimate:
     seeds: int = 1
 
     def as_json(self) -> dict[str, float]:
-        """Everything of it as a JSON object."""
+        """All of it as a JSON object."""
         return asdict(self)
 
     @property

@@ -17,8 +17,8 @@ from forebay.mixture.metrics.seeds import Columns, Floats, difference_of, mean_o
 class LossEstimate:
     """Mean losses in nats of P score vectors on the same rows, and their covariance.
 
-    entropy: mean loss of always answering the base rate of the window; normalised entropy is a
-    loss divided by it. It is taken as known: in a difference of two it is the same for both.
+    entropy: mean loss of always answering the base rate of the window; normalised entropy is a loss
+    divided by it. It is treated as known: in a difference of two, it is the same for both.
     """
 
     values: Floats
@@ -27,7 +27,7 @@ class LossEstimate:
     entropy: float
 
     def interval(self, columns: Columns) -> Estimate:
-        """A variant's loss; the mean over its columns where these are several seeds."""
+        """A variant's loss; the mean over its columns if they are several seeds."""
         return mean_of(self.values, self.covariance, columns).estimate()
 
     def difference(self, first: Columns, second: Columns) -> Estimate:
@@ -60,7 +60,7 @@ def entropy_of(positives: int, rows: int) -> float:
 
 
 def pool_losses(estimates: Iterable[LossEstimate | None]) -> LossEstimate | None:
-    """Mean over the rows of windows that have both classes; None where none has."""
+    """Mean over the rows of windows that have both classes; None if none has."""
     present = [estimate for estimate in estimates if estimate is not None]
     if not present:
         return None

@@ -49,7 +49,7 @@ def calibration(labels: Labels, probabilities: Scores) -> float | None:
 
 
 def mean_of_all(values: Iterable[float | None]) -> float | None:
-    """Mean of one figure over seeds; None where it exists for none, or not for all of them."""
+    """Mean of one figure over seeds; None if it does not exist for all of them."""
     found = list(values)
     present = [value for value in found if value is not None]
     return sum(present) / len(found) if found and len(present) == len(found) else None

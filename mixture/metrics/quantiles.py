@@ -6,14 +6,14 @@ import math
 
 # Of the standard normal distribution, at 0.975.
 NORMAL_QUANTILE = 1.959963984540054
-# For 1 to 9 degrees of freedom, rounded up; above, the expansion below is right to 0.0005.
+# For 1 to 9 degrees of freedom, rounded up; above that, the expansion below is accurate to 0.0005.
 _FEW = (12.7063, 4.3027, 3.1825, 2.7765, 2.5706, 2.4470, 2.3647, 2.3061, 2.2622)
 
 
 def student_quantile(degrees: float) -> float:
-    """The quantile for degrees of freedom from 1 on; below 10 for the whole number below.
+    """The quantile for degrees of freedom from 1 on; below 10, they are rounded down.
 
-    From 10 on by the expansion in powers of 1/degrees (Abramowitz and Stegun 1964, 26.7.5).
+    From 10 on, by the expansion in powers of 1/degrees (Abramowitz and Stegun 1964, 26.7.5).
     """
     if degrees < len(_FEW) + 1:
         return _FEW[math.floor(degrees) - 1]

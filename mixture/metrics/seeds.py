@@ -13,20 +13,20 @@ from forebay.mixture.metrics.estimate import SEEDS_MIN, Estimate
 from forebay.mixture.metrics.quantiles import NORMAL_QUANTILE, student_quantile
 
 Floats = npt.NDArray[np.float64]
-# One column, or those of all seeds of one variant in the same order for every variant.
+# One column, or those of all seeds of one variant, in the same order for every variant.
 Columns = int | Sequence[int]
 
 
 @dataclass(frozen=True)
 class SeedMean:
-    """A mean over S seeds. reach: of its 95% interval, to either side."""
+    """A mean over S seeds. reach: half the width of its 95% interval."""
 
     value: float
     reach: float
     seeds: int
 
     def estimate(self) -> Estimate:
-        """With an interval that is symmetric."""
+        """The estimate, with a symmetric interval."""
         return Estimate(self.value, self.value - self.reach, self.value + self.reach, self.seeds)
 
 
@@ -38,13 +38,13 @@ def mean_over_seeds(values: Floats, covariance: Floats) -> SeedMean:
 
         variance = s²/S + max(c, 0),    degrees of freedom = variance² / ((s²/S)² / (S - 1))
 
-    and Student's t reaches to the ends (Hillis 2007, Statistics in Medicine 26, 596-619). Unlike
-    there, the variance is never below that of the mean over rows alone: few seeds may happen to be
-    close together. Below `SEEDS_MIN` seeds it is that one, with the normal quantile.
+    and the interval uses Student's t (Hillis 2007, Statistics in Medicine 26, 596-619). Unlike
+    there, the variance is never below that of the mean over rows alone: a few seeds may happen to
+    be close together. Below `SEEDS_MIN` seeds it is that one, with the normal quantile.
 
     Args:
         values: float64[S], the figure of each seed.
-        covariance: float64[S, S], of these figures over other draws of the rows (DeLong's).
+        covariance: float64[S, S], of these figures over other samples of the rows (DeLong's).
     """
     seeds = len(values)
     mean, rows = float(values.mean()), max(0.0, float(covariance.mean()))
@@ -61,7 +61,7 @@ def mean_over_seeds(values: Floats, covariance: Floats) -> SeedMean:
 
 
 def mean_of(values: Floats, covariance: Floats, columns: Columns) -> SeedMean:
-    """As `mean_over_seeds`, of some columns of float64[P] and float64[P, P]."""
+    """Like `mean_over_seeds`, for some columns of float64[P] and float64[P, P]."""
     chosen = _chosen(columns)
     return mean_over_seeds(values[chosen], covariance[np.ix_(chosen, chosen)])
 
@@ -74,7 +74,7 @@ def difference_of(values: Floats, covariance: Floats, first: Columns, second: Co
     """
     a, b = _chosen(first), _chosen(second)
     if len(a) != len(b):
-        raise ValueError(f"{len(a)} seeds against {len(b)}: each one has to be in both")
+        raise ValueError(f"{len(a)} seeds against {len(b)}: both must have the same seeds")
     c = covariance
     mixed = c[np.ix_(a, b)]
     paired = c[np.ix_(a, a)] + c[np.ix_(b, b)] - mixed - mixed.T

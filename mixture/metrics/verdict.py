@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from forebay.mixture.metrics.estimate import Estimate
 
 COMPLETENESS_MIN = 0.9
-# These let no complete label near the output: what is not known by publication trains as 0.
+# These never train their output on complete labels: a label not known by publication trains as 0.
 _TRUSTS_FRESH_LABELS = ("mixture", "stream", "batch_then_stream")
 
 
@@ -24,9 +24,9 @@ def difference_words(first: str, second: str, difference: Estimate) -> str:
 
 
 def partial_words(value: float | None, judged: int, rows: int | None = None) -> str:
-    """What a figure is called while complete labels of its window still have to come.
+    """A figure as text while complete labels of its window are still missing.
 
-    rows: how many there are of the window; None where that is not known.
+    rows: how many the window has; None if unknown.
     """
     figure = "none" if value is None else f"{value:.3f}"
     of = "" if rows is None else f" of {rows:,}"
@@ -34,7 +34,7 @@ def partial_words(value: float | None, judged: int, rows: int | None = None) -> 
 
 
 def one_class_words(positives: int, rows: int) -> str:
-    """Why a figure that compares both classes does not exist, of one window or of several."""
+    """Why a figure that compares both classes does not exist, for one window or several."""
     if rows == 0:
         return "no rows judged"
     where = "one class" if positives in {0, rows} else "one class in each window"
@@ -63,5 +63,5 @@ def completeness_words(paradigms: Sequence[str], fresh: int, complete: int) -> s
 
 
 def share_text(part: int, whole: int) -> str:
-    """A percentage that never rounds up to one it does not reach."""
+    """A percentage, rounded down."""
     return f"{100 * part // whole}%" if whole else "none"

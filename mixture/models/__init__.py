@@ -1,5 +1,5 @@
 """Models in TensorFlow: embeddings, towers, paradigms, their train step and export.
 
-The only room that imports TensorFlow at module level, beside `features.tensors`; it is imported by
-make_learner once TensorFlow was started. May not know processes, windows or sources.
+The only room, besides `features.tensors`, that imports TensorFlow at module level; make_learner
+imports it once TensorFlow was started. May not know processes, windows or sources.
 """

@@ -1,4 +1,4 @@
-"""What makes a checkpoint fit a learner: features, shapes and paradigms, but no learning rates."""
+"""What makes a checkpoint fit a learner: features, shapes and paradigms, not learning rates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IDENTITY = "identity.json"
 
 
 class ModelIdentity(Message):
-    """Written beside a checkpoint; two learners with one identity can load each other's."""
+    """Written beside a checkpoint; learners with the same identity can load each other's."""
 
     paradigms: list[str]
     sources: int
@@ -66,7 +66,7 @@ class ModelIdentity(Message):
         )
 
     def differences(self, found: ModelIdentity) -> list[str]:
-        """What differs in another one, called `there`."""
+        """What differs in another identity, which the text calls `there`."""
         return _differences(self, found)
 
     def require(self, found: ModelIdentity) -> None:
@@ -102,7 +102,7 @@ def _differences(wanted: ModelIdentity, found: ModelIdentity) -> list[str]:
 
 
 def _newer(mixture: MixtureSpec) -> dict[str, Any]:
-    """Choices that there were not always; left out where they are what went without saying."""
+    """Options that were added later; left out if they have the value that was fixed before."""
     newer: dict[str, Any] = {}
     if mixture.memory_inputs == "zero":
         newer["zero memory inputs"] = True

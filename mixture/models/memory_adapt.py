@@ -33,9 +33,9 @@ class _Remembered(NamedTuple):
 class Mixture(ParadigmModel):
     """Primus Alg. 1: batch trains the memory tower, stream the adapt tower, which answers.
 
-    Beyond the letter of it (`mode: measured`), the adapt tower learns the warm start's batch rows,
-    and stream rows of its last hours, whose batch rows come later, with its memory inputs off: at
-    the end it is the model that `batch_then_stream` is.
+    Beyond the algorithm as published (`mode: measured`), the adapt tower is also trained on the
+    warm start's batch rows, and on stream rows of its last hours, whose batch rows come later, with
+    its memory inputs off: at the end, it is the same model as `batch_then_stream`.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Mixture(ParadigmModel):
         return ("memory",)
 
     def parts(self, feed: Feed, phase: Phase) -> Parts:
-        """Batch rows move the memory tower, stream rows the adapt tower, beyond what is declared.
+        """Batch rows train the memory tower, stream rows the adapt tower, plus what is declared.
 
         `alone` is the adapt tower with its memory inputs off.
         """
@@ -116,7 +116,7 @@ class Mixture(ParadigmModel):
         return (memory, *((("adapt", tuple(lessons)),) if any(lessons) else ()))
 
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
-        """The adapt tower's answer, and the memory tower's own beside it."""
+        """The adapt tower's answer, and the memory tower's own."""
         features = inputs.features(self._adapt_tables.read(inputs.places))
         remembered = self._remember(inputs, features)
         side = self._side(remembered)
@@ -124,7 +124,7 @@ class Mixture(ParadigmModel):
         return {"score": adapt, "memory": remembered.output.logit}
 
     def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
-        """The memory tower's, where no stream gradient moves its rows."""
+        """The memory tower's logit, if no stream gradient changes its rows."""
         if not self._apart:
             return None
         features = inputs.features(self._memory_tables.read(inputs.places))
@@ -136,7 +136,7 @@ class Mixture(ParadigmModel):
         return [*self._memory_tables.tables, self._memory.weights] if self._apart else []
 
     def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
-        """Move what has a loss: the adapt tower first, as memory would know the rows by then."""
+        """Train what has a loss: adapt first, since by then memory would already know the rows."""
         found = {}
         for part in ("adapt", "alone"):
             if part in losses:
@@ -165,7 +165,7 @@ class Mixture(ParadigmModel):
     def _learn_adapt(self, inputs: Inputs, rows: Loss, *, alone: bool) -> tf.Tensor:
         read = self._adapt_tables.read(inputs.places)
         weights, reading = self._adapt.weights.read_value(), self._inputs.weights.read_value()
-        # The memory weights are not watched: no stream gradient can move them.
+        # The memory weights are not watched: no stream gradient can change them.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([weights, reading, *read])
             features = inputs.features(read)
@@ -189,7 +189,7 @@ class Mixture(ParadigmModel):
         features: tf.Tensor,
         side: tf.Tensor | None,
     ) -> tf.Tensor:
-        """The adapt tower's logit, by values of its weights; no side: with memory inputs off."""
+        """The adapt tower's logit, given its weights; without `side`, memory inputs are off."""
         if self._zero:
             added = None if side is None else self._inputs.forward(reading, side)
             return self._adapt.forward(weights, features, added).logit
@@ -203,7 +203,7 @@ class Mixture(ParadigmModel):
         return _Remembered(self._memory.forward(self._memory.weights, features), features)
 
     def _side(self, remembered: _Remembered) -> tf.Tensor:
-        """What the adapt tower reads of the memory: float32[N, extra]."""
+        """What the adapt tower reads from the memory: float32[N, extra]."""
         output = remembered.output
         logit = output.logit[:, tf.newaxis] if len(self.delays) == 1 else output.logit
         chosen = {"logit": [logit], "hidden": [output.hidden], "both": [output.hidden, logit]}

@@ -15,11 +15,11 @@ from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Place, Tables
 from forebay.mixture.models.layers.towers import MemoryInputs, Tower
 
-# The labels that a part of a model learns: of batch rows the complete ones, those of positives that
-# the stream gave as negatives (FNW), or both; of stream rows the fresh ones.
+# The labels that a part of a model is trained on: of batch rows, the complete ones, those of
+# positives that the stream had as negatives (FNW), or both; of stream rows, the fresh ones.
 Lesson = Literal["complete", "late", "complete and late", "fresh"]
-# What a minibatch moves, and of each label what it learns; a paradigm of one tower has the part
-# `tower` alone.
+# The parts that a minibatch trains, and on what for each label; a paradigm with one tower has only
+# the part `tower`.
 Parts = tuple[tuple[str, tuple[Lesson | None, ...]], ...]
 
 
@@ -39,13 +39,13 @@ class ParadigmModel(ABC):
     """One variant's model."""
 
     def __init__(self, variant: Variant, delays: Sequence[Delay]) -> None:
-        """Keep what it is. delays: how it corrects each label; as many as it has outputs."""
+        """delays: how it corrects each label; as many as it has outputs."""
         self.variant = variant
         self.delays = tuple(delays)
         self.name = variant.name
 
     def parts(self, feed: Feed, phase: Phase) -> Parts:
-        """What a minibatch of this feed moves; nothing where the model does not learn from it."""
+        """What a minibatch of this feed trains; nothing if the model does not use it."""
         fits = learns_from(self.variant.paradigm, feed, phase)
         if feed == "stream":
             return (("tower", self.each("fresh")),) if fits else ()
@@ -53,12 +53,12 @@ class ParadigmModel(ABC):
         return (("tower", tuple(lessons)),) if any(lessons) else ()
 
     def each(self, lesson: Lesson) -> tuple[Lesson, ...]:
-        """The same of every label."""
+        """The same for every label."""
         return (lesson,) * len(self.delays)
 
     def batch_lesson(self, delay: Delay, phase: Phase, *, complete: bool) -> Lesson | None:
-        """What a part that stream rows move learns from batch rows. complete: their labels too."""
-        # Batch rows of the warm start's end are copies of stream rows that came before its end.
+        """What a part that stream rows train learns from batch rows. complete: their labels too."""
+        # Batch rows of the warm start's end are copies of stream rows published before its end.
         then: Phase = "warm_start" if phase == "warm_start_end" else phase
         stream = learns_from(self.variant.paradigm, "stream", then)
         if delay == "fnw" and stream:
@@ -77,18 +77,18 @@ class ParadigmModel(ABC):
 
     @property
     def towers(self) -> Sequence[str]:
-        """Names of what `logits` gives beside `score`."""
+        """Names of what `logits` returns besides `score`."""
         return ()
 
     @abstractmethod
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
         """The answer as `score`; further towers under their own names.
 
-        float32[N] each; of several labels float32[N, L].
+        float32[N] each; float32[N, L] for several labels.
         """
 
     def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
-        """The logit of a tower that batch rows alone move; None where there is none."""
+        """The logit of a tower that is trained only on batch rows; None if there is none."""
         del inputs
         return None
 
@@ -99,24 +99,24 @@ class ParadigmModel(ABC):
 
     @abstractmethod
     def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
-        """One step of these parts, by their losses. Returns the mean loss of the first before."""
+        """One step of these parts, by their losses. Returns the first one's mean loss before it."""
 
 
 def stepped(loss: Loss, step: Callable[[], tf.Tensor]) -> tf.Tensor:
-    """What `step` gives; where no row takes part nothing moves, no optimiser either: 0."""
+    """The result of `step`; 0 if no row takes part: then nothing changes, not even optimisers."""
     if loss.part is None:
         return step()
     return tf.cond(tf.reduce_any(loss.part), step, lambda: tf.constant(0.0))
 
 
 def checked(loss: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
-    """The loss, or NaN where the gradient is not finite: a ReLU can hide a NaN from the loss."""
+    """The loss, or NaN if the gradient is not finite: a ReLU can hide a NaN from the loss."""
     sound = tf.math.is_finite(tf.reduce_sum(gradient))
     return tf.where(sound, loss, float("nan"))
 
 
 def named_variables(parts: Mapping[str, Tables | Tower | MemoryInputs]) -> dict[str, tf.Variable]:
-    """The variables of several parts under one set of names."""
+    """The variables of several parts, by unique names."""
     return {
         f"{part}_{name}": variable
         for part, owner in parts.items()

@@ -26,7 +26,7 @@ class Exporter:
         models: SeedModels,
         labels: Sequence[str],
     ) -> None:
-        """Keep what may be served; nothing is traced yet. labels: names of several, or one ""."""
+        """Nothing is traced yet. labels: the names of several, or a single ""."""
         self._labels = labels
         self._layout = layout
         self._stacks = stacks
@@ -54,7 +54,7 @@ class Exporter:
 
         specs = [input_spec(column.type, column.input) for column in features.columns.values()]
         module = tf.Module()
-        # Variables and tables that the function captures are saved only where they are tracked.
+        # Variables and tables that the function captures are saved only if they are tracked.
         module.served = self._models.served(place)
         module.vocabularies = encoder.vocabularies
         module.serve = tf.function(serve, autograph=AUTOGRAPH).get_concrete_function(
@@ -64,9 +64,9 @@ class Exporter:
         return module, features.model_copy(update={"outputs": outputs})
 
     def _outputs(self, answers: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The signature's outputs: `score`, or a score for each of several labels by its name.
+        """The signature's outputs: `score`, or for several labels, a score by each label's name.
 
-        A tower beside them is called `memory`, of several labels `memory_of_click`.
+        A further tower is called `memory`, or `memory_of_click` for several labels.
         """
         if len(self._labels) == 1:
             return dict(answers)
@@ -78,5 +78,5 @@ class Exporter:
 
 
 def tower_output(tower: str, label: str) -> str:
-    """What the signature calls the answer of a further tower to one of several labels."""
+    """The name, in the signature, of a further tower's answer for one of several labels."""
     return f"{tower}_of_{label}"

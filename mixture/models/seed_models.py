@@ -23,7 +23,7 @@ from forebay.mixture.models.paradigms import make_paradigm
 class Rows(NamedTuple):
     """Rows of a minibatch, bool[N] each.
 
-    learnt: learnt from. masked: their label says too little. paused: the guard held them.
+    learnt: trained on. masked: their label says too little. paused: the guard held them.
     """
 
     learnt: tf.Tensor
@@ -34,8 +34,8 @@ class Rows(NamedTuple):
 class Stepped(NamedTuple):
     """What one variant did with a minibatch.
 
-    loss: float32, the weighted sum over labels, 0 where nothing was learnt. rows: what became of
-    each. by_label: the same of each of several labels; a row counts as learnt if it was for one.
+    loss: float32, the weighted sum over labels, 0 if nothing was trained on. rows: what happened to
+    each. by_label: the same for each of several labels; a row counts as learnt if it was for any.
     """
 
     loss: tf.Tensor
@@ -46,9 +46,9 @@ class Stepped(NamedTuple):
 class SeedStepped(NamedTuple):
     """What the models of one seed did with a minibatch.
 
-    models: the variants in order, nothing where they have no part. head_loss: float32, the sum of
-    the delay heads' losses, 0 where they learnt nothing. held: bool[N, labels], rows that the
-    guards held; [N, 0] without a guard.
+    models: the variants in order, empty if they have no part. head_loss: float32, the sum of the
+    delay heads' losses, 0 if they were not trained. held: bool[N, labels], rows that the guards
+    held; [N, 0] without a guard.
     """
 
     models: list[Stepped]
@@ -59,9 +59,9 @@ class SeedStepped(NamedTuple):
 class SeedModels:
     """Every model of one seed.
 
-    A tower that batch rows alone train is the guards' reference: a mixture's memory tower whose
-    rows no stream gradient moves, or the paradigm `batch`. Without one there is no guard. Each
-    label has a delay head and a guard of its own.
+    A tower that is trained only on batch rows is the guards' reference: a mixture's memory tower
+    whose rows no stream gradient changes, or the paradigm `batch`. Without one there is no guard.
+    Each label has its own delay head and guard.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SeedModels:
         *,
         guard: bool,
     ) -> None:
-        """Draw every variant's weights from the model's seed, all from the same."""
+        """Draw every variant's weights, all from the model's seed."""
         self._labels = list(labels)
         self._weights = [label.share_of_loss for label in labels.values()]
         delays = [[delay_of(label, each) for label in labels.values()] for each in variants]
@@ -104,7 +104,7 @@ class SeedModels:
 
     @property
     def resettable(self) -> dict[str, tf.Variable]:
-        """Those that a checkpoint need not hold: a guard may be switched on and off."""
+        """Those that a checkpoint need not hold: a guard may be turned on and off."""
         # No name has a colon: `click` has `usual_observed`, and `click_usual` has `observed`.
         return {
             f"guard_{label}:{name}" if label else f"guard_{name}": each
@@ -113,7 +113,7 @@ class SeedModels:
         }
 
     def served(self, place: int) -> list[tf.Variable]:
-        """The variables that `answers` of one variant reads; the delay heads' are none."""
+        """The variables that `answers` of one variant reads; it reads none of the delay heads'."""
         served = list(self.models[place].served)
         if self._reference is not None and self.guarded[place]:
             served += [each for guard in self.guards for each in guard.serving]
@@ -121,22 +121,22 @@ class SeedModels:
         return list({id(each): each for each in served}.values())
 
     def parts(self, feed: Feed, phase: Phase) -> tuple[Parts, ...]:
-        """What a minibatch moves of each variant."""
+        """What a minibatch trains in each variant."""
         return tuple(each.parts(feed, phase) for each in self.models)
 
     def answers(
         self, inputs: Inputs, places: Sequence[int] | None = None
     ) -> list[dict[str, tf.Tensor]]:
-        """Logits of variants by name, of all or of those at some places; see `logits`.
+        """Logits of variants by name, for all or for those at some places; see `logits`.
 
-        While all sources of the stream are paused of a label, memory answers it as `score`: what a
-        model is asked does not say which source it will come from, and while one of them is sound
-        it is learnt.
+        While all sources of the stream are paused for a label, memory answers it as `score`: a
+        request does not say which source it belongs to, and as long as one of them is sound, the
+        label is still trained on.
         """
         chosen = range(len(self.models)) if places is None else places
         found = [self.models[place].logits(inputs) for place in chosen]
         guarded = [logits for logits, at in zip(found, chosen, strict=True) if self.guarded[at]]
-        # What serves may not even read variables of the reference that it does not answer by.
+        # A served graph must not even read variables of a reference that it does not use.
         if not self.guards or self._reference is None or not guarded:
             return found
         known = self._reference.reference_logit(inputs)
@@ -179,7 +179,7 @@ class SeedModels:
         )
 
     def holds_none(self, sources: tf.Tensor) -> tf.Tensor:
-        """`SeedStepped.held` of rows that no guard looked at. sources: int32[N]."""
+        """`SeedStepped.held` for rows that no guard has checked. sources: int32[N]."""
         return tf.zeros([tf.shape(sources)[0], len(self.guards)], tf.bool)
 
     def _learn(
@@ -210,7 +210,7 @@ class SeedModels:
         parts: Parts,
         none: tf.Tensor,
     ) -> Stepped:
-        """As `_learn`: a label that a guard holds, or that a row does not say, takes no part."""
+        """Like `_learn`: a label that a guard holds, or that a row lacks, takes no part."""
         model = self.models[place]
         losses: dict[str, list[RowLoss | None]] = {part: [] for part, _ in parts}
         by_label = []
@@ -239,7 +239,7 @@ class SeedModels:
         sources: tf.Tensor,
         q: Sequence[tf.Tensor | None],
     ) -> list[tf.Tensor | None]:
-        """Which rows the guard of each label holds, bool[N]; None where there is no guard."""
+        """Which rows the guard of each label holds, bool[N]; None if there is no guard."""
         if not self.guards or self._reference is None:
             return [None for _ in labels]
         expected = tf.sigmoid(self._reference.reference_logit(inputs))
@@ -252,7 +252,7 @@ class SeedModels:
 
 
 def _of_any(by_label: Sequence[Rows]) -> Rows:
-    """Rows of a variant by what became of their labels: learnt for one, else held, else masked."""
+    """Rows of a variant by the fate of their labels: learnt for any, else held, else masked."""
     learnt, masked, paused = (
         tf.reduce_any(tf.stack(each), axis=0) for each in zip(*by_label, strict=True)
     )
@@ -261,6 +261,6 @@ def _of_any(by_label: Sequence[Rows]) -> Rows:
 
 
 def _reference(models: Sequence[ParadigmModel]) -> ParadigmModel | None:
-    """The model with a tower that only batch rows train; a mixture's memory before `batch`."""
+    """The model with a tower that only batch rows train; a mixture's memory rather than `batch`."""
     able = [model for model in models if model.reference_served]
     return min(able, key=lambda model: model.variant.paradigm != "mixture", default=None)

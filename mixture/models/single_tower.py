@@ -1,4 +1,4 @@
-"""Paradigms of one tower: `batch`, `stream`, `batch_then_stream` and `mixed`."""
+"""Paradigms with one tower: `batch`, `stream`, `batch_then_stream` and `mixed`."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class SingleTower(ParadigmModel):
 
     @property
     def reference_served(self) -> list[tf.Variable]:
-        """As `served`."""
+        """Like `served`."""
         return self.served if self.variant.paradigm == "batch" else []
 
     def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
-        """Move tower and rows alike, whatever the feed."""
+        """Train the tower and the rows, whatever the feed."""
         loss = losses["tower"]
         return stepped(loss, lambda: self._learn(inputs, loss))
 

@@ -1,4 +1,4 @@
-"""The train step and the scoring step of all models together, each one TensorFlow function."""
+"""The training step and the scoring step of all models together, each one TensorFlow function."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from forebay.mixture.models.seed_models import SeedModels, Stepped
 from forebay.mixture.score_columns import ScoreColumn
 
 Function = Callable[..., Any]
-# Nothing in the models branches on a tensor, and rewriting their Python takes a process seconds.
+# Nothing in the models branches on a tensor, and AutoGraph's rewriting takes a process seconds.
 AUTOGRAPH = False
 
 
 class Counters(NamedTuple):
     """What steps count in variables of the model.
 
-    row_sums: int64[sources, 3]. learnt: rows by variant and source, int64[variants, sources]; of
-    several labels those of each follow, of all variants, int64[variants * (1 + labels), sources].
-    masked, paused: rows that variants left out, of the same shape; None where none can. unsaid:
-    rows that do not say a label, int64[labels, sources]; None where one alone is learnt.
+    row_sums: int64[sources, 3]. learnt: rows by variant and source, int64[variants, sources]; with
+    several labels, those for each label follow, for all variants, int64[variants * (1 + labels),
+    sources]. masked, paused: rows that variants left out, in the same shape; None if none can.
+    unsaid: rows that lack a label, int64[labels, sources]; None if there is only one label.
     """
 
     steps: tf.Variable
@@ -38,7 +38,7 @@ class Counters(NamedTuple):
 
     @classmethod
     def of(cls, variants: int, sources: int, labels: int, *, left_out: bool) -> Counters:
-        """Nothing is counted yet. left_out: count what variants leave out too."""
+        """Nothing is counted yet. left_out: whether to count what variants leave out too."""
         several = labels > 1
         table = [variants * (1 + labels) if several else variants, sources]
         shapes: dict[str, list[int]] = {"steps": [], "row_sums": [sources, 3], "learnt": table}
@@ -64,13 +64,13 @@ class Counters(NamedTuple):
         return {n: each for n, each in self.variables.items() if n in {"masked", "paused"}}
 
     def see(self, sources: tf.Tensor, row_ids: tf.Tensor) -> None:
-        """One step of these rows."""
+        """Count one step with these rows."""
         self.steps.assign_add(1)
         parts = tf.stack([tf.ones_like(row_ids), row_ids, row_ids * row_ids], axis=1)
         self.row_sums.assign_add(self._by_source(parts, sources))
 
     def took(self, sources: tf.Tensor, models: Sequence[Stepped]) -> None:
-        """What each variant made of the rows."""
+        """Count what each variant did with the rows."""
         kinds = [self.learnt, self.masked, self.paused]
         by_label = zip(*(each.by_label for each in models), strict=True)
         answers = [*(each.rows for each in models), *(rows for label in by_label for rows in label)]
@@ -81,7 +81,7 @@ class Counters(NamedTuple):
                 counted.assign_add(tf.transpose(self._by_source(parts, sources)))
 
     def read(self, sources: tf.Tensor, labels: Sequence[LabelTensors]) -> None:
-        """What the rows say of several labels."""
+        """Count rows that lack one of several labels."""
         if self.unsaid is not None:
             without = [tf.cast(~rows.said, tf.int64) for rows in labels if rows.said is not None]
             parts = self._by_source(tf.stack(without, axis=1), sources)
@@ -92,7 +92,7 @@ class Counters(NamedTuple):
 
 
 def feature_signature(layout: FeatureLayout) -> tuple[object, ...]:
-    """What both functions take first: dense, ids, lists. No dimension of rows is fixed."""
+    """The first arguments of both functions: dense, ids, lists. The number of rows is not fixed."""
     splits = tf.TensorSpec([None], tf.int64)
     return (
         tf.TensorSpec([None, len(layout.dense)], tf.float32),
@@ -132,7 +132,7 @@ def score_function(
 
 
 def _of_label(logit: tf.Tensor, label: str, labels: Sequence[str]) -> tf.Tensor:
-    """Of one of several labels, the first one unless named: float32[N]."""
+    """The logit of one of several labels, the first one unless named: float32[N]."""
     if len(labels) == 1:
         return logit
     return logit[:, labels.index(label) if label else 0]
@@ -148,11 +148,11 @@ def learn_function(
 ) -> Function:
     """The train step: (dense, ids, lists, labels, waits, known, sources, row_ids) -> four tensors.
 
-    The ids are made distinct once for all models, and the row sums move in the same call as
-    the weights: they are the model's own proof of what it has seen. parts: what a minibatch of
-    the feed moves of each variant. labels, waits, known: see `LabelTensors.of`. What comes back:
-    losses float32[seeds, variants]; from how many rows each learnt, int32 of that shape; losses of
-    the delay heads, float32[seeds]; what the first seed's guards held, see `SeedStepped`.
+    The ids are made distinct once for all models, and the row sums are updated in the same call as
+    the weights: they are the model's own proof of what it has seen. parts: what a minibatch of the
+    feed trains in each variant. labels, waits, known: see `LabelTensors.of`. Returns: losses
+    float32[seeds, variants]; on how many rows each was trained, int32 of that shape; losses of the
+    delay heads, float32[seeds]; what the first seed's guards held, see `SeedStepped`.
     """
     heads = any(head is not None for each in seeds for head in each.heads)
     idle = not any(parts) and not (feed == "batch" and heads)

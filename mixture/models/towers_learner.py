@@ -43,9 +43,9 @@ class TowersLearner:
         source_count: int,
         labels: Mapping[str, LabelSpec],
     ) -> None:
-        """Draw the weights of every seed, all variants from the same.
+        """Draw the weights of every seed, the same for all variants.
 
-        labels: what is learnt, see `DatasetSpec.targets`.
+        labels: what is predicted, see `DatasetSpec.targets`.
         """
         self._layout = layout
         self._labels = list(labels)
@@ -95,12 +95,12 @@ class TowersLearner:
     def columns(self) -> Sequence[ScoreColumn]:
         """Variants of the first seed, their further towers, variants of further seeds.
 
-        The same follow of each label after the first.
+        The same follow for each label after the first.
         """
         return self._columns
 
     def set_phase(self, phase: Phase) -> None:
-        """Say what the next minibatches belong to."""
+        """Set which phase the next minibatches belong to."""
         self._phase = phase
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
@@ -112,9 +112,9 @@ class TowersLearner:
         """One step of every model that takes this feed, and of the row sums.
 
         Raises:
-            TrainingError: for a feature that is not finite, before anything moved; or for such a
-                loss or gradient. The variables are then of no use: the process has to end, and
-                the next one starts at the last sealed checkpoint.
+            TrainingError: for a feature that is not finite, before anything changed; or for such a
+                loss or gradient. The variables are then unusable: the process must end, and the
+                next one starts at the last sealed checkpoint.
         """
         if not len(minibatch):
             return {}
@@ -148,7 +148,7 @@ class TowersLearner:
         head_losses: npt.NDArray[np.float32],
         minibatch: Minibatch,
     ) -> dict[str, float]:
-        """The losses of what learnt, by column; refused when any is not finite."""
+        """The losses of what was trained, by column; refused when any is not finite."""
         found = {
             ScoreColumn(name, seed=seed).name: (float(losses[seed, place]), int(rows[seed, place]))
             for seed in range(len(losses))
@@ -166,7 +166,7 @@ class TowersLearner:
         return {name: loss for name, (loss, count) in found.items() if count}
 
     def _largest(self, minibatch: Minibatch) -> str:
-        """The largest number of a minibatch, by which its row can be found; perhaps empty."""
+        """The largest number of a minibatch, by which its row can be found; may be empty."""
         if not minibatch.dense.size:
             return ""
         row, place = np.unravel_index(np.abs(minibatch.dense).argmax(), minibatch.dense.shape)
@@ -181,10 +181,10 @@ class TowersLearner:
         ]
 
     def learnt(self) -> dict[str, list[int]]:
-        """Rows that each paradigm has learnt from, by source index.
+        """Rows that each paradigm was trained on, by source index.
 
-        Of several labels, `sale:mixture` says for which, and `sale/label_not_known` how many rows
-        did not say one.
+        With several labels, `sale:mixture` counts those for one label, and `sale/label_not_known`
+        rows that lack it.
         """
         found = dict(zip(self._answers, self._counters.learnt.numpy().tolist(), strict=True))
         unsaid = self._counters.unsaid
@@ -194,7 +194,7 @@ class TowersLearner:
         return found
 
     def left_out(self) -> dict[str, LeftOut]:
-        """Rows that corrected and guarded variants of the first seed did not learn from."""
+        """Rows that corrected and guarded variants of the first seed were not trained on."""
         masked, paused = self._counters.masked, self._counters.paused
         if masked is None or paused is None:
             return {}
@@ -206,7 +206,7 @@ class TowersLearner:
         return self._held
 
     def guards(self) -> dict[str, list[GuardState | None]]:
-        """The first seed's guards by source, once for each variant that they can pause."""
+        """The first seed's guards by source, repeated for each variant that they can pause."""
         first = self._seeds[0]
         guarded = [n for n, each in zip(self.paradigms, first.guarded, strict=True) if each]
         found: dict[str, list[GuardState | None]] = {}
@@ -217,21 +217,21 @@ class TowersLearner:
 
     @property
     def _answers(self) -> list[str]:
-        """Variants, then those of each of several labels."""
+        """Variants, then those for each of several labels."""
         labels = self._labels if len(self._labels) > 1 else []
         of_labels = [ScoreColumn(n, label=label).name for label in labels for n in self.paradigms]
         return [*self.paradigms, *of_labels]
 
     def save(self, directory: Path) -> None:
-        """Write every variable, optimiser and row sums included, and what model they are of."""
+        """Write every variable, including optimisers and row sums, and the model's identity."""
         self._state.write(directory / VARIABLES)
         (directory / IDENTITY).write_text(self._identity.model_dump_json(indent=1))
 
     def load(self, directory: Path) -> None:
-        """Take back what `save` wrote.
+        """Restore what `save` wrote.
 
         Raises:
-            ConfigError: when it is of another model.
+            ConfigError: when it belongs to another model.
         """
         found = ModelIdentity.model_validate_json((directory / IDENTITY).read_text())
         self._identity.require(found)
@@ -249,12 +249,12 @@ class TowersLearner:
             ]
             raise TrainingError(
                 f"feature {', '.join(names)} is not finite in a {minibatch.feed} minibatch after"
-                f" step {int(self._counters.steps.numpy())}: repair the rows, or use bucketise"
+                f" step {int(self._counters.steps.numpy())}: correct the rows, or use bucketise"
             )
 
 
 def _beside(columns: Sequence[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
-    """One column as it is, float32[N]; several beside each other, float32[N, L]."""
+    """One column as it is, float32[N]; several side by side, float32[N, L]."""
     return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
 

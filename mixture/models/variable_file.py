@@ -16,14 +16,15 @@ class VariableFile:
     """Reads and writes one learner's variables.
 
     Some are resettable: they count and watch, and the model is the same without them. A file need
-    not hold those, may hold some that are not wanted any more, and one of an earlier version may
-    hold for all sources together what is now kept for each: every source continues from that.
+    not hold those, and may hold some that are no longer wanted. A file of an earlier version may
+    hold one value for all sources where each now has its own: every source then continues from
+    that.
     """
 
     def __init__(
         self, variables: Mapping[str, tf.Variable], resettable: Mapping[str, tf.Variable]
     ) -> None:
-        """`variables` are all of them; a resettable one begins as zero."""
+        """`variables` are all of them; a resettable one starts as zero."""
         self._variables = dict(variables)
         self._resettable = dict(resettable)
         self._all = tf.train.Checkpoint(variables=self._variables)
@@ -33,7 +34,7 @@ class VariableFile:
         self._all.write(str(path))
 
     def read(self, path: Path) -> None:
-        """Take back what was written; what a file does not hold of the resettable ones is zero.
+        """Restore what was written; resettable variables that the file does not hold become zero.
 
         Raises:
             ConfigError: when it lacks one of the others.
@@ -43,7 +44,7 @@ class VariableFile:
         there = {name: each for name, each in self._variables.items() if _KEY.format(name) in held}
         lacking = self._variables.keys() - there.keys() - self._resettable.keys()
         if lacking:
-            raise ConfigError(f"{path}: the checkpoint lacks {', '.join(sorted(lacking))}")
+            raise ConfigError(f"{path}: the checkpoint has no {', '.join(sorted(lacking))}")
         for name, variable in self._resettable.items():
             key = _KEY.format(name)
             if name not in there:

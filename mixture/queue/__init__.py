@@ -1,4 +1,4 @@
 """The prioritised queue of a data executor: buffers, priorities (Primus Eq. 4), floors.
 
-Batches pass through as they are. May not know features, metrics, models or who takes the rows.
+Batches pass through unchanged. May not know features, metrics, models or who takes the rows.
 """

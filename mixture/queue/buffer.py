@@ -1,9 +1,8 @@
 """Serving buffer: decoded rows of one source, waiting for their turn; bounded in rows and bytes.
 
 Rows of one task keep their order in a task queue. The buffer's head is the task queue with the
-earliest hour, so that a task that is ahead cannot block an earlier one. No chunk is decoded before
-there is room for it. Not thread-safe: `PrioritisedQueue` guards all buffers of an executor with one
-lock.
+earliest hour, so a task that is ahead cannot block an earlier one. No chunk is decoded before there
+is room for it. Not thread-safe: `PrioritisedQueue` guards all buffers of an executor with one lock.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class BufferedChunk:
     """Consecutive rows of one task.
 
     hours: int32[N], never descending. token(k): the task's position after the first k rows, opaque
-    here. token_bytes: what the tokens take as long as the chunk is here.
+    here. token_bytes: the memory that the tokens take as long as the chunk is here.
     """
 
     batch: pa.RecordBatch
@@ -41,10 +40,10 @@ class BufferedChunk:
 
 @dataclass(frozen=True, eq=False)
 class TakenRows:
-    """Rows taken from a buffer: a slice without copy, and its task's position after them.
+    """Rows taken from a buffer: a slice without a copy, and their task's position after them.
 
-    bytes: what may be given back once the rows are sent; 0 before a chunk's last row, since a slice
-    keeps all of its chunk in memory.
+    bytes: what can be released once the rows are sent; 0 before a chunk's last row, since a slice
+    keeps its whole chunk in memory.
     """
 
     task: Hashable
@@ -59,8 +58,8 @@ class TakenRows:
 class TaskQueue:
     """The waiting chunks of one task. `hour` is the hour of its next row, as far as known.
 
-    cursor: rows of the first chunk that were taken. end: the token of a task that was read to its
-    end, None before.
+    cursor: how many rows of the first chunk were taken. end: the token of a task that was read to
+    its end; None before that.
     """
 
     hour: int
@@ -74,7 +73,7 @@ class TaskQueue:
         return int(self.chunks[-1].hours[-1]) if self.chunks else self.hour
 
     def rows_of(self, hour: int) -> int:
-        """Waiting rows of one hour, which is the head's or comes before it."""
+        """Waiting rows of one hour, which is that of the head or earlier."""
         rows, first = 0, self.cursor
         for chunk in self.chunks:
             if chunk.hours[first] > hour:
@@ -90,9 +89,9 @@ class TaskQueue:
 
 
 def _end_of(hours: npt.NDArray[np.int32], hour: np.int32) -> int:
-    """How many hours of an ascending array are not after one of the same type.
+    """How many hours of an ascending array are not after an hour of the same type.
 
-    One of another type would have the whole array converted first.
+    With another type, the whole array would be converted first.
     """
     return len(hours) if hours[-1] <= hour else int(hours.searchsorted(hour, side="right"))
 
@@ -101,7 +100,7 @@ class ServingBuffer:
     """Waiting rows of one source."""
 
     def __init__(self, room: Room) -> None:
-        """Nothing waits; `room` is for this source alone."""
+        """Nothing is waiting; `room` is for this source only."""
         self.rows = 0
         self.room = room
         self._queues: dict[Hashable, TaskQueue] = {}
@@ -113,7 +112,7 @@ class ServingBuffer:
         self.room.open(task)
 
     def ask(self, task: Hashable) -> None:
-        """The task's next chunk wants room."""
+        """Ask for room for the task's next chunk."""
         self._waiting.add(task)
 
     def begin(self, task: Hashable) -> bool:
@@ -152,7 +151,7 @@ class ServingBuffer:
     def hour(self) -> int | None:
         """The earliest hour that is waiting here or may still come; None when nothing is open.
 
-        Tasks for whose rows there can be no room before others have left do not count.
+        Tasks whose rows cannot get room before others have left do not count.
         """
         behind = self._held_up()
         hours = [
@@ -163,10 +162,10 @@ class ServingBuffer:
         return min(hours, default=None)
 
     def is_coming(self, hour: int, pending: int | None) -> bool:
-        """Whether rows of this hour or an earlier one may be on their way.
+        """Whether rows of this hour or an earlier one may still be coming.
 
-        A task whose next chunk has no room before rows have left does not count. pending: the
-        hour of the task that is opened next, once there is a place for it.
+        A task whose next chunk has no room before rows have left does not count. pending: the hour
+        of the task that will be opened next, once there is a place for it.
         """
         any_hour = pending is not None and pending <= hour
         if any(
@@ -177,15 +176,15 @@ class ServingBuffer:
         return any_hour and self.room.has_place(self.reading())
 
     def _may_move(self, task: Hashable) -> bool:
-        """Whether a task can go on as things are. What is decoded now may leave room for others."""
+        """Whether a task can continue now. What is being decoded may leave room for others."""
         return task not in self._waiting or self.room.is_decoding or self._may_begin(task)
 
     def waiting(self, hour: int) -> int:
-        """Rows of this hour that are here."""
+        """Rows of this hour that are waiting here."""
         return sum(queue.rows_of(hour) for queue in self._queues.values())
 
     def available(self, hour: int) -> int:
-        """Rows of this hour that can be taken at once: those of its first task queue."""
+        """Rows of this hour that can be taken in one slice: those of its first task queue."""
         queue = self._head(hour)
         return queue[1].head_run() if queue else 0
 
@@ -214,7 +213,7 @@ class ServingBuffer:
         return TakenRows(task, batch, rows, hour, token, size)
 
     def take_ended(self) -> list[TakenRows]:
-        """Remove tasks that ended and have no row waiting."""
+        """Remove tasks that have ended and have no rows waiting."""
         ended = [
             TakenRows(task, None, 0, queue.hour, queue.end)
             for task, queue in self._queues.items()
@@ -241,7 +240,7 @@ class ServingBuffer:
         )
 
     def _held_up(self) -> frozenset[Hashable]:
-        """Tasks without rows that can have room only once rows of others have left."""
+        """Tasks without rows that can get room only once rows of others have left."""
         if not self._waiting or self.room.is_decoding:
             return frozenset()
         empty = frozenset(task for task in self._waiting if not self._queues[task].chunks)

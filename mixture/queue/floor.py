@@ -1,7 +1,7 @@
-"""Minimum shares: a deficit counter wrapped around the priority, so that no stream starves.
+"""Minimum shares: a deficit counter around the priority, so that no stream starves.
 
-A group of buffers (a stream) with a floor of 0.2 earns 0.2 row with each row that is served while
-the group has rows waiting. Rows that it earned but did not get by priority leave first.
+A group of buffers (a stream) with a floor of 0.2 earns 0.2 rows with each row that is served while
+the group has rows waiting. Rows that it earned but did not get by priority are served first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Runs = list[tuple[int, int]]
 
 
 class FlooredPriority:
-    """`take` with a least share for each group of buffers."""
+    """`take` with a minimum share for each group of buffers."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class FlooredPriority:
         floors: Sequence[float],
         queue_unit: float | Sequence[float] = 1.0,
     ) -> None:
-        """`groups[i]` is the group of buffer i, `floors[g]` the least share of group g.
+        """`groups[i]` is the group of buffer i, `floors[g]` the minimum share of group g.
 
         Raises:
             ValueError: for a floor outside [0, 1), or floors that sum up to more than 1.
@@ -38,7 +38,7 @@ class FlooredPriority:
         self._owed = [0.0] * len(floors)
 
     def take(self, queued_rows: Sequence[int], rows_max: int) -> Runs:
-        """The next runs. Nothing is counted before `served` says what was taken."""
+        """The next runs. Nothing is counted until `served` reports what was taken."""
         runs = take(self._weights, queued_rows, rows_max, self._unit)
         short = self._short(queued_rows, runs)
         if not short:
@@ -59,7 +59,7 @@ class FlooredPriority:
         got = self._by_group(runs)
         waiting = self._waiting(queued_rows)
         for group, floor in enumerate(self._floors):
-            # A group without rows earns nothing, and rows above the share are no debt.
+            # A group without rows earns nothing, and rows above the share are not a debt.
             owed = self._owed[group] + floor * total - got[group] if waiting[group] else 0.0
             self._owed[group] = max(0.0, owed)
 

@@ -1,10 +1,11 @@
-"""Which buffer the next rows come from: Primus (ATC'25) Eq. 4 and Algorithm 2, a run at a time.
+"""Which buffer the next rows come from: Primus (ATC'25) Eq. 4 and Algorithm 2, in runs of rows.
 
 The priority of buffer i is w_i · sigmoid(q_i / queue_unit_i), q_i its queued rows. Row by row,
 the largest priority among non-empty buffers wins, the first index on ties. (Algorithm 2 taken
-literally may pick an empty buffer, since sigmoid(0) is 0.5; empty buffers are no candidates
-here.) Between two pushes only the winner's priority changes, and it only falls, so a winner stays
-one for a run of rows, and where the run ends is found by bisection with the same expression.
+literally may pick an empty buffer, since sigmoid(0) is 0.5; here, empty buffers are not
+candidates.) Between two pushes only the winner's priority changes, and it only falls, so a winner
+stays the winner for a run of rows, and the end of the run is found by bisection with the same
+expression.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import math
 from collections.abc import Sequence
 
 _EMPTY = -1.0  # below every priority
-# Up to here one row more or less moves q / unit by far more than the error of exp(), so that the
-# priority never falls where q grows; bisection needs that. Beyond, rows are taken one by one.
+# Up to here, one row more or less changes q / unit by far more than the error of exp(), so the
+# priority never falls when q grows; bisection needs that. Above, rows are taken one by one.
 _UNIT_MONOTONE = 1e15
 
 
@@ -52,10 +53,10 @@ def take(
 ) -> list[tuple[int, int]]:
     """The next `rows_max` rows as runs (buffer, rows), in the order that `next_buffer` gives.
 
-    Adjacent runs belong to different buffers. Fewer rows come back when the buffers hold fewer.
+    Adjacent runs belong to different buffers. Fewer rows are returned when the buffers hold fewer.
 
     Raises:
-        ValueError: as `next_buffer`, and for a negative `rows_max`.
+        ValueError: like `next_buffer`, and for a negative `rows_max`.
     """
     units = _checked(weights, queued_rows, queue_unit)
     if rows_max < 0:

@@ -1,9 +1,9 @@
 """The prioritised queue of a data executor: from serving buffers to minibatches of one feed.
 
 Rows leave in time order: only buffers whose head has the earliest hour of all buffers and of all
-tasks still being read are candidates; among them the priority decides, wrapped by the floors. Rows
+tasks still being read are candidates; among them the priority decides, subject to the floors. Rows
 move to one of two assemblies, batch or stream, and a full assembly leaves as one frame. They move
-when the receiver has room and not before, so that the newest rows can still win.
+only when the receiver has room, so that the newest rows can still win.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from forebay.mixture.queue.room import Room, Size
 
 
 class QueueClosedError(Exception):
-    """The queue's epoch is over: nothing is taken or added any more."""
+    """The queue's epoch is over: nothing can be taken or added any more."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,10 @@ class Limits:
 
     chunk_rows: the most rows that are decoded at a time. flush_seconds: how long a partial
     minibatch may wait for rows. hours_together: how many hours later than its first row a row of
-    the same minibatch may be; then it waits for no more, and rows of later hours wait for it. None:
-    any. settle_seconds: how long the rows of an hour may wait for others of it that are being read;
-    only then, or once all are here that can be, is their order decided.
+    the same minibatch may be; when only later rows are left, the minibatch waits no longer, and
+    those rows wait for it to leave. None: any. settle_seconds: how long the rows of an hour may
+    wait for others of that hour that are being read; their order is decided only then, or once all
+    that can come are here.
     """
 
     minibatch_rows: int
@@ -60,7 +61,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class FrameRows:
-    """Rows of one minibatch, or no rows and only the positions that tasks have reached.
+    """Rows of one minibatch; or no rows, only the positions that tasks have reached.
 
     segments: (source, rows) in row order. tokens: each task's position after these rows.
     """
@@ -82,7 +83,7 @@ class _Assembly:
     """A minibatch that is being put together."""
 
     rows: int = 0
-    begun: int = 0  # by which move of rows
+    begun: int = 0  # at which move of rows
     since: float = 0.0
     hour: int = 0
     segments: list[tuple[int, int]] = field(default_factory=list)
@@ -115,13 +116,14 @@ class PrioritisedQueue:
         readers: Mapping[str, int],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Empty buffers, no open task. `readers`: how many tasks of a source are read at once."""
+        """Empty buffers, no open tasks. `readers`: how many tasks of a source are read at once."""
         self._sources = sources
         self._limits = limits
         self._clock = clock
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        # Who waits for room, each alone: all of many threads would wake up for every frame.
+        # Those who wait for room, each with a condition: otherwise every frame would wake all
+        # threads.
         self._asking: dict[tuple[int, Hashable], threading.Condition] = {}
         bound = Size(limits.rows_max, limits.bytes_max)
         self._buffers = [
@@ -131,11 +133,11 @@ class PrioritisedQueue:
         self._priority = FlooredPriority(
             sources.weights, sources.groups, sources.floors, sources.queue_unit
         )
-        # In declared order: a set has another one in each process.
+        # In declared order: a set would have a different order in each process.
         feeds = dict.fromkeys(sources.feeds)
         self._assemblies: dict[Feed, _Assembly] = {feed: _Assembly() for feed in feeds}
         self._passed_over: Counter[str] = Counter()
-        self._settling = (-1, 0.0)  # an hour, and until when rows of it wait for others
+        self._settling = (-1, 0.0)  # an hour, and until when its rows wait for others
         self._moves = 0
         self._pending: list[int | None] = [None for _ in sources.names]
         self._is_last = False
@@ -144,7 +146,7 @@ class PrioritisedQueue:
     # For task runners -----------------------------------------------------------------------
 
     def open_task(self, source: int, task: Hashable, hour: int) -> None:
-        """A task starts: rows of later hours wait until it has reached them or ended."""
+        """Start a task: rows of later hours wait until it has reached them or ended."""
         with self._changed:
             self._check_open()
             self._buffers[source].open_task(task, hour)
@@ -160,7 +162,7 @@ class PrioritisedQueue:
             return self._buffers[source].room.chunk_rows
 
     def reserve(self, source: int, task: Hashable, timeout_seconds: float) -> bool:
-        """Take room for the task's next chunk, before it is decoded. False when there was none.
+        """Take room for the task's next chunk, before it is decoded. False if none came in time.
 
         Raises:
             QueueClosedError: when the epoch ended.
@@ -199,7 +201,7 @@ class PrioritisedQueue:
             self._grant()
 
     def settle(self, source: int, task: Hashable, timeout_seconds: float) -> bool:
-        """Wait until another task may be read in place of one that ended; False when none may.
+        """Wait until another task may be read in place of one that ended; False if not in time.
 
         Raises:
             QueueClosedError: when the epoch ended.
@@ -210,7 +212,7 @@ class PrioritisedQueue:
     # For the server -------------------------------------------------------------------------
 
     def pop(self, timeout_seconds: float) -> FrameRows | None:
-        """The next minibatch, or positions alone; None when there was nothing in time.
+        """The next minibatch, or only positions; None if there was nothing in time.
 
         Raises:
             QueueClosedError: when the epoch ended.
@@ -233,10 +235,10 @@ class PrioritisedQueue:
     # For the owner --------------------------------------------------------------------------
 
     def set_pending(self, hours: Mapping[str, int], *, is_last: bool) -> None:
-        """What is not opened here yet.
+        """Set what is not opened here yet.
 
-        hours: by source, the hour of the earliest task that will be. is_last: whether no task waits
-        for any executor: then the rest leaves without delay.
+        hours: by source, the hour of the earliest task that will be. is_last: whether no task is
+        waiting for any executor: then the rest leaves without delay.
         """
         with self._changed:
             self._pending = [hours.get(name) for name in self._sources.names]
@@ -261,14 +263,14 @@ class PrioritisedQueue:
         return dict(zip(self._sources.names, rows, strict=False))
 
     def reading(self) -> dict[Hashable, int]:
-        """The hour that each task still being read has reached."""
+        """The hour reached by each task that is still being read."""
         with self._changed:
             return {
                 task: hour for buffer in self._buffers for task, hour in buffer.reading().items()
             }
 
     def passed_over(self) -> dict[str, int]:
-        """By source: rows taken from others while this one had rows and none were taken."""
+        """By source: rows taken from others while this one had rows but none were taken."""
         with self._changed:
             return dict(self._passed_over)
 
@@ -286,7 +288,7 @@ class PrioritisedQueue:
         return found
 
     def _grant(self) -> None:
-        """Something has changed: give room to those who wait for it, as far as there is some."""
+        """Something has changed: give room to those who wait for it, as far as there is any."""
         for (source, task), granted in list(self._asking.items()):
             if self._buffers[source].begin(task):
                 del self._asking[source, task]
@@ -298,7 +300,7 @@ class PrioritisedQueue:
             raise QueueClosedError
 
     def _candidates(self) -> tuple[int, list[int]]:
-        """The earliest hour, and by source the rows of it that can leave now (0: none)."""
+        """The earliest hour, and by source, its rows that can leave now (0: none)."""
         hours = [hour for buffer in self._buffers if (hour := buffer.hour()) is not None]
         if not hours:
             return 0, [0] * len(self._buffers)
@@ -306,7 +308,7 @@ class PrioritisedQueue:
         return hour, [buffer.available(hour) for buffer in self._buffers]
 
     def _fill(self) -> bool:
-        """Move rows to the assemblies until one is full or no row may leave; whether some moved."""
+        """Move rows to the assemblies until one is full or no row may leave; whether any moved."""
         now, moved_some = self._clock(), False
         while (room := self._rows_wanted()) > 0:
             hour, available = self._candidates()
@@ -340,10 +342,10 @@ class PrioritisedQueue:
         self._assemblies[self._sources.feeds[source]].add(source, taken, now, self._moves)
 
     def _is_settled(self, hour: int, now: float) -> bool:
-        """Whether the order of an hour's rows may be decided: all of them are here that can be.
+        """Whether the order of an hour's rows may be decided: all that can come are here.
 
-        Else whatever is decoded first would leave first, and the same rows would train another
-        model each time. An hour waits once, and for so long only.
+        Otherwise whatever is decoded first would leave first, and the same rows would give a
+        different model each time. An hour waits only once, and only for `settle_seconds`.
         """
         if self._settling[0] != hour:
             self._settling = (hour, now + self._limits.settle_seconds)
@@ -374,7 +376,7 @@ class PrioritisedQueue:
         return None
 
     def _rank(self, item: tuple[Feed, _Assembly]) -> tuple[bool, bool, int]:
-        """Old ones first. Then full ones: that a partial one is due depends on what was read."""
+        """Old ones first, then full ones: whether a partial one is due depends on what was read."""
         _, assembly = item
         is_partial = assembly.rows < self._limits.minibatch_rows
         return not self._is_old(assembly), is_partial, assembly.begun
@@ -385,7 +387,7 @@ class PrioritisedQueue:
         if not assembly.tokens:
             return False
         if not assembly.rows:
-            # Positions alone cost little, but rows that can leave now carry them for nothing.
+            # Sending only positions costs little, but rows that can leave now carry them for free.
             return self._is_idle()
         now = self._clock()
         if self._limits.hours_together is not None:
@@ -397,12 +399,12 @@ class PrioritisedQueue:
         return self._is_last and self._is_drained()
 
     def _next_hour(self) -> int:
-        """The earliest hour that is here or will be."""
+        """The earliest hour that is here or still to come."""
         hours = [*(buffer.hour() for buffer in self._buffers), *self._pending]
         return min((hour for hour in hours if hour is not None), default=0)
 
     def _is_left(self, assembly: _Assembly, hour: int) -> bool:
-        """Whether rows of an hour are too late for those of an assembly."""
+        """Whether rows of an hour are too late for an assembly."""
         most = self._limits.hours_together
         return most is not None and assembly.rows > 0 and hour - assembly.hour > most
 
@@ -418,7 +420,7 @@ class PrioritisedQueue:
         )
 
     def _is_awaited(self, assembly: _Assembly, now: float) -> bool:
-        """Whether a partial minibatch has nothing to wait for: no row is here or on its way."""
+        """Whether a partial minibatch has nothing to wait for: no row is here or still coming."""
         return self._is_old(assembly) or (
             self._is_idle() and self._is_settled(self._next_hour(), now)
         )
@@ -431,7 +433,7 @@ class PrioritisedQueue:
         return all(not buffer.rows and not buffer.open_tasks for buffer in self._buffers)
 
     def _next_look(self, now: float, deadline: float) -> float:
-        """When something may be due that nobody tells of; what is past already waits for news."""
+        """When something may become due without a notification; times in the past are ignored."""
         limits = self._limits
         moments = [deadline, self._settling[1]]
         for assembly in self._assemblies.values():

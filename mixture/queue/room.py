@@ -1,10 +1,10 @@
-"""Room for the rows of one source: asked for before rows are decoded, given back as they leave.
+"""Room for the rows of one source: reserved before rows are decoded, released as they leave.
 
-Tasks are read side by side, and rows leave in time order, so each task must be able to hold a
-chunk at any moment: else those that are ahead would fill the room with rows that wait for others.
-So a chunk is no larger than `rows_max` allows for all of them, and what a task lacks to one chunk
-is kept free for it. Bytes are only known once a chunk is decoded: until then it counts as twice
-what the largest rows so far would take, and the first chunk of a source as all of its room.
+Tasks are read in parallel, and rows leave in time order, so each task must be able to hold a chunk
+at any moment: otherwise those that are ahead would fill the room with rows that wait for others. So
+a chunk is only as large as `rows_max` allows for all of them, and what a task lacks to one chunk is
+kept free for it. Bytes are known only once a chunk is decoded: until then it counts as twice what
+the largest rows so far would take, and the first chunk of a source as all of its room.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable
 from typing import NamedTuple
 
-_AHEAD = 2  # chunks beside one for each task
+_AHEAD = 2  # chunks in addition to one per task
 
 
 class Size(NamedTuple):
@@ -22,19 +22,19 @@ class Size(NamedTuple):
     bytes: int
 
     def plus(self, other: Size) -> Size:
-        """Both."""
+        """The sum of both."""
         return Size(self.rows + other.rows, self.bytes + other.bytes)
 
     def minus(self, other: Size) -> Size:
-        """What is left without the other; never below nothing."""
+        """What is left without the other; never below 0."""
         return Size(max(0, self.rows - other.rows), max(0, self.bytes - other.bytes))
 
     def times(self, count: int) -> Size:
-        """As often."""
+        """This many times the size."""
         return Size(self.rows * count, self.bytes * count)
 
     def is_within(self, bound: Size) -> bool:
-        """Whether neither is larger."""
+        """Whether neither rows nor bytes exceed the bound."""
         return self.rows <= bound.rows and self.bytes <= bound.bytes
 
 
@@ -42,10 +42,10 @@ NOTHING = Size(0, 0)
 
 
 class Room:
-    """Who holds how much of it. Not thread-safe, as the buffer that it belongs to."""
+    """Who holds how much of it. Not thread-safe, like the buffer that it belongs to."""
 
     def __init__(self, bound: Size, chunk_rows: int, readers: int) -> None:
-        """`readers`: the most tasks that are read at a time; a chunk has `chunk_rows` at most."""
+        """`readers`: the most tasks that are read at a time; a chunk has at most `chunk_rows`."""
         self.held = NOTHING
         self.chunk_rows = max(1, min(chunk_rows, bound.rows // (readers + _AHEAD)))
         self._bound = bound
@@ -54,7 +54,7 @@ class Room:
         self._shares: dict[Hashable, Size] = {}
         self._places: set[Hashable] = set()  # tasks that are read
         self._decoding: dict[Hashable, Size] = {}
-        self._lacking: Size | None = None  # None: to be added up anew
+        self._lacking: Size | None = None  # None: to be computed again
 
     @property
     def is_decoding(self) -> bool:
@@ -62,7 +62,7 @@ class Room:
         return bool(self._decoding)
 
     def has_place(self, reading: Collection[Hashable]) -> bool:
-        """Whether one task more may be read. reading: tasks that have not come to their end."""
+        """Whether one more task may be read. reading: tasks that have not reached their end."""
         return len(self._places) < self._readers or any(
             self._may_settle(task) for task in self._places if task not in reading
         )
@@ -73,13 +73,13 @@ class Room:
         self._lacking = None
 
     def share(self, task: Hashable) -> Size:
-        """What a task holds, with the chunk that is decoded."""
+        """What a task holds, including the chunk that is being decoded."""
         return self._shares.get(task, NOTHING)
 
     def may_begin(self, task: Hashable) -> bool:
         """Whether a chunk of the task may be decoded now.
 
-        A task without rows may take what is kept free: others may wait for them. Where
+        A task without rows may take what is kept free: others may be waiting for its rows. If
         nothing at all is held, a chunk may be larger than the room.
         """
         if self.held == NOTHING:
@@ -92,12 +92,12 @@ class Room:
         return wanted.is_within(self._bound)
 
     def begin(self, task: Hashable) -> None:
-        """A chunk is decoded from now on."""
+        """A chunk is being decoded from now on."""
         self._decoding[task] = self._chunk()
         self._hold(task, self._decoding[task])
 
     def arrived(self, task: Hashable, size: Size) -> None:
-        """The chunk is there, with what it really takes: nothing, where it has no rows."""
+        """The chunk has arrived, with what it really takes: nothing, if it has no rows."""
         self.leave(task, self._decoding.pop(task, NOTHING))
         self._hold(task, size)
         if size.rows:
@@ -112,7 +112,7 @@ class Room:
         self._lacking = None
 
     def settle(self, task: Hashable) -> bool:
-        """Give a task's place to the next one, if there is room for a chunk of it."""
+        """Give a task's place to the next one, if there is room for a chunk of that one."""
         if not self._may_settle(task):
             return False
         self._places.discard(task)
@@ -141,7 +141,7 @@ class Room:
         return self._chunk().minus(self.share(task))
 
     def _kept_free(self) -> Size:
-        """What all tasks that are read, and those that may come, lack to one chunk each."""
+        """What all tasks that are being read, and those that may come, lack to one chunk each."""
         if self._lacking is None:
             vacant = max(0, self._readers - len(self._places))
             self._lacking = self._chunk().times(vacant)

@@ -1,4 +1,4 @@
 """Scoring raw rows with an exported model, as `forebay score` does.
 
-May not know how a model was trained: a SavedModel and the features.json beside it are all it has.
+May not know how a model was trained: it only has a SavedModel and its features.json.
 """

@@ -1,4 +1,4 @@
-"""Rows as JSON objects to the arrays that a SavedModel takes, with an error for what is wrong."""
+"""From rows as JSON objects to the arrays that a SavedModel takes, with errors for wrong rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def raw_inputs(features: ServedFeatures, rows: Sequence[Row]) -> dict[str, npt.N
     """Arrays by input name. Row numbers in messages start at 1.
 
     Raises:
-        UsageError: naming the row and the column that is missing, unknown or of a wrong type.
+        UsageError: naming the row and the column that is missing, unknown or of the wrong type.
     """
     for number, row in enumerate(rows, start=1):
         _check_columns(features, row, number)
@@ -60,7 +60,7 @@ def _check_columns(features: ServedFeatures, row: Row, number: int) -> None:
             )
     for column in features.columns:
         if column not in row:
-            raise UsageError(f"row {number}: column {column!r} is missing (null where unknown)")
+            raise UsageError(f"row {number}: column {column!r} is missing (use null if unknown)")
 
 
 def _column(column: str, served: ServedColumn, values: Sequence[object]) -> npt.NDArray[Any]:

@@ -55,7 +55,7 @@ class ServedModel:
         specs = serve.structured_input_signature[1]
         scored: list[dict[str, float]] = []
         for batch in batches:
-            # The type is named because a column of empty lists has no value that shows it.
+            # The type is given because a column of empty lists has no value that shows it.
             found = serve(**{name: tf.constant(v, specs[name].dtype) for name, v in batch.items()})
             columns = [found[name].numpy().tolist() for name in self.features.outputs]
             scored += [

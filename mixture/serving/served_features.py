@@ -1,4 +1,4 @@
-"""features.json: stored beside a SavedModel, so that a row can be scored by column names."""
+"""features.json: stored beside a SavedModel, so that rows can be scored by column names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ServedColumn(Message):
 
 
 class ServedFeatures(Message):
-    """Everything that a caller of `serving_default` has to know."""
+    """Everything that a caller of `serving_default` needs to know."""
 
     paradigm: str
     columns: dict[str, ServedColumn]
@@ -29,7 +29,7 @@ class ServedFeatures(Message):
 
     @classmethod
     def of(cls, paradigm: str, types: Mapping[str, ColumnType], outputs: Iterable[str]) -> Self:
-        """Give every column an input name that TensorFlow allows; its own where it is one."""
+        """Give every column an input name that TensorFlow allows; its own name if possible."""
         columns: dict[str, ServedColumn] = {}
         taken: set[str] = set()
         for column, kind in types.items():

@@ -1,4 +1,4 @@
-"""Served rows as TensorFlow's tensors, and as a dataset of them."""
+"""Served rows as TensorFlow tensors, and as a dataset of them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def tensors_of(arrays: Mapping[str, str | npt.NDArray[np.generic] | Lists]) -> T
 
 
 def dataset_of(rows: Callable[[], Iterator[Tensors]], schema: pa.Schema) -> Dataset:
-    """A dataset of minibatches. schema: of the rows as they are served (`served_schema`)."""
+    """A dataset of minibatches. schema: that of the rows as served (`served_schema`)."""
     signature = {
         "feed": tf.TensorSpec([], tf.string),
         "source": tf.TensorSpec([None], tf.int32),
         **{field.name: _spec_of(field.type) for field in schema},
     }
     options = tf.data.Options()
-    # By itself TensorFlow would fetch ahead: rows would be taken that nobody has seen.
+    # By default TensorFlow would prefetch: rows would be taken that nobody has seen.
     options.experimental_optimization.inject_prefetch = False
     options.experimental_optimization.map_parallelization = False
     made: Dataset = Dataset.from_generator(rows, output_signature=signature).with_options(options)

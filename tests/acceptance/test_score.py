@@ -181,7 +181,7 @@ def test_a_wrong_row_is_named(
 
 def test_a_missing_column_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["score", str(model), "--row", json.dumps({"user": "x"})]) == 1
-    assert "row 1: column 'age' is missing (null where unknown)" in capsys.readouterr().err
+    assert "row 1: column 'age' is missing (use null if unknown)" in capsys.readouterr().err
 
 
 def test_wrong_calls_say_what_to_do(

@@ -199,7 +199,7 @@ def test_a_second_up_finds_it(cluster: Cluster) -> None:
 def test_another_configuration_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     code, output = forebay(cluster.embedded.home, "up", "--config", str(tmp_path))
     assert code == 1
-    assert "`forebay down` ends it" in output
+    assert "stop it with `forebay down`" in output
 
 
 def test_broken_yaml_is_one_import_error(cluster: Cluster) -> None:

@@ -147,7 +147,7 @@ def test_a_store_that_never_rests_is_no_copy_for_ever(
         train(home, f"2026-03-{day:02}", make_tree(tmp_path / str(day)))
 
     monkeypatch.setattr(SqliteDatabase, "copy_to", copy_and_train)
-    with pytest.raises(InfrastructureError, match="changes faster than it is copied"):
+    with pytest.raises(InfrastructureError, match="changes faster than it can be copied"):
         back_up(home, target)
     require_refused(target)
 

@@ -191,7 +191,7 @@ def test_bytes_that_are_not_as_they_were_stored_are_named(
     place.unlink()
     if content is not None:
         place.write_bytes(content)
-    word = "missing" if content is None else "damaged: it is not what was stored (checksum)"
+    word = "missing" if content is None else "damaged: its checksum is not the one stored"
     way_out = "Restore it from a backup, or correct FOREBAY_STORE"
     assert lines_of(whole) == [f"{table.name}: {said}: {place} is {word}. {way_out}"]
 
@@ -204,7 +204,7 @@ def test_another_size_than_that_of_the_row_is_named(whole: Home, kind: str) -> N
     )
     (line,) = lines_of(whole)
     assert f"kind {kind}: " in line
-    assert "bytes, and 2 are expected: the row that names it is damaged" in line
+    assert "bytes, but 2 are expected: the row that names it is damaged" in line
 
 
 def test_bytes_that_two_generations_share_are_read_once_and_both_are_named(whole: Home) -> None:
@@ -259,17 +259,17 @@ WRONG: list[tuple[Table, str, list[Executable]]] = [
     ),
     (
         links,
-        "was built on a window that is not before it",
+        "was built on a window that is not earlier",
         [update(links).where(links.c.id == 1).values(parent_id=2)],
     ),
     (
         link_rows,
-        "began with other rows than the model that it is built on",
+        "starts from other rows than its parent model had seen",
         [update(link_rows).where(link_rows.c.link_id == 2).values(base_sum=1)],
     ),
     (
         seals,
-        "is there for a window that was trained to its end",
+        "exists for a window that was already trained to its end",
         [update(seals).values(window_id=1)],
     ),
     (

@@ -49,8 +49,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_an_account_is_made_and_announced(said: dict[str, Any]) -> None:
-    assert said["doctor before"] == ["ok", f"{OWN}, an account that `forebay up` makes", ""]
-    assert said["made"].startswith(f"made the account {OWN}, which runs PostgreSQL")
+    assert said["doctor before"] == ["ok", f"{OWN}, an account that `forebay up` creates", ""]
+    assert said["made"].startswith(f"created the account {OWN} to run PostgreSQL")
     assert f"userdel {OWN}" in said["made"]
     assert said["again"] is None
     assert said["doctor after"] == ["ok", OWN, ""]
@@ -60,7 +60,7 @@ def test_an_account_is_made_and_announced(said: dict[str, Any]) -> None:
 def test_where_none_can_be_made_a_shared_one_runs_it_with_a_warning(
     said: dict[str, Any], how: str, why: str
 ) -> None:
-    assert said[how].startswith("warning: no account could be made for PostgreSQL (")
+    assert said[how].startswith("warning: no account could be created for PostgreSQL (")
     assert why in said[how]
     assert SHARED_REMEDY in said[how]
     assert said["doctor without"] == ["warning", SHARED, SHARED_REMEDY]

@@ -132,7 +132,7 @@ def test_a_home_that_was_open_is_closed_and_a_note_says_so(project: Project) -> 
     project.home.mkdir()
     project.home.chmod(0o755)
     done = run(project, "run", "ads", *RANGE)
-    note = f"note: {project.home} was open to other users (mode 0755): it is 0700 now"
+    note = f"note: {project.home} was open to other users (mode 0755): its mode is 0700 now"
     assert done.stderr.count(note) == 1
     assert mode(project.home) == 0o700
     assert note not in run(project, "plan", "ads", *RANGE).stderr
@@ -167,7 +167,7 @@ def test_doctor_names_what_is_open_and_what_to_do(project: Project) -> None:
     rows = json.loads(project.forebay("doctor", "--output", "json", check=False).stdout)
     said = {row["found"]: row["remedy"] for row in rows if row["check"] == "privacy"}
     assert said == {
-        f"{home}: every user can get in (mode 0755)": (
+        f"{home}: every user can enter it (mode 0755)": (
             f"chmod 700 {home} (`forebay up` and `forebay run` do it)"
         ),
         f"{home / 'kafka'}: every user can list it (mode 0755)": (
@@ -176,5 +176,5 @@ def test_doctor_names_what_is_open_and_what_to_do(project: Project) -> None:
         f"{home / 'store'}: every user can list it (mode 0755)": (
             f"chmod o= {home / 'store'}, or let a group in instead (chgrp, chmod 750)"
         ),
-        f"{request}: not for its user alone (mode 0644)": f"chmod 600 {request}",
+        f"{request}: not private to its user (mode 0644)": f"chmod 600 {request}",
     }

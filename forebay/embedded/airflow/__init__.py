@@ -1,4 +1,4 @@
-"""The embedded Airflow from outside: settings, commands of its components, its REST API, its end.
+"""The embedded Airflow from outside: settings, components' commands, REST API, and its jobs.
 
 May not import Airflow, which runs in processes of its own, nor know how components are kept alive.
 """

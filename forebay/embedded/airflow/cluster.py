@@ -1,4 +1,4 @@
-"""Starts, stops and looks at the embedded Airflow of one home."""
+"""Starts, stops and inspects the embedded Airflow of one home."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Embedded:
         config_dirs: Sequence[Path] = (),
         component_deadline: timedelta | None = None,
     ) -> None:
-        """Nothing is started.
+        """Nothing is started yet.
 
         Args:
             home: its state is stored below this folder.
             config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
-            component_deadline: for how long a part may show no sign of life; None for five
-                minutes, or for that with which it runs already.
+            component_deadline: for how long a component may show no sign of life; None for five
+                minutes, or for the one that a running Airflow has.
         """
         self._deadline = component_deadline
         self.home = home
@@ -65,15 +65,15 @@ class Embedded:
         timeout_seconds: float = START_SECONDS,
         progress: Callable[[str], None] | None = None,
     ) -> Endpoint:
-        """Start it, or find it running. It outlives the caller.
+        """Start it, unless it runs already. It outlives the caller.
 
         Args:
-            timeout_seconds: after which a start is given up and ended.
-            progress: told what is being started.
+            timeout_seconds: after which a start is abandoned and stopped.
+            progress: called with what is being started.
 
         Raises:
             MissingExtraError: when Airflow or PostgreSQL is not installed.
-            UsageError: when it runs with other configuration folders or another deadline.
+            UsageError: when it already runs with other configuration folders or another deadline.
             InfrastructureError: when it does not start.
         """
         require_extra("embedded")
@@ -101,12 +101,12 @@ class Embedded:
         status = read_status(self.layout)
         if status is None or status.over:
             raise InfrastructureError(
-                f"no Airflow runs for {self.home.root}: `forebay up` starts it"
+                f"no Airflow is running for {self.home.root}: start it with `forebay up`"
             )
         return Endpoint(status.url, status.user, read_password(self.layout))
 
     def state(self) -> ClusterStatus | None:
-        """The state of the whole; None where it never ran."""
+        """The state of the whole; None if it never ran."""
         return read_status(self.layout)
 
     def status(self) -> list[ComponentStatus]:
@@ -120,7 +120,7 @@ class Embedded:
         return [one.model_copy(update=gone) for one in state.components]
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> list[str]:
-        """End it, and with it every job that its tasks started; returns when nothing is left.
+        """Stop it, and every job that its tasks started; returns once nothing is left.
 
         Returns:
             Ids of the jobs that were cancelled: their tasks continue after the next start.
@@ -135,9 +135,9 @@ class Embedded:
             return self._stop(deadline)
 
     def remove_database(self) -> None:
-        """Remove the database, and with it the history of all runs. Only when it does not run."""
+        """Remove the database, and with it the history of all runs. Only while Airflow is down."""
         if is_held(self.layout.keeper_lock):
-            raise UsageError("Airflow runs: `forebay down` ends it")
+            raise UsageError("Airflow is running: stop it with `forebay down`")
         remove_database(database_place(self.layout))
 
     def _stop(self, deadline: float) -> list[str]:
@@ -147,7 +147,7 @@ class Embedded:
         while any(keeper.alive() for keeper in keepers) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
         ended = read_status(self.layout) if keepers else None
-        # Whatever a keeper left that died, or that did not end in time (and that one itself).
+        # Whatever is left by a keeper that died or did not end in time, including that keeper.
         kill_all(left_processes(self.layout))
         cancelled = list(ended.cancelled_jobs) if ended is not None else []
         return sorted({*cancelled, *cancel_jobs(self.layout)})
@@ -159,16 +159,16 @@ class Embedded:
             running = f"a component deadline of {status.component_deadline_seconds:g} s"
         else:
             return
-        raise UsageError(f"Airflow runs with {running}: `forebay down` ends it")
+        raise UsageError(f"Airflow is running with {running}: stop it with `forebay down`")
 
     def _await_end(self, deadline: float) -> None:
-        """Let a keeper that is ending come to its end."""
+        """Wait for a keeper that is already ending."""
         status = read_status(self.layout)
         if status is not None and (status.over or status.state == "stopping"):
             self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
 
     def _prepare_account(self) -> None:
-        """Announced here and not by the keeper, which nobody listens to."""
+        """Announced here, because nobody reads the keeper's output."""
         if os.geteuid() == 0 and (said := make_account(database_place(self.layout).data)):
             sys.stderr.write(f"{said}\n")
 
@@ -187,7 +187,7 @@ class Embedded:
                 cwd="/",
                 start_new_session=True,
             )
-        # Whoever starts it may live on: the keeper must not stay a zombie below it.
+        # The starting process may live on: the keeper must not stay a zombie below it.
         threading.Thread(target=process.wait, name="reap-keeper", daemon=True).start()
         self._wait(lambda: self._speaks(process), deadline, "the keeper")
 
@@ -208,7 +208,7 @@ class Embedded:
                     told = status.doing
                 if time.monotonic() > deadline:
                     raise InfrastructureError(
-                        f"Airflow does not start in time (at: {status.doing}): see the logs in "
+                        f"Airflow did not start in time (step: {status.doing}): see the logs in "
                         f"{self.layout.log('any').parent}"
                     )
                 time.sleep(_POLL_SECONDS)
@@ -225,6 +225,6 @@ class Embedded:
         while not condition():
             if time.monotonic() > deadline:
                 raise InfrastructureError(
-                    f"{name} does not answer in time: see {self.layout.log('keeper')}"
+                    f"{name} did not answer in time: see {self.layout.log('keeper')}"
                 )
             time.sleep(_POLL_SECONDS)

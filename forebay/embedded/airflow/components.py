@@ -1,4 +1,4 @@
-"""The parts of the embedded Airflow and the commands that run them."""
+"""The components of the embedded Airflow and the commands that run them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ API_SERVER = "api-server"
 DAG_PROCESSOR = "dag-processor"
 SCHEDULER = "scheduler"
 TRIGGERER = "triggerer"
-# In the order in which they are shown and started.
+# In the order in which they are started and shown.
 NAMES = (DATABASE, API_SERVER, DAG_PROCESSOR, SCHEDULER, TRIGGERER)
-# What parses YAML and starts tasks: a file that is written later may name any variable.
+# For components that parse YAML or start tasks: a file that is written later may name any variable.
 _ALL: Patterns = ("*", *HOME_DATABASE)
-# It has a port, and it runs neither pipelines nor tasks.
+# For one that listens on a port, but runs neither pipelines nor tasks.
 _WITHOUT_STORAGE: Patterns = (*PROCESS, *HOME_DATABASE, *CONNECTIONS)
 
 
 @dataclass(frozen=True)
 class Component:
-    """One part and how it is run.
+    """One component and how it is run.
 
     end_signal: what it gets from the kernel when the keeper dies.
     stop_signal: what ends it cleanly.
-    account: who runs it, where that is not the calling user.
+    account: who runs it, if not the calling user.
     in_process: `command` holds arguments of Airflow, for `launch.run_airflow`.
-    late_gc: it makes so many objects at its start that garbage is looked for later.
-    waits_for_work: told to stop, it waits for the tasks below it, so these are ended first.
-    inherits: what it is given of the keeper's environment.
+    late_gc: it creates so many objects at its start that garbage collection starts later.
+    waits_for_work: when stopped, it waits for the tasks below it, so these are ended first.
+    inherits: what it gets from the keeper's environment.
     listening: descriptor of the keeper's socket on which it accepts connections.
     """
 
@@ -58,7 +58,7 @@ class Component:
 
 
 def database_component(programs: Path, place: Place) -> Component:
-    """PostgreSQL. It ends cleanly even where the keeper does not."""
+    """PostgreSQL. It ends cleanly even if the keeper does not."""
     return Component(
         DATABASE,
         tuple(server_command(programs, place)),
@@ -70,15 +70,15 @@ def database_component(programs: Path, place: Place) -> Component:
 
 
 def initdb_component(programs: Path, place: Place) -> Component:
-    """Makes an empty database."""
+    """Creates an empty database."""
     command = tuple(initdb_command(programs, place))
     return Component("initdb", command, account=place.account, inherits=BASE)
 
 
 def airflow_components(listening: int) -> dict[str, Component]:
-    """Airflow's parts by name; `listening` is the descriptor of the API server's socket.
+    """Airflow's components by name; `listening` is the descriptor of the API server's socket.
 
-    Logs of tasks are on this machine, where the API server reads them: nobody needs to serve them.
+    Logs of tasks are on this machine, where the API server reads them: nothing needs to serve them.
     """
     scheduler = ("scheduler", "--skip-serve-logs")
     triggerer = ("triggerer", "--skip-serve-logs")
@@ -121,14 +121,14 @@ def launch_command(component: Component) -> list[str]:
 
 
 def launch_folder(component: Component, layout: Layout) -> Path:
-    """Where it runs: another account cannot enter a private home."""
+    """Its working folder: another account cannot enter a private home."""
     return Path("/") if component.account is not None else layout.root
 
 
 def launch_environment(
     component: Component, layout: Layout, keeper_pid: int, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """What it is told, made from the keeper's own environment."""
+    """Its environment, made from the keeper's own."""
     given = inherited(environment, component.inherits)
     return {
         **component_environment(layout, component.name, given),

@@ -1,4 +1,4 @@
-"""How well each component is, as Airflow's API tells."""
+"""The health of each component, as Airflow's API reports it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPORTED = {
 def component_health(report: Mapping[str, Any]) -> dict[str, str]:
     """`healthy` or `unhealthy` by component, from `/monitor/health`.
 
-    The API server answered, so it is well; the database answered it or not.
+    The API server answered, so it is healthy; whether the database answered is in the report.
     """
     found = {name: _status(report, key) for name, key in REPORTED.items()}
     return {
@@ -30,7 +30,7 @@ def component_health(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 def last_beat(report: Mapping[str, Any], name: str) -> datetime | None:
-    """When a component reported last."""
+    """When a component last reported."""
     key = REPORTED[name]
     beat = (report.get(key) or {}).get(f"latest_{key}_heartbeat")
     return datetime.fromisoformat(beat) if beat else None

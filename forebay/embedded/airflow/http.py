@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _UNAUTHORISED = 401
 _NOT_FOUND = 404
 _CONFLICT = 409
-# Packing answers would cost the API server time that training on the same machine could use.
+# Compressing answers would cost the API server time that training on the same machine could use.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where an Airflow listens and who may log in."""
+    """Where an Airflow listens, and who may log in."""
 
     url: str
     user: str
@@ -41,7 +41,7 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """What is asked for is there already, or in the way of something that runs."""
+    """What was requested already exists, or conflicts with something that is running."""
 
 
 _ERRORS: dict[int, type[ApiError]] = {_NOT_FOUND: NotFoundError, _CONFLICT: ConflictError}
@@ -57,19 +57,18 @@ def send(
 ) -> httpx.Response:
     """Send one request to a server on this machine, never through a proxy of the environment.
 
-    Every request has a connection of its own: one that is kept does not outlive a restart of the
-    server.
+    Every request has a connection of its own: a kept one would not outlive a restart of the server.
 
     Args:
-        method: of HTTP.
+        method: the HTTP method.
         server: its address, always plain http.
         path: from the root on.
-        timeout_seconds: for the connection and for each part of the answer.
+        timeout_seconds: for connecting and for each part of the answer.
         body: sent as JSON; None for no body.
         token: of a login.
 
     Raises:
-        InfrastructureError: when no answer comes.
+        InfrastructureError: when there is no answer.
     """
     import ssl
 
@@ -84,7 +83,7 @@ def send(
             timeout=timeout_seconds,
             follow_redirects=True,
             trust_env=False,
-            # Trusts nobody: to load certificates would take longer than most requests.
+            # Trusts nobody: loading certificates would take longer than most requests.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
     except httpx.HTTPError as error:
@@ -94,7 +93,7 @@ def send(
 
 
 class HttpSession:
-    """JSON requests with a token that is asked for when it is needed."""
+    """JSON requests with a token, which is requested when it is needed."""
 
     def __init__(self, endpoint: Endpoint, timeout_seconds: float) -> None:
         """Nothing is sent yet."""
@@ -103,15 +102,15 @@ class HttpSession:
         self._token: str | None = None
 
     def get(self, path: str) -> dict[str, Any]:
-        """Read; `path` is below /api/v2."""
+        """GET; `path` is below /api/v2."""
         return self._authorised("GET", path)
 
     def post(self, path: str, body: object) -> dict[str, Any]:
-        """Make."""
+        """POST."""
         return self._authorised("POST", path, body)
 
     def patch(self, path: str, body: object) -> dict[str, Any]:
-        """Change."""
+        """PATCH."""
         return self._authorised("PATCH", path, body)
 
     def _authorised(self, method: str, path: str, body: object = None) -> dict[str, Any]:

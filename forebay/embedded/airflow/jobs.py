@@ -20,12 +20,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def left_processes(layout: Layout, **marks: str) -> list[ProcessIdentity]:
-    """Living processes of this Airflow, without jobs and without the caller."""
+    """Living processes of this Airflow, except jobs and the caller."""
     return processes_with({MARK_NAME: str(layout.root), **marks}, without=JOB_ID_NAME)
 
 
 def cancel_jobs(layout: Layout) -> list[str]:
-    """End every job that a task of this Airflow started; what is sealed stays.
+    """Cancel every job that a task of this Airflow started; sealed checkpoints stay.
 
     Returns:
         Ids of the jobs. The tasks submit them again once Airflow runs again.

@@ -1,4 +1,4 @@
-"""A thin client of Airflow's REST API, version 2."""
+"""A thin client for Airflow's REST API, version 2."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAGES_MAX = 1_000
 class AirflowApi:
     """Airflow as its users see it. Results are the API's JSON objects.
 
-    Every call has a deadline. What the API refuses is an error with the API's own words:
+    Every call has a deadline. A refusal by the API is an error with the API's own text:
     NotFoundError for 404, ConflictError for 409, ApiError for the rest; an API server that does
     not answer is an InfrastructureError.
     """
@@ -32,7 +32,7 @@ class AirflowApi:
         return found
 
     def health(self) -> dict[str, Any]:
-        """Status and last heartbeat by component, as `/monitor/health` tells."""
+        """Status and last heartbeat by component, as `/monitor/health` reports them."""
         return self._http.get("/monitor/health")
 
     def dags(self) -> list[dict[str, Any]]:
@@ -43,12 +43,12 @@ class AirflowApi:
         """One DAG."""
         return self._http.get(f"/dags/{_part(dag_id)}")
 
-    def pause(self, dag_id: str, paused: bool) -> dict[str, Any]:  # noqa: FBT001 - reads as said
+    def pause(self, dag_id: str, paused: bool) -> dict[str, Any]:  # noqa: FBT001 - reads well
         """Pause a DAG, or resume it."""
         return self._http.patch(f"/dags/{_part(dag_id)}", {"is_paused": paused})
 
     def import_errors(self) -> list[dict[str, Any]]:
-        """Files that are no DAG, each with its message as `stack_trace`."""
+        """Files that Airflow could not import, each with its message as `stack_trace`."""
         return self._pages("/importErrors", "import_errors")
 
     def create_backfill(
@@ -78,7 +78,7 @@ class AirflowApi:
         return self._http.get(f"/backfills/{backfill_id}")
 
     def dag_runs(self, dag_id: str) -> list[dict[str, Any]]:
-        """All runs of a DAG in the order of their windows."""
+        """All runs of a DAG, sorted by window."""
         path = f"/dags/{_part(dag_id)}/dagRuns?order_by=logical_date"
         return self._pages(path, "dag_runs")
 
@@ -89,7 +89,7 @@ class AirflowApi:
     def trigger(
         self, dag_id: str, logical_date: datetime | None, conf: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Start a run by hand."""
+        """Start a manual run."""
         body = {"logical_date": _text(logical_date) if logical_date else None, "conf": conf or {}}
         return self._http.post(f"/dags/{_part(dag_id)}/dagRuns", body)
 
@@ -128,17 +128,17 @@ class AirflowApi:
     def set_run_state(
         self, dag_id: str, run_id: str, state: Literal["queued", "success", "failed"]
     ) -> dict[str, Any]:
-        """Mark a run."""
+        """Mark a run as queued, successful or failed."""
         return self._http.patch(_run(dag_id, run_id), {"state": state})
 
     def set_task_state(
         self, dag_id: str, run_id: str, task_id: str, state: Literal["success", "failed", "skipped"]
     ) -> dict[str, Any]:
-        """Mark a task."""
+        """Mark a task as successful, failed or skipped."""
         return self._http.patch(_task(dag_id, run_id, task_id), {"new_state": state})
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:  # noqa: ANN401 - any JSON
-        """A value that a task left."""
+        """A value that a task returned or pushed."""
         path = f"{_task(dag_id, run_id, task_id)}/xcomEntries/{_part(key)}?deserialize=true"
         return self._http.get(path)["value"]
 
@@ -168,7 +168,7 @@ class AirflowApi:
 
 
 def _log_lines(line: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
-    """What one entry of a log says."""
+    """The lines of text of one log entry."""
     if not isinstance(line, dict):
         yield str(line)
         return

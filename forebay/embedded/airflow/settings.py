@@ -16,20 +16,20 @@ from forebay.system.environment import Patterns, inherited
 from forebay.system.files import write_private
 from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME
 
-# By it the processes of one embedded Airflow are found: the absolute path of its folder.
+# Marks the processes of one embedded Airflow: the absolute path of its folder.
 MARK_NAME = "FOREBAY_AIRFLOW"
 COMPONENT_NAME = "FOREBAY_AIRFLOW_COMPONENT"
 PARALLELISM = 8
-# A task whose heartbeats stop for so long counts as dead. Heartbeats come every 5 s and pass
-# through the API server: a restart of it (20 s) must fit in.
+# A task whose heartbeats stop for this long counts as dead. Heartbeats come every 5 s and go
+# through the API server: its restart (20 s) must fit in.
 HEARTBEAT_TIMEOUT_SECONDS = 60
-# A scheduler or triggerer whose heartbeats (every 5 s) stop for so long counts as dead; the next
-# one takes its tasks over at its next look.
+# A scheduler or triggerer whose heartbeats (every 5 s) stop for this long counts as dead; the next
+# one takes over its tasks at its next check.
 COMPONENT_TIMEOUT_SECONDS = 30
 LOOK_SECONDS = 15
-# What they say every few seconds, and about each request.
+# Loggers that write every few seconds, or for each request.
 _QUIET = ("http.access", "airflow.dag_processing.manager", "airflow.dag_processing.bundles")
-# Another Airflow's settings must not reach ours; connections and variables are data.
+# Settings of another Airflow must not reach ours; connections and variables are data.
 CONNECTIONS: Patterns = ("AIRFLOW_CONN_*", "AIRFLOW_VAR_*")
 _OWN = (JOB_ID_NAME, PARENT_PID_NAME)
 
@@ -58,13 +58,13 @@ def airflow_settings(
             "execution_api_server_url": f"{url}/execution/",
             "simple_auth_manager_users": f"{USER}:admin",
             "simple_auth_manager_passwords_file": str(layout.passwords),
-            # The default asks a name server, which may be slow or away.
+            # The default asks a name server, which may be slow or unavailable.
             "hostname_callable": "socket.gethostname",
         },
         "database": {
             "sql_alchemy_conn": f"postgresql+psycopg2{database}",
             "sql_alchemy_conn_async": f"postgresql+asyncpg{database}",
-            # The keeper looks, once for all components.
+            # The keeper checks, once for all components.
             "check_migrations": "False",
         },
         "api": {
@@ -78,7 +78,7 @@ def airflow_settings(
         "workers": {
             # The API server answers its first requests slowly on a loaded machine.
             "execution_api_timeout": "60",
-            # A task outlives a restart of the API server: it asks again for about a minute.
+            # A task outlives a restart of the API server: it retries for about a minute.
             "execution_api_retries": "12",
             "execution_api_retry_wait_max": "10",
         },
@@ -108,8 +108,8 @@ def _scheduler() -> dict[str, str]:
 
 def _dag_processor() -> dict[str, str]:
     return {
-        # New files are listed every few seconds. A changed file is parsed at once; one that did
-        # not change only now and then, since it costs 0.2 s of a core.
+        # New files are listed every few seconds. A changed file is parsed immediately, an unchanged
+        # one only now and then, since it costs 0.2 s of a core.
         "refresh_interval": "3",
         "bundle_refresh_check_interval": "3",
         "min_file_process_interval": "600",
@@ -137,7 +137,7 @@ def component_environment(
     Args:
         layout: where files are stored.
         component: its name, which marks the process and all below it.
-        base: what it is made from; this process's environment by default.
+        base: what it is built from; by default the environment of this process.
     """
     given = os.environ if base is None else base
     others = {
@@ -154,7 +154,7 @@ def component_environment(
         ENVIRONMENT_NAME: str(layout.home.root.absolute()),
         MARK_NAME: str(layout.root),
         COMPONENT_NAME: component,
-        # Titles of processes must not overwrite the environment, by which they are found.
+        # Process titles must not overwrite the environment, by which processes are found.
         "SPT_NOENV": "1",
         # Tasks talk to this machine's API server, never through a proxy.
         "NO_PROXY": local,
@@ -163,5 +163,5 @@ def component_environment(
 
 
 def write_settings(path: Path, settings: Mapping[str, Mapping[str, str]]) -> None:
-    """Write Airflow's configuration file, which holds secrets."""
+    """Write Airflow's configuration file, which contains secrets."""
     write_private(path, render(settings))

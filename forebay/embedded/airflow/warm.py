@@ -1,4 +1,4 @@
-"""Waits until the API server answers, and makes it build what it builds on the first request."""
+"""Waits until the API server answers, and warms up what it builds on the first request."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from forebay.errors import InfrastructureError
 DEADLINE_SECONDS = 180.0
 _ATTEMPT_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
-# The first says that it listens. The second is what tasks talk to: Airflow builds it on its first
-# request, which takes longer than tasks wait.
+# The first shows that it is listening. The second is what tasks talk to: Airflow builds it on the
+# first request to it, which takes longer than tasks wait.
 _PATHS = ("/api/v2/version", "/execution/health")
 _LOG = logging.getLogger(__name__)
 
 
 class Warming:
-    """Asks one API server until it has answered; done in a thread of its own."""
+    """Asks one API server until it has answered, in a thread of its own."""
 
     def __init__(self, url: str) -> None:
         """Start asking."""
@@ -35,7 +35,7 @@ class Warming:
         return self._answered.is_set()
 
     def give_up(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         self._given_up.set()
 
     def _run(self) -> None:

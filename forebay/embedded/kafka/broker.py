@@ -1,6 +1,6 @@
 """One real Kafka broker (KRaft, one node) for the demo and the tests, below FOREBAY_HOME/kafka.
 
-It listens on loopback only, has a session of its own, and stays when its starter ends.
+It listens on loopback only, has a session of its own, and outlives the process that starts it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from forebay.system.parent import JOB_ID_NAME
 from forebay.system.processes import ProcessIdentity
 
 BOOTSTRAP_NAME = "KAFKA_BOOTSTRAP"
-# What the broker's process carries where those of jobs carry their job id.
+# What the broker's process has in place of a job id.
 BROKER_ID = "kafka"
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
-_OWN_SECONDS = 3.0  # a user's own broker is there or not
+_OWN_SECONDS = 3.0  # a user's own broker is either there or not
 _LOCK_SECONDS = 700.0  # another start may be fetching Kafka
 _POLL_SECONDS = 0.1
 _LOG_LINES = 15
-# The second compiler would save nothing in the minutes that a demo or a test runs.
+# The JVM's second compiler would save nothing in the minutes that a demo or a test runs.
 _JVM_OPTIONS = (
     *("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -49,8 +49,8 @@ _JVM_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config.AbstractConfig=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaConfig=warn",
 )
-# Records keep the stamps of their producers, which may be years old, and are never deleted. A
-# killed broker may register again when its session is over, so sessions are short.
+# Records keep their producers' timestamps, which may be years old, and are never deleted. A killed
+# broker can only register again once its session is over, so sessions are short.
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -82,7 +82,7 @@ broker.heartbeat.interval.ms=500
 
 
 class _Running(Message):
-    """What `broker.json` remembers of the last start."""
+    """What `broker.json` records about the last start."""
 
     process: ProcessIdentity
     port: int
@@ -91,7 +91,7 @@ class _Running(Message):
 
 @dataclass(frozen=True)
 class BrokerStatus:
-    """Whether a broker runs, where, and whether it is ours (a user's own is only looked at)."""
+    """Whether a broker runs, where, and whether it is ours (a user's own is never changed)."""
 
     running: bool
     bootstrap: str
@@ -114,7 +114,7 @@ class Broker:
         self._lock = self._folder / "broker.lock"
 
     def start(self, timeout_seconds: float = START_SECONDS) -> BrokerStatus:
-        """Start the broker, or find it running, and wait until it serves requests.
+        """Start the broker unless it already runs, and wait until it serves requests.
 
         Raises:
             InfrastructureError: when Java, Maven or the broker fail; the message says which.
@@ -126,7 +126,7 @@ class Broker:
             return BrokerStatus(running=True, bootstrap=external, own=False)
         make_home(self._home)
         self._folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
-        # Kafka makes what is below it as its umask says; an earlier version made this one open.
+        # Kafka creates what is below it by its umask; an earlier version left this folder open.
         self._folder.chmod(PRIVATE_FOLDER)
         with locked(self._lock, _LOCK_SECONDS):
             running = self._running()
@@ -136,7 +136,7 @@ class Broker:
         return self._status_of(running)
 
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """End the broker of this home; its records stay. False when none ran.
+        """Stop the broker of this home; its records stay. False when none was running.
 
         Raises:
             InfrastructureError: when it does not end.
@@ -152,12 +152,12 @@ class Broker:
                 running.process.signal(signal.SIGKILL)
                 if not _ended(running.process, timeout_seconds):
                     raise InfrastructureError(
-                        f"the broker, pid {running.process.pid}, does not end"
+                        f"the broker (pid {running.process.pid}) does not end"
                     )
         return True
 
     def status(self) -> BrokerStatus:
-        """Whether the broker runs; a user's own is asked."""
+        """Whether the broker runs; a user's own broker is asked."""
         if external := self._environ.get(BOOTSTRAP_NAME):
             try:
                 with Cluster(external, call_seconds=2.0) as cluster:
@@ -202,14 +202,14 @@ class Broker:
         pid = self._spawn([*command, "kafka.Kafka", str(self._properties)])
         process = ProcessIdentity.of(pid)
         if process is None:
-            raise InfrastructureError(f"the broker ended at once:\n{self._last_lines()}")
+            raise InfrastructureError(f"the broker ended immediately:\n{self._last_lines()}")
         running = _Running(process=process, port=port, controller_port=controller_port)
         write_atomically(self._state, running.model_dump_json())
         return running
 
     def _format(self, java_command: list[str]) -> None:
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # One id in 64 begins with a dash: as a word of its own it would be taken for an option.
+        # One id in 64 begins with a dash: as a separate word it would be taken for an option.
         named = f"--cluster-id={cluster_id}"
         arguments = ["format", "--standalone", named, "-c", str(self._properties)]
         ran = subprocess.run(
@@ -225,7 +225,7 @@ class Broker:
             raise InfrastructureError(f"Kafka could not format {self._folder / 'data'}:\n{said}")
 
     def _spawn(self, command: list[str]) -> int:
-        """A session of its own, so that neither the starter's end nor Ctrl-C reaches it."""
+        """In a session of its own, so that neither the starter's end nor Ctrl-C affects it."""
         ours = {JOB_ID_NAME: BROKER_ID, ENVIRONMENT_NAME: str(self._home.root.absolute())}
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         return os.posix_spawn(
@@ -246,11 +246,11 @@ class Broker:
         while not _listens(address):
             if _ended(running.process, 0):
                 raise InfrastructureError(
-                    f"the Kafka broker ended at its start:\n{self._last_lines()}"
+                    f"the Kafka broker ended while it started:\n{self._last_lines()}"
                 )
             if time.monotonic() > deadline:
                 raise InfrastructureError(
-                    f"the Kafka broker is not ready after {timeout_seconds:g} s, see {self.log}"
+                    f"the Kafka broker is not ready after {timeout_seconds:g} s: see {self.log}"
                 )
             time.sleep(_POLL_SECONDS)
         with Cluster(f"127.0.0.1:{running.port}", timeout_seconds) as cluster:
@@ -263,9 +263,9 @@ class Broker:
 
 
 def free_ports(*wanted: int) -> list[int]:
-    """Different ports: each `wanted` one that nobody has, so that addresses stay; else any.
+    """Different ports: each `wanted` one if it is free, so that addresses stay; else any free one.
 
-    All are held until the last is found: one that is let go may be given again at once.
+    All are held until the last is found: one that is released could be handed out again.
     """
     with ExitStack() as held:
         return [_hold_free_port(each, held) for each in wanted]
@@ -293,7 +293,7 @@ def _listens(address: tuple[str, int]) -> bool:
 
 
 def _ended(process: ProcessIdentity, timeout_seconds: float) -> bool:
-    """Whether the process ended before the deadline. One of our own children is reaped."""
+    """Whether the process ended before the deadline. If it is our own child, it is reaped."""
     deadline = time.monotonic() + timeout_seconds
     while process.alive() or _has_threads(process.pid):
         if time.monotonic() >= deadline:
@@ -305,7 +305,7 @@ def _ended(process: ProcessIdentity, timeout_seconds: float) -> bool:
 
 
 def _has_threads(pid: int) -> bool:
-    """Whether threads of an ended process still run: they hold its ports and files."""
+    """Whether threads of an ended process still run: they keep its ports and files open."""
     try:
         return psutil.Process(pid).num_threads() > 1
     except psutil.NoSuchProcess:

@@ -1,7 +1,7 @@
-"""Kafka's jars: the very files that Forebay was tested with, wherever they were fetched from.
+"""Kafka's jars: exactly the files that Forebay was tested with, wherever they were fetched from.
 
-`jars.sha256` lists them as `sha256sum` prints them. Who changes pom.xml writes it again, from jars
-that were fetched on two machines: `sha256sum *.jar > jars.sha256` in the folder of the jars.
+`jars.sha256` lists them as `sha256sum` prints them. Whoever changes pom.xml regenerates it, from
+jars that were fetched on two machines: `sha256sum *.jar > jars.sha256` in the folder of the jars.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def expected_sums() -> dict[str, str]:
 
 
 def verify_jars(folder: Path, way_out: str) -> None:
-    """Refuse a folder in which a jar is missing or is another file than the one that is known.
+    """Refuse a folder in which a jar is missing, or differs from the one that is known.
 
     Args:
         folder: with the jars.
-        way_out: what a person can do then, as a sentence.
+        way_out: what a person can then do, as a sentence.
 
     Raises:
         InfrastructureError: naming the jar, and the sums that were expected and found.
@@ -44,5 +44,5 @@ def verify_jars(folder: Path, way_out: str) -> None:
 
 
 def class_path(folder: Path) -> str:
-    """For Java's option `-cp`: the known jars alone, whatever else is in the folder."""
+    """For Java's option `-cp`: only the known jars, whatever else is in the folder."""
     return ":".join(str(folder / name) for name in expected_sums())

@@ -18,14 +18,14 @@ from forebay.system.environment import BASE, JAVA, NETWORK, Patterns, inherited
 from forebay.system.locks import locked
 from forebay.system.trees import name_tree
 
-# What Kafka's programs inherit: they take no part in what Forebay reads and writes elsewhere.
+# What Kafka's programs inherit: they need no access to what Forebay reads and writes elsewhere.
 JAVA_PROCESS: Patterns = (*BASE, *JAVA)
 POM = Path(__file__).parent / "pom.xml"
 JAVA_VERSION_MIN = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _MAVEN_SECONDS = 600
 _OWN_BROKER = "or set KAFKA_BOOTSTRAP=host:port to use a broker of your own"
-# Maven's plug-ins are programs that it fetches: they get no more than a download needs.
+# Maven's plug-ins are programs that it downloads: they get no more than a download needs.
 _MAVEN: Patterns = (*BASE, *NETWORK, *JAVA, "MAVEN_*", "M2_HOME")
 _SETTINGS_VARIABLE = re.compile(r"\$\{env\.(\w+)\}")
 
@@ -60,7 +60,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _java_version(java: Path, environ: Mapping[str, str]) -> int:
-    """The major version; 0 when the file is no Java that runs here."""
+    """The major version; 0 when the file is not a Java that runs here."""
     try:
         ran = subprocess.run(
             [str(java), "-version"],
@@ -80,17 +80,17 @@ def kafka_jars(java: Path, environ: Mapping[str, str]) -> Path:
     """The folder with Kafka's jars, fetched by Maven the first time and verified each time.
 
     The folder is shared by all projects of a user and named after the pom's content, so a new
-    version gets a new one.
+    version gets a new folder.
 
     Raises:
-        InfrastructureError: when Maven is missing or cannot fetch, or when a jar is another file
-            than the one that Forebay knows.
+        InfrastructureError: when Maven is missing or cannot fetch, or when a jar differs from the
+            one that Forebay knows.
     """
     cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forebay"
     target = cache / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
     if not target.is_dir():
         _fetch_once(java, target, environ)
-    verify_jars(target, f"Remove {target} and start again: it is fetched again, {_OWN_BROKER}")
+    verify_jars(target, f"Remove {target} and start again to fetch it again, {_OWN_BROKER}")
     return target
 
 
@@ -108,7 +108,7 @@ def _fetch_once(java: Path, target: Path, environ: Mapping[str, str]) -> None:
 
 
 def _fetch(maven: Path, java: Path, target: Path, environ: Mapping[str, str]) -> None:
-    """Into a folder beside the target first: a broken download is never taken for a whole one."""
+    """Fetch into a folder beside the target first: a partial download is never used."""
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="fetching-") as folder:
         jars = Path(folder) / "jars"
         command = [
@@ -132,18 +132,18 @@ def _fetch(maven: Path, java: Path, target: Path, environ: Mapping[str, str]) ->
         if ran.returncode != 0 or not any(jars.glob("kafka-clients-*.jar")):
             said = "\n".join((ran.stdout + ran.stderr).strip().splitlines()[-15:])
             raise InfrastructureError(
-                f"Maven could not fetch Kafka, {_OWN_BROKER}. It said:\n{said}"
+                f"Maven could not fetch Kafka: correct what it reports, {_OWN_BROKER}:\n{said}"
             )
         verify_jars(
             jars,
-            "Maven fetched it: see which repository its settings name, and remove the file from "
+            "Maven fetched it: check which repository its settings name, and remove the file from "
             f"Maven's own store (~/.m2/repository), {_OWN_BROKER}",
         )
         name_tree(jars, target)
 
 
 def _settings_variables(maven: Path) -> set[str]:
-    """Variables that Maven's settings refer to: of repositories with a password, say."""
+    """Variables that Maven's settings refer to: passwords of repositories, say."""
     places = (Path.home() / ".m2", maven.resolve().parent.parent / "conf")
     settings = (place / "settings.xml" for place in places)
     texts = (path.read_text(errors="replace") for path in settings if path.is_file())

@@ -1,4 +1,4 @@
-"""The keeper's process: it owns PostgreSQL and Airflow's components, and ends with them.
+"""The keeper's process: it owns PostgreSQL and Airflow's components, and stops them when it ends.
 
-May not know what Airflow's API is asked for beyond health; nobody imports it, `cluster` runs it.
+May not know any use of Airflow's API beyond health; nobody imports it, `cluster` runs it.
 """

@@ -27,7 +27,7 @@ from forebay.system.restarts import RestartPolicy
 
 
 class ComponentGroup:
-    """Components by name. Each is started again when it ends, until it is stopped."""
+    """Components by name. Each is restarted when it ends, until it is stopped."""
 
     def __init__(self, layout: Layout, policy: RestartPolicy = COMPONENT_POLICY) -> None:
         """Nothing is started yet. Components inherit this process's environment."""
@@ -47,12 +47,12 @@ class ComponentGroup:
     def guard(
         self, signs: Callable[[str], SignsOfLife], deadline_seconds: float, starting_seconds: float
     ) -> None:
-        """End parts of Airflow that hang and start them again, from now on.
+        """From now on, kill and restart components of Airflow that hang.
 
         Args:
-            signs: what shows that one of them lives, by its name.
+            signs: the signs of life of a component, by its name.
             deadline_seconds: for how long it may show none.
-            starting_seconds: the same until its first one, where that is longer.
+            starting_seconds: the same until its first sign of life, if longer.
         """
         for name in (API_SERVER, *REPORTED):
             self._components[name].guard(
@@ -60,7 +60,7 @@ class ComponentGroup:
             )
 
     def launch(self, component: Component) -> subprocess.Popen[bytes]:
-        """Start a command, its output added to its log; whoever asked for it sees its end."""
+        """Start a command, appending its output to its log; the caller sees its end."""
         with self._layout.log(component.name).open("ab") as log:
             return self._children.start(
                 launch_command(component),
@@ -71,13 +71,13 @@ class ComponentGroup:
             )
 
     def tick(self) -> list[str]:
-        """See ends and start again what is due; the result names what was started."""
+        """Notice ends and restart what is due; returns the names of what was started."""
         again = [name for name, process in self._components.items() if process.tick()]
         self._children.reap_orphans()
         return again
 
     def statuses(self) -> list[ComponentStatus]:
-        """Of all components, those included that were not started yet."""
+        """The statuses of all components, including those that were not started yet."""
         return [
             self._components[name].status
             if name in self._components
@@ -90,7 +90,7 @@ class ComponentGroup:
         return [name for name, each in self._components.items() if each.status.state == "failed"]
 
     def stop(self, names: Iterable[str], seconds: float) -> None:
-        """Stop some components at once, in this many seconds at most."""
+        """Stop some components together, in at most this many seconds."""
         processes = [self._components[name] for name in names if name in self._components]
         for process in processes:
             process.ask_to_stop()
@@ -99,7 +99,7 @@ class ComponentGroup:
             process.wait_stopped(deadline)
 
     def failure(self, name: str, what: str) -> InfrastructureError:
-        """What to raise about a component: it names its log and how that ends."""
+        """The error to raise about a component: it names its log and quotes its last line."""
         log = self._layout.log(name)
         lines = log.read_text(errors="replace").strip().splitlines() if log.is_file() else []
         last = f"; its last line: {lines[-1]}" if lines else ""

@@ -43,13 +43,13 @@ class ComponentProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the running process."""
+        """The pid of the running process."""
         running = self._process.running
         return running.pid if running is not None else None
 
     @property
     def status(self) -> ComponentStatus:
-        """As others see it."""
+        """The status, as others see it."""
         return ComponentStatus(
             name=self.component.name,
             pid=self.pid,
@@ -69,12 +69,12 @@ class ComponentProcess:
         self._started_at = datetime.now(UTC)
 
     def guard(self, guard: HangGuard) -> None:
-        """End it and start it again when it hangs, from now on."""
+        """From now on, kill and restart it when it hangs."""
         guard.begin(time.monotonic())
         self._guard = guard
 
     def tick(self) -> bool:
-        """See an end, and start again when it is time.
+        """Notice an end, and restart when it is due.
 
         Returns:
             Whether it was started again just now.
@@ -96,7 +96,7 @@ class ComponentProcess:
         return True
 
     def _end_hung(self) -> None:
-        # Nobody else waits for the process, so the pid is its own as long as it is `running`.
+        # Nobody else reaps the process, so the pid stays its own as long as it is `running`.
         process = ProcessIdentity.of(self.pid) if self.pid is not None else None
         if self._guard is None or process is None:
             return
@@ -108,10 +108,10 @@ class ComponentProcess:
         name = self.component.name
         decision = self._process.plan(code, time.monotonic())
         if decision.action == "restart":
-            _LOG.warning("%s %s: again in %.1f s", name, what, decision.delay_seconds)
+            _LOG.warning("%s %s: restarting in %.1f s", name, what, decision.delay_seconds)
             self._state = "restarting"
         else:
-            _LOG.error("%s %s too often: it is not started again", name, what)
+            _LOG.error("%s %s too often: it is not restarted", name, what)
             self._state = "failed"
 
     def ask_to_stop(self) -> None:
@@ -132,7 +132,7 @@ class ComponentProcess:
         try:
             kill_all(others)
         except InfrastructureError as error:
-            # Stuck in the kernel: it can do nothing any more, and the others need their keeper.
+            # Stuck in the kernel: it can do no more harm, and the others need their keeper.
             _LOG.warning("%s", error)
 
     def wait_stopped(self, deadline: float) -> None:

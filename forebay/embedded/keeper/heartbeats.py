@@ -1,7 +1,7 @@
-"""What shows that a part of Airflow lives: its heartbeats, and answers of the API server.
+"""Signs of life of Airflow's components: their heartbeats, and answers of the API server.
 
-That nothing is known (the database is away, the API server is starting) is never held against a
-part. Heartbeats are compared with each other alone: clocks of the day may jump.
+A component is never killed because nothing is known about it (the database is unavailable, the API
+server is starting). Heartbeats are compared only with each other: wall clocks may jump.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import httpx
 
 LOOK_SECONDS = 10.0
-# A part has this long at least until its first sign of life: a start may take minutes where other
-# programs are at work too.
+# A component has at least this long until its first sign of life: a start may take minutes if other
+# programs are busy too.
 STARTING_SECONDS = 300.0
 _REQUEST_SECONDS = 10.0
-# An older look says nothing: one takes two requests at most, and the next one follows soon.
+# An older look is ignored: a look takes at most two requests, and the next one follows soon.
 FRESH_SECONDS = LOOK_SECONDS + 3 * _REQUEST_SECONDS
 _LOG = logging.getLogger(__name__)
 
@@ -36,9 +36,9 @@ _LOG = logging.getLogger(__name__)
 class Look(NamedTuple):
     """What one look found.
 
-    at: seconds of the keeper's steady clock. answers: how often the API server has answered so
-    far; None where the database does not answer, without which it cannot. report: Airflow's own
-    on its parts; None where none came.
+    at: seconds of the keeper's steady clock. answers: how often the API server has answered so far;
+    None if the database does not answer, without which it cannot. report: Airflow's own on its
+    components; None if there was none.
     """
 
     at: float
@@ -46,7 +46,7 @@ class Look(NamedTuple):
     report: Mapping[str, Any] | None
 
     def sign(self, name: str) -> str | None:
-        """What changes while a part lives; None where nothing is known about it."""
+        """A value that changes while a component is alive; None if nothing is known about it."""
         if name == parts.API_SERVER:
             return None if self.answers is None else str(self.answers)
         if self.report is None or component_health(self.report)[parts.DATABASE] != "healthy":
@@ -55,7 +55,7 @@ class Look(NamedTuple):
 
 
 class ComponentSigns:
-    """The pulse of one part, from looks."""
+    """The pulse of one component, from looks."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ComponentSigns:
         newest: Callable[[], Look | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`newest` is the newest look, if there was one; `clock` is the one of its time."""
+        """`newest` returns the newest look, if any; `clock` is the clock of its time."""
         self._name = name
         self._newest = newest
         self._clock = clock
@@ -71,20 +71,20 @@ class ComponentSigns:
         self.forget()
 
     def forget(self) -> None:
-        """A part is about to start: what an earlier one showed says nothing about it."""
+        """A component is about to start: discard what an earlier process showed."""
         self._sign: str | None = None
         self._lives = False
         self._started_at = self._clock()
 
     def read(self) -> Pulse | None:
-        """A beat for every change, and for as long as nothing is known; None before the first."""
+        """A beat for every change, and while nothing is known; None before the first change."""
         look = self._newest()
         sign = look.sign(self._name) if look is not None and self._tells(look) else None
         if sign is None:
             self._beats += 1
             return Pulse(self._beats, 0.0, "")
         if sign != self._sign:
-            # The first one may be of the process before.
+            # The first one may come from the previous process.
             self._lives = self._sign is not None
             self._sign = sign
             self._beats += 1
@@ -95,7 +95,7 @@ class ComponentSigns:
 
 
 class Heartbeats:
-    """Looks again and again, in a thread of its own: an answer may take long."""
+    """Looks repeatedly, in a thread of its own: an answer may take long."""
 
     def __init__(self, url: str, place: Place) -> None:
         """Start looking at the API server at `url` and the database at `place`."""
@@ -106,7 +106,7 @@ class Heartbeats:
         threading.Thread(target=self._run, name="heartbeats", daemon=True).start()
 
     def signs(self, name: str) -> ComponentSigns:
-        """The pulse of one part, from now on."""
+        """The pulse of one component, from now on."""
         return ComponentSigns(name, lambda: self._newest)
 
     def _run(self) -> None:
@@ -119,14 +119,14 @@ class Heartbeats:
             time.sleep(LOOK_SECONDS)
 
     def _report(self) -> Mapping[str, Any] | None:
-        """Airflow's report, which needs its database, or else any sign of its server."""
+        """Airflow's report, which needs its database; otherwise any sign of life of its server."""
         answer = self._answer("/api/v2/monitor/health") or self._answer("/api/v2/version")
         if answer is None:
             return None
         self._answers += 1
         try:
             found = answer.json()
-        except ValueError:  # an error in words: it lives, and says nothing of the others
+        except ValueError:  # an error text: it is alive, but says nothing about the others
             return None
         return found if answer.is_success and "scheduler" in found else None
 

@@ -1,4 +1,4 @@
-"""The keeper: one process that owns PostgreSQL and Airflow's parts and ends with them.
+"""The keeper: one process that owns PostgreSQL and Airflow's components, and ends with them.
 
 Run as `python -m forebay.embedded.keeper --home DIR --config DIR… --component-deadline SECONDS` by
 `Embedded.start`.
@@ -44,19 +44,19 @@ TICK_SECONDS = 0.25
 LOOK_SECONDS = 1.0
 TIDY_SECONDS = 30.0
 SYNC_SECONDS = 90.0
-# Airflow's parts take a second or two; the triggerer waits longer for its triggers.
+# Airflow's components take a second or two; the triggerer waits longer for its triggers.
 STOP_SECONDS = 8.0
 DATABASE_STOP_SECONDS = 20.0
 _LOCK_SECONDS = 2.0
 _LOG = logging.getLogger(__name__)
 
 
-class _Stopped(Exception):  # noqa: N818 - no error: somebody asked for the end
+class _Stopped(Exception):  # noqa: N818 - not an error: a stop was requested
     """The keeper was told to stop."""
 
 
 class Keeper:
-    """Starts everything, keeps it running, ends everything."""
+    """Starts everything, keeps it running, stops everything."""
 
     def __init__(
         self, layout: Layout, config_dirs: Sequence[Path], component_deadline_seconds: float
@@ -69,7 +69,7 @@ class Keeper:
         self._warming: Warming | None = None
         self._looked = self._tidied = 0.0
         before = read_status(layout)
-        # Kept until this process ends, whatever becomes of the API server meanwhile.
+        # Held until this process ends, whatever happens to the API server meanwhile.
         self._listening = keep_port(urlsplit(before.url).port if before is not None else None)
         self._status = ClusterStatus(
             state="starting",
@@ -83,7 +83,7 @@ class Keeper:
         write_status(layout, self._status)
 
     def run(self) -> int:
-        """Run until told to stop; the result is the exit code."""
+        """Run until told to stop; returns the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop_later)
         adopt_orphans()
@@ -96,7 +96,7 @@ class Keeper:
                 time.sleep(TICK_SECONDS)
         except _Stopped:
             _LOG.info("told to stop")
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and all below ends
+        except Exception as error:  # noqa: BLE001 - it is reported, and everything ends
             _LOG.exception("while: %s", self._status.doing or "keeping it running")
             self._tell(error=redacted(str(error)))
         finally:
@@ -119,14 +119,14 @@ class Keeper:
             self._tell(seconds={**self._status.seconds, name: seconds})
 
     def _watch_for_hangs(self) -> None:
-        """Only now: each step of the start has a deadline of its own."""
+        """Called after the start, because each step of it has a deadline of its own."""
         heartbeats = Heartbeats(self._status.url, database_place(self._layout))
         self._components.guard(
             heartbeats.signs, self._status.component_deadline_seconds, STARTING_SECONDS
         )
 
     def _await_dag_files(self) -> None:
-        """They are written from the first tick on, beside everything else."""
+        """They are written from the first tick on, in parallel with everything else."""
         self._wait(lambda: self._watch.settled, SYNC_SECONDS, "dags sync")
 
     def _wait(self, condition: Callable[[], bool], seconds: float, name: str) -> None:
@@ -134,7 +134,7 @@ class Keeper:
         while not condition():
             self._tick()
             for failed in self._components.given_up():
-                raise self._components.failure(failed, "ends again and again")
+                raise self._components.failure(failed, "keeps ending")
             if time.monotonic() > deadline:
                 raise self._components.failure(name, f"is not ready after {seconds:g} s")
             time.sleep(TICK_SECONDS / 5)
@@ -148,7 +148,7 @@ class Keeper:
             self._keep_house(time.monotonic())
         except (OSError, InfrastructureError) as error:
             # A full disk, say: the components continue as long as they can.
-            _LOG.warning("files cannot be kept in order: %s", error)
+            _LOG.warning("cannot tidy up logs or write the status: %s", error)
 
     def _keep_house(self, now: float) -> None:
         if now - self._looked > LOOK_SECONDS:
@@ -160,7 +160,7 @@ class Keeper:
         self._tell(sync_error=self._watch.error)
 
     def _warm(self) -> None:
-        """A new API server must have built what tasks need before their patience ends."""
+        """A new API server must have built what tasks need before they time out."""
         if self._warming is not None:
             self._warming.give_up()
         self._warming = Warming(self._status.url)
@@ -171,7 +171,7 @@ class Keeper:
         drop_parser_logs(self._layout.logs / "dag_processor")
 
     def _end(self) -> None:
-        """End everything, tasks before what they need. One failure keeps nothing else alive."""
+        """Stop everything, tasks before what they need. One failure does not stop the rest."""
         self._tell(state="stopping", doing="stop")
         with ExitStack() as last_first:
             last_first.callback(self._tell_the_end)
@@ -212,10 +212,10 @@ def main(arguments: list[str] | None = None) -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
     layout = Layout(Home(asked.home))
     layout.create()
-    # Never released here: the kernel does it once this process is gone, so whoever finds it free
-    # finds no keeper either.
+    # Never released here: the kernel does it once this process is gone, so if the lock is free, no
+    # keeper is left either.
     lock = FileLock(layout.keeper_lock)
     if not lock.acquire(_LOCK_SECONDS):
-        _LOG.info("another keeper runs")
+        _LOG.info("another keeper is running")
         return
     raise SystemExit(Keeper(layout, asked.config, asked.component_deadline).run())

@@ -1,10 +1,10 @@
-"""When a component is started again."""
+"""When a component is restarted."""
 
 from __future__ import annotations
 
 from forebay.system.restarts import RestartPolicy
 
-# Ends of ten minutes ago are forgotten: one end a day is no reason to give up in a week.
+# Ends older than ten minutes are forgotten: one end a day is no reason to give up after a week.
 COMPONENT_POLICY = RestartPolicy(
     restart="always",
     restarts_max=8,

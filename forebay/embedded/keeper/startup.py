@@ -36,7 +36,7 @@ Wait = Callable[[Callable[[], bool], float, str], None]
 
 
 class Startup:
-    """Starts components in their order. `wait` keeps the caller's own work going meanwhile."""
+    """Starts components in order. `wait` does the caller's other work meanwhile."""
 
     def __init__(
         self, layout: Layout, components: ComponentGroup, listening: socket.socket, wait: Wait
@@ -45,9 +45,9 @@ class Startup:
 
         Args:
             layout: where files are stored.
-            components: gets them one after another.
+            components: gets the components one after another.
             listening: where the API server accepts connections.
-            wait: waits for a condition, for that many seconds, on account of a component.
+            wait: waits for a condition, for at most that many seconds, on behalf of a component.
         """
         self._layout = layout
         self._components = components
@@ -57,7 +57,7 @@ class Startup:
         self._airflow = parts.airflow_components(listening.fileno())
 
     def steps(self, url: str) -> dict[str, Callable[[], None]]:
-        """What is done, by what it is called."""
+        """The steps, by name."""
         return {
             "settings": self._write_settings,
             "database": self._start_database,
@@ -88,7 +88,7 @@ class Startup:
         self._wait(ready, DATABASE_SECONDS, parts.DATABASE)
 
     def _make_tables(self) -> None:
-        """Make or change Airflow's tables where the last start was of another version."""
+        """Create or migrate Airflow's tables if the last start was of another version."""
         installed = version("apache-airflow-core")
         if server.prepared_for(self._place) != installed:
             command = (*parts.AIRFLOW, "db", "migrate")
@@ -96,7 +96,7 @@ class Startup:
             server.mark_prepared(self._place, installed)
 
     def _start_api_server(self, url: str) -> None:
-        """Tasks need it, so nothing that starts tasks comes before it is warm."""
+        """Tasks need it, so nothing that starts tasks is started before it is warm."""
         self._components.start(self._airflow[parts.API_SERVER])
         self._components.start(self._airflow[parts.DAG_PROCESSOR])
         warming = Warming(url)
@@ -119,14 +119,14 @@ class Startup:
             try:
                 health = api.health()
             except InfrastructureError as error:
-                _LOG.info("asked for health: %s", error)  # a busy machine: asked again
+                _LOG.info("no health report yet: %s", error)  # a busy machine: asked again
                 return False
             return all(self._beats(health, name) for name in REPORTED)
 
         self._wait(healthy, HEALTHY_SECONDS, parts.SCHEDULER)
 
     def _beats(self, health: dict[str, Any], name: str) -> bool:
-        """Whether a component reported since it was started; an earlier one's report is older."""
+        """Whether a component has reported since it was started; earlier reports do not count."""
         status = next(one for one in self._components.statuses() if one.name == name)
         beat = last_beat(health, name)
         return beat is not None and status.started_at is not None and beat > status.started_at

@@ -1,4 +1,4 @@
-"""Sees that YAML files changed, and writes DAG files again when they did."""
+"""Notices changed YAML files, and writes DAG files again."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 
 def signature(config_dirs: Sequence[Path]) -> Signature:
-    """What changes when a YAML file is added, removed or written: cheap enough for every second."""
+    """A value that changes when a YAML file is added, removed or written; cheap to compute."""
     folders = [config_dir / kind for config_dir in config_dirs for kind in _FOLDERS]
     found = []
     for path in (path for folder in folders for path in sorted(folder.glob("*"))):
         if path.suffix in SUFFIXES:
             try:
                 facts = path.stat()
-            except OSError:  # a link to nothing or to itself, or removed between the two looks
+            except OSError:  # a link to nothing or to itself, or removed since it was listed
                 found.append((str(path), 0, 0, 0))
                 continue
             found.append((str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns))
@@ -54,7 +54,7 @@ class ConfigWatch:
         config_dirs: Sequence[Path],
         launch: Callable[[Component], subprocess.Popen[bytes]],
     ) -> None:
-        """Nothing is looked at yet; `launch` starts a command."""
+        """Nothing is read yet; `launch` starts a command."""
         self._layout = layout
         self._config_dirs = config_dirs
         self._launch = launch
@@ -70,18 +70,18 @@ class ConfigWatch:
 
     @property
     def settled(self) -> bool:
-        """Whether DAG files are as the YAML files said at the last look, or were tried to be."""
+        """Whether DAG files match the YAML files of the last look, or failed to be written."""
         return not self._running and self._written is not None
 
     def remove_others(self) -> None:
-        """Remove DAG files of configuration folders that an earlier start had and this has not."""
+        """Remove DAG files of configuration folders that only an earlier start had."""
         kept = {self._layout.stubs(folder) for folder in self._config_dirs}
         for path in self._layout.dags.iterdir():
             if path.is_dir() and _STUBS.search(path.name) and path not in kept:
                 shutil.rmtree(path)
 
     def look(self) -> None:
-        """Start writing where something changed and then stayed as it is for one look."""
+        """Start writing if something changed and then stayed the same for one look."""
         self._running = [one for one in self._running if not self._ended(one)]
         if self._running:
             return

@@ -1,6 +1,7 @@
-"""Who runs PostgreSQL where root calls: it refuses to run as root.
+"""Chooses who runs PostgreSQL when root calls: it refuses to run as root.
 
-An account that runs nothing else, so that no other program can read the data or stop the server.
+It is an account that runs nothing else, so that no other program can read the data or stop the
+server.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from pathlib import Path
 
 from forebay.errors import InfrastructureError
 
-# What a package of PostgreSQL makes, and what is made where there is none.
+# The account that a PostgreSQL package creates, and the one that we create otherwise.
 PACKAGED, OWN = "postgres", "forebay-postgres"
-# Shared with whatever else runs as it: the last resort.
+# Shared with whatever else runs as this user: the last resort.
 SHARED = "nobody"
 _TOOL_SECONDS = 30.0
 _TOOL_FOLDERS = "/usr/sbin:/sbin"
@@ -39,7 +40,7 @@ class Account:
 
 
 def account_for_root(data: Path) -> Account:
-    """Whose the data is, where it has an owner of its own; else the best account that exists.
+    """The owner of the data, if it has its own; otherwise the best account that exists.
 
     Raises:
         InfrastructureError: when this machine has no account for it at all.
@@ -57,9 +58,9 @@ def account_for_root(data: Path) -> Account:
 
 
 def make_account(data: Path) -> str | None:
-    """Make an account where there is only a shared one; the result is what to tell people.
+    """Create an account if there is only a shared one; returns a message for people.
 
-    Only root can. Nothing is made, and nothing said, where the data or the machine has one.
+    Only root can. None, and no account is created, if the data or the machine already has one.
     """
     if not _is_wanted(data):
         return None
@@ -82,32 +83,32 @@ def make_account(data: Path) -> str | None:
     if _account(OWN) is None:
         return _without(ran.stderr.strip() or f"{tool} ended with exit code {ran.returncode}")
     return (
-        f"made the account {OWN}, which runs PostgreSQL: it refuses to run as root "
+        f"created the account {OWN} to run PostgreSQL, which refuses to run as root "
         f"(userdel {OWN} removes it)"
     )
 
 
 def is_made_later(data: Path) -> bool:
-    """Whether the next start makes the account: no server has run yet, and it can be tried."""
+    """Whether the next start will create the account: no server has run yet, and it can try."""
     return _is_wanted(data) and not data.exists() and _useradd() is not None
 
 
 def hand_over(folder: Path, account: Account) -> None:
-    """Make an account the owner of a folder and of all that is in it. Follows no link.
+    """Make an account the owner of a folder and of everything in it. Follows no links.
 
-    Data of a server that ran as another account, or that root has restored from a backup. A file
-    with a second name elsewhere stays as it is, unless it was the folder's owner's: whoever can
-    write here must not get others' files by linking them.
+    For data of a server that ran as another account, or that root restored from a backup. A file
+    with a second hard link elsewhere stays as it is, unless it belonged to the folder's owner:
+    whoever can write here must not gain others' files by linking them.
     """
     before = folder.lstat().st_uid
     changed = 0
-    # The folder itself comes last: killed in between, the next call knows whose it was.
+    # The folder itself comes last: if this is killed in between, the next call knows who owned it.
     for _, _, files, descriptor in os.fwalk(folder, topdown=False):
         changed += sum(_hand_over_file(name, descriptor, before, account) for name in files)
         if os.fstat(descriptor).st_uid != account.uid:
             os.fchown(descriptor, account.uid, account.gid)
     if changed:
-        _LOG.info("%s: %d files are handed over to %s", folder, changed, account.name)
+        _LOG.info("%s: handed over %d files to %s", folder, changed, account.name)
 
 
 def _hand_over_file(name: str, folder: int, before: int, account: Account) -> bool:
@@ -132,7 +133,7 @@ def _is_wanted(data: Path) -> bool:
 
 def _without(why: str) -> str:
     return (
-        f"warning: no account could be made for PostgreSQL ({why}), so it runs as {SHARED}: "
+        f"warning: no account could be created for PostgreSQL ({why}), so it runs as {SHARED}: "
         f"{SHARED_REMEDY}"
     )
 
@@ -151,7 +152,7 @@ def _account(name: str) -> Account | None:
 
 
 def _owner(path: Path) -> Account | None:
-    """None where there is nothing, or where its owner has no name."""
+    """None if there is nothing, or its owner has no name."""
     try:
         entry = pwd.getpwuid(path.stat().st_uid)
     except (FileNotFoundError, KeyError):

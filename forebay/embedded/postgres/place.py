@@ -1,12 +1,12 @@
 """Where a home's database is stored and who runs it.
 
-Nobody but the owner of FOREBAY_HOME can connect. The server listens on a Unix socket only, in a
-folder of mode 0700, so reaching the socket takes the same right as reading the data files; that
-is why it asks for no password ("trust" in PostgreSQL's words).
+Only the owner of FOREBAY_HOME can connect. The server listens only on a Unix socket, in a folder of
+mode 0700, so reaching the socket takes the same permission as reading the data files; therefore it
+asks for no password ("trust" in PostgreSQL's terms).
 
-PostgreSQL refuses to run as root: there an unprivileged account of the machine runs it (see
-`account`), and data and socket are below /var/lib, since that account cannot enter a private home.
-No folder is closed to root, so root connects all the same.
+PostgreSQL refuses to run as root: then an unprivileged account of the machine runs it (see
+`account`), and data and socket are below /var/lib, because that account cannot enter a private
+home. No folder is closed to root, so root can connect anyway.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from forebay.system.files import write_atomically, write_private
 
 DATABASE_USER = "forebay"
 SOCKET_NAME = ".s.PGSQL.5432"
-# What a Unix socket's address can hold, without the zero at its end.
+# The longest address of a Unix socket, without the zero at its end.
 SOCKET_PATH_MAX = 107
 ROOTS_DATA = Path("/var/lib/forebay")
 SHORT_SOCKETS = Path("/tmp")  # noqa: S108 - a folder of our own in it, its owner and mode are checked
@@ -40,7 +40,7 @@ _ID_NAME = "id"
 
 @dataclass(frozen=True)
 class Place:
-    """Where one database is stored. `account` is None where the calling user runs it."""
+    """Where one database is stored. `account` is None if the calling user runs it."""
 
     folder: Path
     socket: Path
@@ -57,28 +57,28 @@ class Place:
         return f"://{DATABASE_USER}@/postgres?host={quote(str(self.socket), safe='/')}"
 
     def check(self) -> None:
-        """See that whoever runs the server has a name and can get to its data.
+        """Check that whoever runs the server has a name and can reach its data.
 
         Raises:
-            InfrastructureError: when that is not so; says what to do.
+            InfrastructureError: when that is not the case; it says what to do.
         """
         if self.account is None:
             try:
                 pwd.getpwuid(os.geteuid())
             except KeyError as error:
                 raise InfrastructureError(
-                    f"PostgreSQL needs a user with a name, and user id {os.geteuid()} has none: "
+                    f"PostgreSQL needs a user with a name, but user id {os.geteuid()} has none: "
                     "add one to /etc/passwd, or run the container as a user that is in it"
                 ) from error
         elif closed := closed_on_the_way(nearest_folder(self.folder)):
             raise InfrastructureError(
-                f"PostgreSQL runs as {self.account.name} for root and cannot enter {closed}: "
+                f"for root, PostgreSQL runs as {self.account.name}, which cannot enter {closed}: "
                 f"open it (chmod o+x {closed}), or run forebay as another user than root"
             )
 
 
 def database_place(layout: Layout) -> Place:
-    """Where the database of a home is stored; nothing is made.
+    """Where the database of a home is stored; nothing is created.
 
     Raises:
         InfrastructureError: when root has no account to run it with.
@@ -94,12 +94,12 @@ def database_place(layout: Layout) -> Place:
 
 
 def prepare_place(layout: Layout, place: Place) -> Path:
-    """Make the folders; the result is the folder with PostgreSQL's `bin`.
+    """Create the folders; returns the folder with PostgreSQL's `bin`.
 
-    No mode of a folder that was there before is changed.
+    The mode of a folder that existed before is not changed.
 
     Raises:
-        InfrastructureError: when a folder is another user's, or the account cannot get there.
+        InfrastructureError: when a folder belongs to another user, or the account cannot reach it.
         MissingExtraError: when the wheel is not installed.
     """
     programs = wheel_programs()
@@ -119,37 +119,37 @@ def prepare_place(layout: Layout, place: Place) -> Path:
 
 
 def remove_database(place: Place) -> None:
-    """Remove the data and what is beside it. Only when no server runs."""
+    """Remove the data and what is beside it. Only while no server runs."""
     for path in (place.folder, place.socket):
         if path.exists():
             shutil.rmtree(path)
 
 
 def own_folder(path: Path, mode: int) -> None:
-    """A folder that is the calling user's and that no other can write to.
+    """Ensure a folder that belongs to the calling user and that no other user can write to.
 
     Raises:
-        InfrastructureError: when something else is there.
+        InfrastructureError: when something else exists there.
     """
-    with suppress(FileExistsError):  # what is there is looked at
+    with suppress(FileExistsError):  # what exists is checked below
         path.mkdir(mode=0o700)
         path.chmod(mode)  # whatever the umask says
     found = path.lstat()
     writable = stat.S_IWGRP | stat.S_IWOTH
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & writable:
         raise InfrastructureError(
-            f"{path} must be a folder of this user that no other can write to: move it away, or, "
-            f"where it is another user's, set {ENVIRONMENT_NAME} to a shorter path"
+            f"{path} must be a folder of this user that no other user can write to: move it away, "
+            f"or, if it belongs to another user, set {ENVIRONMENT_NAME} to a shorter path"
         )
 
 
 def nearest_folder(path: Path) -> Path:
-    """The folder itself, or the nearest one above it that is there."""
+    """The folder itself, or the nearest one above it that exists."""
     return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
 
 
 def _home_id(layout: Layout) -> str:
-    """What tells this home from an earlier one of the same path."""
+    """An id that distinguishes this home from an earlier one with the same path."""
     path = layout.database / _ID_NAME
     if not path.exists():
         layout.database.mkdir(mode=0o700, exist_ok=True)
@@ -158,7 +158,7 @@ def _home_id(layout: Layout) -> str:
 
 
 def _drop_data_of_an_earlier_home(layout: Layout, place: Place) -> None:
-    """Data that a deleted home of the same path left outside its folder: nobody's any more."""
+    """Drop data that a deleted home with the same path left outside its folder."""
     path = place.folder / _ID_NAME
     if place.folder.exists() and not (path.exists() and path.read_text() == _home_id(layout)):
         own_folder(place.folder, 0o711)

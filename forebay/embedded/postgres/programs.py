@@ -32,13 +32,13 @@ def wheel_programs() -> Path:
 
 
 def reachable_programs(programs: Path, copy: Path) -> Path:
-    """The wheel's programs, or a copy where other users cannot get to them.
+    """The wheel's programs, or a copy if other users cannot reach them.
 
-    An environment below /root, say, or one that was installed with a strict umask.
+    They cannot in an environment below /root, say, or one that was installed with a strict umask.
 
     Args:
         programs: from `wheel_programs`.
-        copy: where a copy may be.
+        copy: where to put a copy.
     """
     if closed_on_the_way(programs / "bin" / "postgres") is None:
         return programs

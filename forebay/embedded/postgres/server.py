@@ -1,4 +1,4 @@
-"""PostgreSQL's commands, and what is remembered about a database."""
+"""PostgreSQL's commands, and what is recorded about a database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READY_NAME = "ready"
 _TABLES_NAME = "tables"
 # In postmaster.pid: pid first, status last.
 _STATUS_LINE = 7
-# Asks whether it speaks TLS: answered by one byte before any login, so nothing of it is logged.
+# Asks whether it supports TLS: answered with one byte before any login, so nothing is logged.
 _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 # Ten times what eight tasks and five components use; each unused one costs some bytes.
 _CONNECTIONS_MAX = 120
@@ -39,7 +39,7 @@ _SERVER_SETTINGS = {
 
 
 def initdb_command(programs: Path, place: Place) -> list[str]:
-    """The command that makes an empty database."""
+    """The command that creates an empty database."""
     return [
         str(programs / "bin" / "initdb"),
         *("--pgdata", str(place.data), "--username", DATABASE_USER),
@@ -56,12 +56,12 @@ def server_command(programs: Path, place: Place) -> list[str]:
 
 
 def is_initialised(place: Place) -> bool:
-    """Whether an earlier `initdb` came to its end."""
+    """Whether an earlier `initdb` completed."""
     return (place.folder / _READY_NAME).is_file() and (place.data / "PG_VERSION").is_file()
 
 
 def mark_initialised(place: Place) -> None:
-    """Remember that `initdb` came to its end."""
+    """Record that `initdb` completed."""
     (place.folder / _READY_NAME).touch()
 
 
@@ -72,25 +72,25 @@ def prepared_for(place: Place) -> str | None:
 
 
 def mark_prepared(place: Place, version: str) -> None:
-    """Remember whose tables the database has."""
+    """Record which version's tables the database has."""
     write_atomically(place.folder / _TABLES_NAME, version)
 
 
 def empty_data(place: Place) -> None:
-    """Remove what an `initdb` left that did not come to its end."""
+    """Remove what an interrupted `initdb` left."""
     for path in place.data.iterdir() if place.data.exists() else ():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def drop_stale_pid_file(place: Place) -> None:
-    """Remove what a server left that was killed: its pid may be another program's by now."""
+    """Remove the file of a killed server: its pid may belong to another program by now."""
     path = place.data / "postmaster.pid"
     if path.is_file() and str(place.data) not in _command(path.read_text().split("\n")[0]):
         path.unlink()
 
 
 def is_ready(place: Place, pid: int) -> bool:
-    """Whether the server with this pid accepts connections, as it notes in its own file."""
+    """Whether the server with this pid accepts connections, according to its own file."""
     path = place.data / "postmaster.pid"
     lines = path.read_text().split("\n") if path.is_file() else []
     return len(lines) > _STATUS_LINE and (lines[0].strip(), lines[_STATUS_LINE].strip()) == (
@@ -100,7 +100,7 @@ def is_ready(place: Place, pid: int) -> bool:
 
 
 def answers(place: Place, timeout_seconds: float) -> bool:
-    """Whether the server answers who connects; one that hangs has a socket and says nothing."""
+    """Whether the server answers a connection; one that hangs has a socket but does not answer."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_seconds)
         try:
@@ -112,7 +112,7 @@ def answers(place: Place, timeout_seconds: float) -> bool:
 
 
 def _command(pid: str) -> list[str]:
-    """Program and arguments of a process; nothing where there is none."""
+    """Program and arguments of a process; empty if there is none."""
     try:
         return psutil.Process(int(pid)).cmdline()
     except (ValueError, psutil.NoSuchProcess):

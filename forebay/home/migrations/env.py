@@ -1,7 +1,7 @@
 """What Alembic calls: it migrates over the connection that its caller has opened.
 
-The caller puts it in `config.attributes["connection"]`: it begins and ends the transaction, and it
-knows the address, which holds a password.
+The caller puts it in `config.attributes["connection"]`: the caller begins and ends the transaction,
+and only the caller knows the address, which may contain a password.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What corrects labels that come late, and what guards against streams whose labels stop.
+"""Corrects labels that come late, and guards against streams whose labels stop.
 
-A paradigm asks it for a loss, and whether to learn now. May not know learners, seeds and export.
+A paradigm gets a loss from it, and whether to learn now. May not know learners, seeds and export.
 """

@@ -1,4 +1,4 @@
-"""DelayHead: q(x, wait) = P(label known at publication | positive), learnt from complete labels."""
+"""DelayHead: q(x, wait) = P(label known at publication | positive), trained on complete labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forebay.mixture.models.layers.embeddings import Stack, Tables
 from forebay.mixture.models.layers.towers import Tower
 from forebay.mixture.models.paradigm import Inputs, checked, named_variables
 
-# q begins at sigmoid(4) = 0.98: before anything is known of delays, labels count as they are.
+# q begins at sigmoid(4) = 0.98: before anything is known about delays, labels count as they are.
 FIRST_LOGIT = 4.0
 LAST_LAYER_SCALE = 0.1
 WAIT_INPUTS = 2
@@ -20,10 +20,10 @@ SECONDS_PER_HOUR = 3600.0
 
 
 class DelayRows(NamedTuple):
-    """What rows say of delays.
+    """What rows say about delays.
 
-    waits: float32[N] seconds from event to publication, NaN where not known. known: float32[N],
-    1 where the label was known at publication, 0 where not, NaN where nobody can say.
+    waits: float32[N] seconds from event to publication, NaN where unknown. known: float32[N], 1
+    where the label was known at publication, 0 where not, NaN where that is unknown.
     """
 
     waits: tf.Tensor
@@ -31,7 +31,7 @@ class DelayRows(NamedTuple):
 
 
 class DelayHead:
-    """A tower on tables of its own, one for all corrected variants of a seed."""
+    """A tower with its own tables, shared by all corrected variants of a seed."""
 
     def __init__(self, dense: int, stacks: Sequence[Stack], model: ModelSpec) -> None:
         """Draw tables and tower."""
@@ -58,9 +58,9 @@ class DelayHead:
         return tf.sigmoid(self._tower.forward(self._tower.weights, joined).logit)
 
     def learn(self, inputs: Inputs, labels: tf.Tensor, delays: DelayRows) -> tf.Tensor:
-        """One step on the rows of a batch minibatch that are positive and of known delay.
+        """One step on the rows of a batch minibatch that are positive and whose delay is known.
 
-        Without such a row nothing moves. Returns the mean loss before the step, 0 without a row.
+        Without such rows, nothing changes. Returns the mean loss before the step, 0 without rows.
         """
         part = (labels > 0.5) & ~tf.math.is_nan(delays.known)
         return tf.cond(
@@ -87,7 +87,7 @@ class DelayHead:
 
 
 def _wait_inputs(waits: tf.Tensor) -> tf.Tensor:
-    """[N, 2]: log(1 + hours), 0 where it is not known; and whether it is."""
+    """[N, 2]: log(1 + hours), 0 where the wait is unknown; and whether it is known."""
     unknown = tf.math.is_nan(waits)
     hours = tf.maximum(tf.where(unknown, tf.zeros_like(waits), waits), 0.0) / SECONDS_PER_HOUR
     return tf.stack([tf.math.log1p(hours), 1.0 - tf.cast(unknown, tf.float32)], axis=1)

@@ -1,4 +1,4 @@
-"""Guard: the rule of `mixture.label_guard` as TensorFlow operations, for each source by itself."""
+"""Guard: the rule of `mixture.label_guard` as TensorFlow operations, for each source separately."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _SUMS = ("observed", "expected", "variance", "usual_observed", "usual_expected")
 class Guard:
     """The states of one seed's guard by source index, in variables of the checkpoint.
 
-    Rows of one source are compared with what is expected of these rows alone: where one of two
-    sources fails, the sums of both together would look as if half of the labels had come.
+    Rows of one source are compared only with what is expected of these rows: if one of two sources
+    fails, the sums of both together would look as if half of the labels had come.
     """
 
     def __init__(self, source_count: int) -> None:
-        """Nothing was seen."""
+        """Nothing has been seen yet."""
 
         def zeros(kind: tf.DType) -> tf.Variable:
             return tf.Variable(tf.zeros([source_count], kind), trainable=False)
 
         self.paused = zeros(tf.bool)
-        # In checkpoints of earlier versions no source is: they had one state for all.
+        # False for all sources in checkpoints of earlier versions: they had one state for all.
         self.seen = zeros(tf.bool)
         self._pauses = zeros(tf.int64)
         self._sums = {name: zeros(tf.float64) for name in _SUMS}
@@ -52,12 +52,12 @@ class Guard:
         return [self.paused, self.seen]
 
     def holds_all(self) -> tf.Tensor:
-        """Whether all sources of the stream are paused, so that no fresh row teaches anything."""
+        """Whether all sources of the stream are paused, so that no fresh row is trained on."""
         paused = self.paused.read_value()
         return tf.reduce_any(paused) & tf.reduce_all(paused | ~self.seen.read_value())
 
     def states(self) -> list[GuardState | None]:
-        """The variables as numbers, by source index; None of a source without a row."""
+        """The variables as numbers, by source index; None for a source without rows."""
         sums = {name: variable.numpy().tolist() for name, variable in self._sums.items()}
         facts = zip(
             self.seen.numpy().tolist(),
@@ -88,8 +88,9 @@ class Guard:
         """Add the rows of a minibatch, in their order, and decide; bool[N]: which are held now.
 
         labels, expected: float32[N]. sources: int32[N], the index of each row's source. said:
-        bool[N], rows that say the label; None for all. A source is seen once one of its rows does:
-        one that never says it can teach nothing of it, and is not a sound source where others fail.
+        bool[N], rows that have the label; None for all. A source counts as seen once one of its
+        rows has the label: one that never has it cannot teach it, and must not pass for a sound
+        source when others fail.
         """
         seen, expected = tf.cast(labels, tf.float64), tf.cast(expected, tf.float64)
         own = tf.one_hot(sources, self.paused.shape[0], dtype=tf.float64)  # [N, sources]

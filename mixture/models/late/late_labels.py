@@ -1,29 +1,30 @@
-"""Losses for labels that are late: a stream row may be positive although it says 0 still.
+"""Losses for late labels: a stream row may be positive although it still says 0.
 
 A stream publishes an event once, some time (the wait) after it happened, with the label as known
-then. The batch brings the complete label of the same event later. Writing y for the complete
+then. The batch data has the complete label of the same event later. Writing y for the complete
 label, v for the stream's, f for the model's probability of y and q = P(v = 1 | y = 1, x, wait):
 
 - Chapelle, "Modeling Delayed Feedback in Display Advertising" (KDD 2014): P(v = 1 | x) = f q and
   P(v = 0 | x) = 1 - f q (its Eq. 5 and 6 with q = 1 - exp(-lambda(x) wait), elapsed time for the
-  wait). He fits f and lambda together, from the fresh rows alone; f and q are then told apart by
-  the exponential form only.
+  wait). He fits f and lambda together, from the fresh rows alone; then only the exponential form
+  separates f and q.
 - `head` keeps his likelihood, BCE(v, f q), and takes q from a tower of its own (`delay_head`) that
-  learns from batch rows whose y and v are both known: any distribution of delays, and f has no
-  share in q's gradient. Stream rows carry information about f in proportion to q.
+  learns from batch rows whose y and v are both known: this allows any distribution of delays, and f
+  has no part in q's gradient. Stream rows carry information about f in proportion to q.
 - FNW, Ktena et al., "Addressing Delayed Feedback for Continuous Training with Neural Networks in
-  CTR prediction" (RecSys 2019): each event is learnt as a negative at once and once more as a
-  positive when it turns out to be one. That data has positives with probability f / (1 + f), so
-  rows are weighted back (its Eq. 11): positives by 1 + f, negatives by (1 - f)(1 + f), f in the
-  weights without gradient. `fnw` does so: a stream row is a negative, one with v = 1 a positive
-  beside it, and a batch row with y = 1 and v = 0 the late positive. It needs no wait and no q, and
-  learns a late positive only when the batch brings it, a day after the event, say.
+  CTR prediction" (RecSys 2019): each event is trained on as a negative immediately, and again as a
+  positive if it turns out to be one. In that data, positives have the probability f / (1 + f), so
+  rows are reweighted (its Eq. 11): positives by 1 + f, negatives by (1 - f)(1 + f), f in the
+  weights without gradient. `fnw` does this: a stream row is a negative, one with v = 1 also a
+  positive, and a batch row with y = 1 and v = 0 is the late positive. It needs neither wait nor q,
+  but trains on a late positive only when it arrives in the batch data, say a day after the event.
 - FNC of the same paper learns the biased probability b = f / (1 + f) without weights and answers
-  f = b / (1 - b). Near b = 1/2 that is unstable, and a probability above it has no f; left out.
+  f = b / (1 - b). Near b = 1/2 that is unstable, and a b above 1/2 has no f; not implemented.
 - ES-DFM, Yang et al., "Capturing Delayed Feedback in Conversion Rate Prediction via Elapsed-Time
-  Sampling" (AAAI 2021): waits before a row is published, as streams here do, and weights with two
-  more towers, P(positive and late | x) and P(negative | v = 0, x). At a wait of zero it is FNW.
-  Its first tower is f (1 - q): `head` has that without the second, since it needs no late copies.
+  Sampling" (AAAI 2021): waits before a row is published, as streams here do, and weights rows with
+  two more towers, P(positive and late | x) and P(negative | v = 0, x). At a wait of zero it is FNW.
+  Its first tower is f (1 - q): `head` has that one but not the second, since it needs no late
+  copies.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ Q_LEAST, Q_MOST = 0.02, 0.9999
 
 
 class RowLoss(NamedTuple):
-    """What a model has to learn from a minibatch.
+    """What a model is to learn from a minibatch.
 
     rows: (logit float32[N]) -> loss of each row, float32[N]. part: bool[N], which rows take part;
-    None for all of them. whole: the sum is divided by all rows, not by those that take part, so
-    that few rows weigh as much as among others.
+    None for all of them. whole: the sum is divided by the number of all rows, not of those that
+    take part, so that a few rows weigh as much as they would among others.
     """
 
     rows: Callable[[tf.Tensor], tf.Tensor]
@@ -49,14 +50,14 @@ class RowLoss(NamedTuple):
     whole: bool = False
 
     def among(self, rows: tf.Tensor) -> RowLoss:
-        """The same of fewer rows: bool[N], those that may take part."""
+        """The same for fewer rows: bool[N], those that may take part."""
         return self._replace(part=rows if self.part is None else self.part & rows)
 
     def mean(self, logit: tf.Tensor) -> tf.Tensor:
         """Mean loss of the rows that take part."""
         if self.part is None:
             return tf.reduce_mean(self.rows(logit))
-        # A row that takes no part may have any loss, and infinity times 0 is none.
+        # A row that takes no part may have any loss, and infinity times 0 is NaN.
         losses = tf.where(self.part, self.rows(logit), tf.zeros_like(logit))
         if self.whole:
             return tf.reduce_mean(losses)
@@ -65,19 +66,19 @@ class RowLoss(NamedTuple):
 
 
 class LabelsLoss(NamedTuple):
-    """What a model with an output for each label has to learn: the weighted sum over labels.
+    """What a model with an output for each label is to learn: the weighted sum over labels.
 
-    losses: of some labels, with the place and the weight of each. No two outputs read each other:
-    rows are learnt for the labels that they say. ESMM (Ma et al., SIGIR 2018) multiplies them
-    instead, P(sale) = P(click) P(sale | click), to learn a label that only clicked rows have; here
-    every row may say each label, so that plain outputs do, and labels need no order.
+    losses: for some labels, with the place and the weight of each. Outputs do not depend on each
+    other: a row trains those labels that it has. ESMM (Ma et al., SIGIR 2018) multiplies them
+    instead, P(sale) = P(click) P(sale | click), to train on a label that only clicked rows have;
+    here every row may have each label, so separate outputs suffice, and labels need no order.
     """
 
     losses: tuple[tuple[int, float, RowLoss], ...]
 
     @property
     def part(self) -> tf.Tensor | None:
-        """bool[N], rows of which any label takes part; None for all of them."""
+        """bool[N], rows in which any label takes part; None for all of them."""
         parts = [loss.part for _, _, loss in self.losses]
         if any(part is None for part in parts):
             return None
@@ -116,7 +117,7 @@ def share_loss(labels: tf.Tensor, known_share: tf.Tensor, least: float) -> RowLo
 
 
 def weighted_loss(labels: tf.Tensor) -> RowLoss:
-    """FNW of stream rows: each is a negative, and a positive too where it is known to be one."""
+    """FNW for stream rows: each is a negative, and also a positive if it is known to be one."""
 
     def rows(logit: tf.Tensor) -> tf.Tensor:
         f = tf.stop_gradient(tf.sigmoid(logit))
@@ -127,9 +128,9 @@ def weighted_loss(labels: tf.Tensor) -> RowLoss:
 
 
 def late_positive_loss(labels: tf.Tensor, known: tf.Tensor) -> RowLoss:
-    """FNW of batch rows: those that the stream gave as negatives and that are positive.
+    """FNW for batch rows: those that the stream had as negatives but that are positive.
 
-    known: float32[N], see `Minibatch.known`; where it is NaN a row takes no part.
+    known: float32[N], see `Minibatch.known`; rows with NaN take no part.
     """
 
     def rows(logit: tf.Tensor) -> tf.Tensor:
@@ -140,7 +141,7 @@ def late_positive_loss(labels: tf.Tensor, known: tf.Tensor) -> RowLoss:
 
 
 def added(first: RowLoss, second: RowLoss) -> RowLoss:
-    """Both losses of each row. The first is of all rows; rows of no part add nothing."""
+    """The sum of both losses per row; a row with no part in the second has only the first."""
 
     def rows(logit: tf.Tensor) -> tf.Tensor:
         more = second.rows(logit)

@@ -23,10 +23,10 @@ from forebay.mixture.models.paradigm import Lesson
 
 
 class LabelTensors(NamedTuple):
-    """What the rows of a minibatch say of one label.
+    """What the rows of a minibatch say about one label.
 
-    labels: float32[N], 0 where a row does not say it. delays: see `DelayRows`. said: bool[N], which
-    rows say it; None for one label alone, which all rows say.
+    labels: float32[N], 0 where a row lacks it. delays: see `DelayRows`. said: bool[N], which rows
+    have it; None for a single label, which all rows have.
     """
 
     labels: tf.Tensor
@@ -35,7 +35,7 @@ class LabelTensors(NamedTuple):
 
     @classmethod
     def of(cls, labels: tf.Tensor, waits: tf.Tensor, known: tf.Tensor) -> list[LabelTensors]:
-        """Of each label. All three are float32[N] of one label, float32[N, L] of several."""
+        """One for each label. All three are float32[N] for one label, float32[N, L] for several."""
         if labels.shape.rank == 1:
             return [cls(labels, DelayRows(waits, known))]
         each = zip(*(tf.unstack(one, axis=1) for one in (labels, waits, known)), strict=True)
@@ -48,10 +48,10 @@ class LabelTensors(NamedTuple):
 
 
 class Lessons(NamedTuple):
-    """What one label teaches.
+    """What one label contributes to a step.
 
-    q: see `DelayHead.known_share`; None of batch rows and without a head. q_min: rows with a
-    smaller one take no part. held: bool[N], rows that a guard holds; None where none may.
+    q: see `DelayHead.known_share`; None for batch rows and without a head. q_min: rows with a
+    smaller q take no part. held: bool[N], rows that a guard holds; None without a guard.
     """
 
     rows: LabelTensors
@@ -60,7 +60,7 @@ class Lessons(NamedTuple):
     held: tf.Tensor | None
 
     def loss(self, delay: Delay, lesson: Lesson) -> RowLoss:
-        """What a part learns of a label that its model corrects so."""
+        """The loss of a part of a model for this label. delay: how the model corrects the label."""
         kinds: dict[Lesson, Callable[[], RowLoss]] = {
             "complete": lambda: label_loss(self.rows.labels),
             "late": self._late,
@@ -82,7 +82,7 @@ class Lessons(NamedTuple):
 
 
 def together(losses: Sequence[RowLoss | None], weights: Sequence[float]) -> Loss:
-    """The loss of a part of a model. losses: of each label, None where it teaches nothing."""
+    """The loss of a part of a model. losses: for each label; None if it has none."""
     if len(losses) == 1 and losses[0] is not None:
         return losses[0]
     each = enumerate(zip(weights, losses, strict=True))
@@ -90,7 +90,7 @@ def together(losses: Sequence[RowLoss | None], weights: Sequence[float]) -> Loss
 
 
 def taken(losses: Sequence[RowLoss], none: tf.Tensor) -> tf.Tensor:
-    """bool[N]: rows of one label that any part learns from. none: bool[N], no row."""
+    """bool[N]: rows of one label that any part is trained on. none: bool[N], all False."""
     parts = [loss.part for loss in losses]
     if any(part is None for part in parts):
         return ~none

@@ -1,4 +1,4 @@
-"""Embedding tables: one stacked table for each dimension, so that a step gathers once from each."""
+"""Embedding tables: one stacked table per dimension, so a step gathers once from each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.layers.optimisers import row_wise_adagrad
 
 INITIAL_SCALE = 0.05
-TABLE_SEED = 1_000  # tables draw from other random streams than tower layers do
+TABLE_SEED = 1_000  # tables use other random streams than tower layers
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def _stack(layout: FeatureLayout, dimension: int) -> Stack:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a minibatch's ids are in one stack: the same for the tables of every paradigm.
+    """Where a minibatch's ids are in one stack; the same for the tables of every paradigm.
 
-    rows: the table rows to read; where they are distinct, `places` maps each id to its row.
-    splits: segment of each value of the list features, one tensor for each.
+    rows: the table rows to read; if they are distinct, `places` maps each id to its row. segments:
+    the row of each value of the list features, one tensor per feature.
     """
 
     stack: Stack
@@ -101,7 +101,7 @@ def _locate(
     distinct: bool,
 ) -> Place:
     count = tf.shape(ids)[0]
-    chosen = tf.constant(stack.ids, tf.int32, [len(stack.ids)])  # may be none: lists alone
+    chosen = tf.constant(stack.ids, tf.int32, [len(stack.ids)])  # may be empty: only lists
     mine = ids if len(stack.ids) == ids.shape[1] else tf.gather(ids, chosen, axis=1)
     parts = [tf.reshape(mine + tf.constant(stack.id_offsets, tf.int64, [len(stack.ids)]), [-1])]
     segments = []
@@ -155,7 +155,7 @@ class Tables:
         ]
 
     def update(self, places: Sequence[Place], gradients: Sequence[tf.Tensor]) -> None:
-        """Move the rows that were read; they have to be distinct."""
+        """Update the rows that were read; they must be distinct."""
         for table, sums, place, gradient in zip(
             self.tables, self.sums, places, gradients, strict=True
         ):

@@ -1,4 +1,4 @@
-"""Optimisers as plain TensorFlow operations whose state is ours to save."""
+"""Optimisers as plain TensorFlow operations whose state we save ourselves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Adam:
         }
 
     def apply(self, weights: tf.Variable, gradient: tf.Tensor) -> None:
-        """Move `weights` one step."""
+        """Update `weights` by one step."""
         tf.raw_ops.ResourceApplyAdam(
             var=weights.handle,
             m=self.first.handle,
@@ -50,7 +50,7 @@ class Adam:
 def row_wise_adagrad(
     table: tf.Variable, sums: tf.Variable, rows: tf.Tensor, gradient: tf.Tensor, rate: float
 ) -> None:
-    """One Adagrad step on distinct `rows` of a table, with one squared-gradient sum a row."""
+    """One Adagrad step on distinct `rows` of a table, with one squared-gradient sum per row."""
     grown = sums.sparse_read(rows) + tf.reduce_mean(tf.square(gradient), axis=1)
     sums.scatter_update(tf.IndexedSlices(grown, rows))
     scale = rate * tf.math.rsqrt(grown + ADAGRAD_EPSILON)

@@ -11,13 +11,13 @@ import tensorflow as tf
 
 from forebay.mixture.models.layers.optimisers import Adam
 
-EXTRA_SEED = 500  # rows for extra inputs draw from a random stream of their own
+EXTRA_SEED = 500  # rows for extra inputs use a random stream of their own
 
 
 class Output(NamedTuple):
     """logit: float32[N], of several labels float32[N, L].
 
-    hidden: the last hidden layer, or the input where there is none.
+    hidden: the last hidden layer, or the input if there is none.
     """
 
     logit: tf.Tensor
@@ -27,11 +27,11 @@ class Output(NamedTuple):
 class Tower:
     """A multi-layer perceptron that Adam trains.
 
-    Of several labels each has an output of its own on the last hidden layer, which they share: the
+    With several labels, each has its own output on the last hidden layer, which they share: the
     shared bottom of Caruana ("Multitask Learning", 1997).
 
     `extra` inputs follow the first `inputs`. All other weights are drawn as if there were none:
-    towers of one shape and one seed begin alike.
+    towers with the same shape and seed start equal.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Tower:
         return {"weights": self.weights, **adam}
 
     def scale_last_layer(self, scale: float, bias: float) -> None:
-        """Begin with a logit near `bias`, whatever the inputs."""
+        """Start with a logit near `bias`, whatever the inputs."""
         last = math.prod(self._shapes[-2])
         self.weights[-1 - last : -1].assign(self.weights[-1 - last : -1] * scale)
         self.weights[-1:].assign([bias])
@@ -78,7 +78,7 @@ class Tower:
     ) -> Output:
         """Run the tower with a value of its flat weights, so that a tape can watch that value.
 
-        added: float32[N, first_width], added to what the first layer gives before its ReLU.
+        added: float32[N, first_width], added to the first layer's output before its ReLU.
         """
         sizes = [math.prod(shape) for shape in self._shapes]
         parts = [
@@ -98,9 +98,9 @@ class Tower:
 
 
 class MemoryInputs:
-    """The first layer's weights on further inputs, apart from the tower and zero at first.
+    """The first layer's weights on further inputs, separate from the tower and initially zero.
 
-    As long as they are zero the tower answers as one without these inputs.
+    As long as they are zero, the tower answers as if it had no such inputs.
     """
 
     def __init__(self, inputs: int, width: int, *, rate: float) -> None:
@@ -116,7 +116,7 @@ class MemoryInputs:
         return {"weights": self.weights, **adam}
 
     def forward(self, weights: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
-        """What `Tower.forward` adds, by a value of the weights."""
+        """What `Tower.forward` adds, given a value of the weights."""
         return tf.matmul(inputs, tf.reshape(weights, self._shape))
 
     def update(self, gradient: tf.Tensor) -> None:

@@ -151,7 +151,7 @@ def test_a_home_of_any_depth_holds_the_sockets_of_jobs(
     monkeypatch.setenv("FOREBAY_HOME", str(deep))
     code, output = doctor(capsys, "--output", "json")
     assert code == 0
-    assert by_name(output)["sockets"]["found"] == f"{deep} holds Unix sockets"
+    assert by_name(output)["sockets"]["found"] == f"{deep} can hold Unix sockets"
     assert list(deep.iterdir()) == []
 
 

@@ -43,7 +43,7 @@ def test_what_others_can_enter_is_closed(home: Home, open_mode: int, closed: int
     make_home(home)
     home.root.chmod(open_mode)
     assert close_home(home) == (
-        f"{home.root} was open to other users (mode {open_mode:04o}): it is {closed:04o} now"
+        f"{home.root} was open to other users (mode {open_mode:04o}): its mode is {closed:04o} now"
     )
     assert mode(home.root) == closed
 
@@ -132,14 +132,14 @@ def test_a_file_system_without_modes_is_refused(
     make_home(home)
     home.root.chmod(0o755)
     monkeypatch.setattr(privacy.os, "fchmod", lambda *_: None)
-    with pytest.raises(InfrastructureError, match="keeps no modes: mount it for this user alone"):
+    with pytest.raises(InfrastructureError, match="does not keep modes: mount it for this user"):
         close_home(home)
 
 
 def test_a_link_that_leads_nowhere_is_named(home: Home, tmp_path: Path) -> None:
     home.root.parent.mkdir()
     home.root.symlink_to(tmp_path / "gone")
-    with pytest.raises(ConfigError, match=r"is a link to .*gone, which is not there: make that"):
+    with pytest.raises(ConfigError, match=r"is a link to .*gone, which does not exist: create"):
         close_home(home)
     assert not (tmp_path / "gone").exists()
 

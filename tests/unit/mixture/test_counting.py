@@ -41,5 +41,5 @@ def test_export_is_readable_and_another_number_of_sources_is_refused(tmp_path: P
     counts = json.loads((tmp_path / "counts.json").read_text())
     assert counts["steps"] == 1
     assert sum(sums["rows"] for sums in counts["seen"]) == 64
-    with pytest.raises(ConfigError, match="2 sources, the pipeline has 3"):
+    with pytest.raises(ConfigError, match="2 sources, but the pipeline has 3"):
         CountingLearner(3).load(tmp_path)

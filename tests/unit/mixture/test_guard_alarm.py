@@ -28,7 +28,7 @@ class Guarded(CountingLearner):
     ("others", "says"),
     [
         (True, "Memory answers while all sources of the stream are paused;"),
-        (False, "Memory answers until labels come again;"),
+        (False, "Memory answers until labels arrive again;"),
     ],
 )
 def test_each_change_is_told_once_and_names_the_source(
@@ -41,10 +41,12 @@ def test_each_change_is_told_once_and_names_the_source(
         for learner.paused in (False, True, True, False, False):
             alarm.look("2026-03-01", 7)
     paused, resumed = caplog.messages
-    assert "step 7: learning of mixture+head, stream from source web is paused" in paused
-    assert "1.2 were positive, weighted by age, and memory expected 40.0" in paused
+    assert "step 7: training of mixture+head, stream on source web is paused" in paused
+    assert (
+        "1.2 of its last rows were positive (weighted by age), but memory expected 40.0" in paused
+    )
     assert says in paused
-    assert resumed == "window 2026-03-01, step 7: mixture+head, stream learns again from web"
+    assert resumed == "window 2026-03-01, step 7: mixture+head, stream trains on web again"
 
 
 def test_rows_left_out_are_counted_beside_those_learnt() -> None:

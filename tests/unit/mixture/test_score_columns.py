@@ -25,7 +25,7 @@ def test_the_answer_of_the_serving_seed_has_the_variants_own_name() -> None:
 
 @pytest.mark.parametrize("name", ["", "@1", "a@0", "a@-1", "a/b/c", "a@1@2", "a/@1", ":a", "a:b:c"])
 def test_other_texts_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="names no column of scores"):
+    with pytest.raises(ValueError, match="is not the name of a score column"):
         ScoreColumn.named(name)
 
 

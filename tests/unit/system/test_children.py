@@ -100,7 +100,7 @@ def test_a_deaf_one_is_killed_at_the_deadline(log: Path, caplog: pytest.LogCaptu
     wait_or_kill(child, began + 0.3, "part")
     assert time.monotonic() - began >= 0.3
     assert child.returncode == -signal.SIGKILL
-    assert "part does not end: killing it" in caplog.text
+    assert "part did not end in time: killing it" in caplog.text
 
 
 def test_orphans_are_adopted_reaped_and_ended(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ revision, down_revision = "0003", None
 
 
 def upgrade() -> None:
-    """Make all tables; `forebay_version` is Alembic's to make."""
+    """Create all tables except `forebay_version`, which Alembic creates."""
     _make("home", _text("id", primary_key=True), _number("made_at"))
     _make("tombstones", _text("name", primary_key=True), _number("buried_at"))
     _make("failed_runs", _text("dag_id", primary_key=True), _number("failed_at"))

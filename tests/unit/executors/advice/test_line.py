@@ -69,7 +69,8 @@ def test_unknown_labels_are_said_to_be_unknown() -> None:
     found = advice_on_windows(spec(), [window(0, 0)])
     assert found is not None
     assert found.words == (
-        "label completeness is unknown: no positive event of the stream was found among batch rows"
+        "label completeness is unknown: no positive event of the stream was found among the batch "
+        "rows"
     )
     assert found.as_json()["label_completeness"] is None
 

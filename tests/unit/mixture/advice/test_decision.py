@@ -60,7 +60,7 @@ def test_who_follows_the_advice_is_asked_for_nothing_more(like: Regime) -> None:
     again = recommend(situation_of(like), first.variant, first.options, TABLE)
     assert again is not None
     assert (again.changes, again.variant) == (False, first.variant)
-    assert "nothing measured beats" in again.words
+    assert "no measured variant clearly beats" in again.words
 
 
 def test_late_labels_are_corrected() -> None:
@@ -157,7 +157,10 @@ def test_few_positives_say_nothing() -> None:
         assert known is not None
         found = advise(known, Situation(known.value), "mixture", {}, TABLE)
         assert (found.is_late, found.recommendation is not None) == (is_late, is_late)
-    assert "too little to recommend" in advise(few, Situation(0.17), "mixture", {}, TABLE).words
+    assert (
+        "too little is known to recommend"
+        in advise(few, Situation(0.17), "mixture", {}, TABLE).words
+    )
 
 
 def test_the_limit_is_nine_of_ten() -> None:

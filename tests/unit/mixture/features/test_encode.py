@@ -153,7 +153,7 @@ def test_rows_that_would_spoil_a_model_or_fill_memory_are_named() -> None:
         5: "column 'n' is -inf",
         6: "feature 'n' is beyond 1e+19 where column 'n' is -6e+18",
     }
-    assert "'tags' has 65,537 items, and at most 65,536" in found.bad[7]
+    assert "'tags' has 65,537 items, but a row may have at most 65,536" in found.bad[7]
 
 
 def test_event_id_is_the_fingerprint_of_the_joined_texts() -> None:

@@ -53,7 +53,7 @@ def test_a_folder_that_others_may_enter_is_not_trusted(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(library, "_build", lambda: b"built")
     assert machine_code(target_machine()) == b"built"
-    assert "the kernels are built for this process alone" in caplog.text
+    assert "the kernels are compiled for this process only" in caplog.text
     assert list(folder.iterdir()) == []
     folder.chmod(0o700)
     assert machine_code(target_machine()) == b"built"
