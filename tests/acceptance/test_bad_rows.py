@@ -1,4 +1,4 @@
-"""Rows that decode and cannot be learnt from: red with their place, or dead letters by policy."""
+"""Rows that decode but cannot be trained on: red with their place, or dead letters by policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that come between two plans: trained once, in the next window, and told."""
+"""Rows that arrive between two plans: trained on once, in the next window, and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forebay cancel` ends a running job; the same run goes on from the newest checkpoint."""
+"""`forebay cancel` ends a running job; the same run continues from the newest checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terminal captures in docs/ are what the commands print, but for durations."""
+"""Terminal captures in docs/ are what the commands print, except for durations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of the chain and what becomes a part of it: lines, rows that agree, silence."""
+"""The order of the chain and what becomes part of it: lines, rows that agree, silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that change between a plan and its reading are red and named; what comes later is told."""
+"""Files that change between plan and read are red and named; later files are reported."""
 
 from __future__ import annotations
 

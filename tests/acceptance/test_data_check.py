@@ -1,4 +1,4 @@
-"""`forebay check --connect` on rows: late labels, lacking positives, vocabularies, nulls."""
+"""`forebay check --connect` on rows: late labels, missing positives, vocabularies, nulls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make docs`: every page has its place, a broken link fails the build, nothing is loaded."""
+"""`make docs`: every page is in the site, a broken link fails the build, nothing is fetched."""
 
 from __future__ import annotations
 

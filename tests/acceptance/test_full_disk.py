@@ -1,7 +1,7 @@
-"""A disk that takes no more: red, named, nobody left; with room the same command goes on, exact.
+"""A full disk: red, named, no process left; with room again the same command continues, exact.
 
-Where this process may mount, the disk is a real file system without room. A limit on the size of
-files works for everybody and fails the trainer's writes alone, so that others can tell of it.
+If this process may mount, the disk is a real file system without room. A limit on the size of
+files works for every user and fails only the trainer's writes, so that others can report it.
 """
 
 from __future__ import annotations

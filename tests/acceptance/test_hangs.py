@@ -1,4 +1,4 @@
-"""Processes that hang and live are ended with their stacks in the log, and rows stay exact.
+"""Processes that are alive but hang are ended with their stacks in the log, and rows stay exact.
 
 Each role alone, and storage that never answers, is tests/chaos.
 """

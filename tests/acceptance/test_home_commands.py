@@ -1,4 +1,4 @@
-"""`forebay home check` and `backup`: a copy that was made while a job trained is trained on."""
+"""`forebay home check` and `backup`: training continues in a copy made while a job trained."""
 
 from __future__ import annotations
 

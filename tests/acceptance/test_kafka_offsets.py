@@ -1,4 +1,4 @@
-"""`forebay run` over a real topic: each planned offset is a record, or it is known why it is none.
+"""`forebay run` over a real topic: each planned offset is a record, or the reason is known.
 
 Offsets without a record are control records, records of aborted transactions, and what compaction
 has removed. Any other one is a lost record, and red.

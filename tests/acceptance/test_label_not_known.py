@@ -1,4 +1,4 @@
-"""A label that was not known when the window ended is not learnt, and counted wherever rows are."""
+"""A label not known when its window ended is not trained on, and is counted with the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A home that another version has written: every command that needs it says the way out."""
+"""A home that another version wrote: every command that needs it says what to do."""
 
 from __future__ import annotations
 

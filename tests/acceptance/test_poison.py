@@ -1,6 +1,6 @@
-"""Payloads that kill whoever reads them: found, named, set aside by policy, and the rest is exact.
+"""Payloads that kill their reader: found, named, set aside by policy, and the rest is exact.
 
-The reader is the real one with a call more, which ends the process at a marker.
+The reader is the real one plus one call, which ends the process at a marker.
 """
 
 from __future__ import annotations

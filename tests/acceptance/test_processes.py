@@ -1,4 +1,4 @@
-"""What a job's processes show to the machine: open files, sockets, tokens, interpreters."""
+"""What a job's processes expose on the machine: open files, sockets, tokens, interpreters."""
 
 from __future__ import annotations
 

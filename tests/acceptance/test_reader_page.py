@@ -1,4 +1,4 @@
-"""docs/reader.md: each example is executed as it is written, beside a project that it reads."""
+"""docs/reader.md: each example is executed as written, beside a project that it reads."""
 
 from __future__ import annotations
 

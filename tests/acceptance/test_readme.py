@@ -1,4 +1,4 @@
-"""Every example command of README.md works, in the order in which it stands there."""
+"""Every example command of README.md works, in the order in which it appears there."""
 
 from __future__ import annotations
 

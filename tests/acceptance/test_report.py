@@ -1,4 +1,4 @@
-"""`forebay report`: text, JSON and the page, and what it says about files that are none."""
+"""`forebay report`: text, JSON and the page, and what it says about files that are no summary."""
 
 from __future__ import annotations
 

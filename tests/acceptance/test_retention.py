@@ -1,4 +1,4 @@
-"""Old windows lose what is big, and everything else goes on: runs, judgements, reports."""
+"""Old windows lose their big files, and the rest still works: runs, judgements, reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--reprocess` reads the data anew and nothing else does: counted by the kernel."""
+"""Only `--reprocess` reads the data again: reads are counted by the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/tutorial.md, typed into a shell as it stands there, from an empty directory."""
+"""docs/tutorial.md, typed into a shell exactly as written, from an empty directory."""
 
 from __future__ import annotations
 

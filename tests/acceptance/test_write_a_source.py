@@ -1,4 +1,4 @@
-"""docs/write-a-source.md, done literally: a package of somebody else's with a kind of its own."""
+"""docs/write-a-source.md, followed literally: another author's package with its own kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy of a home: whole whatever goes meanwhile, apart from the home, and refused halfway."""
+"""A copy of a home: complete whatever is removed meanwhile, independent, refused if half made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Borders in the database: one answer for everybody, for good."""
+"""Borders in the database: one answer for every caller, permanently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database of a home: what every kind of it promises, and what only one of them does."""
+"""The database of a home: what every kind of it promises, and what only one kind does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nothing names is removed from the store, and never what somebody is about to name."""
+"""Files that no row names are removed from the store, but not those about to be named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look at a whole home finds: nothing where all is well, and each damage by its name."""
+"""The check of a whole home: nothing to report if all is well, and each damage by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who trains a line: on one host by a lock file, between hosts by what the database shows."""
+"""Who trains a line: on one host by a lock file, between hosts by rows in the database."""
 
 from __future__ import annotations
 

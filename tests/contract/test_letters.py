@@ -1,4 +1,4 @@
-"""Dead letters of a pipeline: stored with the links of its lines, local for what has none yet."""
+"""Dead letters of a pipeline: stored with the links of its lines, local until there is a link."""
 
 from __future__ import annotations
 

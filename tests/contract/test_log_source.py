@@ -1,4 +1,4 @@
-"""Kind log passes the source suite."""
+"""The kind `log` passes the contract of sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kind memory passes the source suite."""
+"""The kind `memory` passes the contract of sources."""
 
 from __future__ import annotations
 

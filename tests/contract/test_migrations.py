@@ -1,4 +1,4 @@
-"""The tables of a new home and those that Alembic's revisions make are the same."""
+"""The tables of a new home are those that Alembic's revisions make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kind parquet passes the source suite: cut by column, by path, and by both."""
+"""The kind `parquet` passes the contract of sources: cut by column, by path, and by both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four forms of a reading give the same rows, over both transports: those that are stored."""
+"""The four forms of a reading give the stored rows, over both transports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of older windows goes, and what of them never does, on each kind of database."""
+"""What is removed of older windows, and what never is, on each kind of database."""
 
 from __future__ import annotations
 

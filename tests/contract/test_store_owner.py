@@ -1,4 +1,4 @@
-"""A store that homes might share belongs to one: another one neither fills nor empties it."""
+"""A store that homes could share belongs to one home: no other stores or removes anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bucket refuses, and an address that is none: named, with the way out, in bounded time."""
+"""Refusals of a bucket and wrong addresses: named, with what to do, in bounded time."""
 
 from __future__ import annotations
 

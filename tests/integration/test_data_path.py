@@ -1,4 +1,4 @@
-"""The data path with real processes: exact row sums whoever is killed."""
+"""The data path with real processes: row sums are exact whichever process is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real job whose PostgreSQL server goes away: it trains on, its link waits, nothing is lost."""
+"""A real job whose PostgreSQL server goes away: training continues, its link waits, no loss."""
 
 from __future__ import annotations
 

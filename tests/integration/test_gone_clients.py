@@ -1,4 +1,4 @@
-"""A client that goes away in the middle of its calls leaves nothing that would count as a hang."""
+"""A client that goes away in the middle of its calls leaves nothing that looks like a hang."""
 
 from __future__ import annotations
 

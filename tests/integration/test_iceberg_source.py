@@ -1,4 +1,4 @@
-"""Iceberg tables as others leave them: deletes, evolved schemas, partitions, wrong addresses."""
+"""Iceberg tables as other tools write them: deletes, evolved schemas, partitions, bad addresses."""
 
 from __future__ import annotations
 

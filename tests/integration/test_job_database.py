@@ -1,4 +1,4 @@
-"""A job whose database goes away: it goes on, restarts what dies, and ends; its state is late."""
+"""A job whose database goes away: it continues, restarts what dies, ends; its state is late."""
 
 from __future__ import annotations
 

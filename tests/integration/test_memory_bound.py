@@ -1,4 +1,4 @@
-"""What a data executor holds decoded and unsent, counted beside it: rows and bytes of all tasks."""
+"""What a data executor holds decoded and unsent, over all tasks: rows and bytes."""
 
 from __future__ import annotations
 

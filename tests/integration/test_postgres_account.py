@@ -1,4 +1,4 @@
-"""Who runs PostgreSQL for root: real servers, with accounts that are another machine's."""
+"""Which account runs PostgreSQL for root: real servers, with accounts of another machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings with real processes: whoever is killed, each row comes once, and nothing is left."""
+"""Readings with real processes: whichever is killed, each row comes once, and nothing is left."""
 
 from __future__ import annotations
 

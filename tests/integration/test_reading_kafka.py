@@ -1,4 +1,4 @@
-"""Readings of a real topic: rows of its windows, bad ones counted, offsets left where they are."""
+"""Readings of a real topic: the rows of its windows, bad ones counted, no offset committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submitting the job of one window: one generation and one training, whoever dies when."""
+"""Submitting the job of one window: one generation, one training, whatever dies at any time."""
 
 from __future__ import annotations
 

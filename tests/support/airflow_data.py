@@ -1,4 +1,4 @@
-"""Data of the Airflow scenarios, each source in a folder of its own, and which rows a window has.
+"""Data of the Airflow scenarios, each source in its own folder, and which rows a window has.
 
 Expected rows are counted from the files by `support.independent`, without a line of Forebay.
 """

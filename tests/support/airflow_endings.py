@@ -1,4 +1,4 @@
-"""The table of how each way of asking has to end: the run, its tasks, the window's generation."""
+"""The table of how each way to start a run has to end: the run, its tasks, the generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What windows have to leave behind, compared with counts that share nothing with Forebay."""
+"""What windows have to leave behind, checked with counts that share no code with Forebay."""
 
 from __future__ import annotations
 

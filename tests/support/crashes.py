@@ -1,4 +1,4 @@
-"""A process that dies at any touch of the disk, and what a loss of power leaves then.
+"""A process that dies at any access to the disk, and what is left after a power failure.
 
 `Disk` watches the file operations of this process and remembers what was synced: of a file its
 content, of a folder its entries. Content that Python buffers counts from its flush on.

@@ -1,4 +1,4 @@
-"""A job's data path without supervisor: driver and data executors as real processes, and a trainer
+"""A job's data path without a supervisor: driver and data executors as processes, and a trainer
 in the test's own process that counts rows with numpy."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A SQLite database that is away for a while, as when its disk is."""
+"""A SQLite database that is unavailable for a while, as if its disk were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files below a folder are opened and read, by any process: inotify of the kernel."""
+"""Which files below a folder are opened and read, by any process, by the kernel's inotify."""
 
 from __future__ import annotations
 

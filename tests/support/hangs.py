@@ -1,4 +1,4 @@
-"""Processes that live and do not get on, and what their end has to leave behind."""
+"""Processes that are alive but make no progress, and what their end has to leave behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of a DAG without a scheduler (`dag.test`), in a process of its own: see `run_inline`.
+"""Runs of a DAG without a scheduler (`dag.test`), in a separate process: see `run_inline`.
 
 Airflow reads its settings when it is imported, warns a lot, and takes over logging, so that the
 process of the tests never imports more of it than a test needs.

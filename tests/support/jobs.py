@@ -1,4 +1,4 @@
-"""Jobs as they are stored, without a process: the state is what the test says."""
+"""Jobs as they are stored, without a process: the test decides their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judged rows as trainers of several windows write them, without a training."""
+"""Judged rows as trainers of several windows write them, without training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One real Kafka broker for the whole test session, and topics that no other test has."""
+"""One real Kafka broker for the test session, and topics that no other test uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code of data executors that dies of a marker in what it reads, as a bug of a library would.
+"""Code of data executors that dies at a marker in what it reads, as a library's bug would.
 
 Or reads it for ever.
 """

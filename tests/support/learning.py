@@ -1,4 +1,4 @@
-"""Datasets, layouts and minibatches for tests of what learns. Imports no TensorFlow by itself."""
+"""Datasets, layouts and minibatches for tests of learners. Does not import TensorFlow itself."""
 
 from __future__ import annotations
 

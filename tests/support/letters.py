@@ -1,4 +1,4 @@
-"""Dead letters as data executors write them, without any."""
+"""Dead letters as data executors write them, without data executors."""
 
 from __future__ import annotations
 

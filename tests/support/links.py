@@ -1,4 +1,4 @@
-"""Links of a model line as a training leaves them, without a training."""
+"""Links of a model line as training leaves them, without training."""
 
 from __future__ import annotations
 

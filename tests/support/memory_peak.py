@@ -1,4 +1,4 @@
-"""The most memory that a process had since a moment, as the kernel notes it."""
+"""The most memory that a process has had since a given moment, from the kernel."""
 
 from __future__ import annotations
 

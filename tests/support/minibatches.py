@@ -1,4 +1,4 @@
-"""Minibatches of events and labels alone: what scores are kept of."""
+"""Minibatches with only events and labels: what scores are stored for."""
 
 from __future__ import annotations
 

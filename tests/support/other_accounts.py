@@ -1,4 +1,4 @@
-"""PostgreSQL for root on a machine with other accounts: a story, told in a mount namespace.
+"""PostgreSQL for root on a machine with other accounts: a scenario in a mount namespace.
 
 Run as `python -m support.other_accounts FOLDER` below `unshare --mount`. /etc is a copy there, so
 no account of this machine changes. Prints one line of JSON: what was found after each step.

@@ -1,4 +1,4 @@
-"""What another user of the machine can reach, as the kernel answers, or as modes and owners say.
+"""What another user of the machine can reach, by the kernel's answer or by modes and owners.
 
 Only root can be somebody else for a moment. Elsewhere the same question is asked of the modes: what
 the kernel would look at, without access lists.

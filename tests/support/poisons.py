@@ -1,4 +1,4 @@
-"""Poisons without a storage behind them."""
+"""Poisons without a storage."""
 
 from __future__ import annotations
 

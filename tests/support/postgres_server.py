@@ -1,4 +1,4 @@
-"""One real PostgreSQL server for the whole test session, and databases that no other test has."""
+"""One real PostgreSQL server for the test session, and databases that no other test uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python code in a process of its own, with an environment of its own."""
+"""Python code in a separate process, with an environment of its own."""
 
 from __future__ import annotations
 

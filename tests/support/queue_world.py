@@ -1,4 +1,4 @@
-"""A queue among readers that take their turns in any order, and a trainer that asks in between."""
+"""A queue with readers that run in any order, and a trainer that takes rows in between."""
 
 from __future__ import annotations
 

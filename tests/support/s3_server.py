@@ -1,4 +1,4 @@
-"""One real S3 server for the test session, buckets that no other test has, and bad servers."""
+"""One real S3 server for the test session, buckets that no other test uses, and bad servers."""
 
 from __future__ import annotations
 

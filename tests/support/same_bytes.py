@@ -1,4 +1,4 @@
-"""Late labels whose runs end with the same bytes each time, whatever was killed meanwhile.
+"""Late labels whose runs end with the same bytes each time, whatever was killed on the way.
 
 Batch rows happen in even hours and stream rows are published in odd ones, each hour fills its
 minibatches, and one thread computes. So two runs have to agree in scores, row sums, and every

@@ -1,4 +1,4 @@
-"""Runs whose supervisors follow a script, with a clock that stands, over days of two sources."""
+"""Runs whose supervisors follow a script, on a stopped clock, over days of two sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervisors that do what a test says, in this process, in place of those that `submit` starts.
+"""Supervisors that a test scripts, in this process, in place of those that `submit` starts.
 
 All else is real: requests, rows, epochs and locks. Only `Popen` is replaced.
 """

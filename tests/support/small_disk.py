@@ -1,4 +1,4 @@
-"""Disks that take no more: a tiny file system, or a limit on the size of a file."""
+"""Full disks: a tiny file system, or a limit on the size of a file."""
 
 from __future__ import annotations
 

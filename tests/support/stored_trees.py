@@ -1,4 +1,4 @@
-"""Folders to store, and names that nothing was ever stored under."""
+"""Folders to store, and names under which nothing was ever stored."""
 
 from __future__ import annotations
 

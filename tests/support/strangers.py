@@ -1,4 +1,4 @@
-"""What somebody without a token does at the sockets of a job that trains."""
+"""What a process without a token does at the sockets of a job in training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code of a role that stops for ever at a chosen call, in the kernel, in the real process."""
+"""Code of a role that blocks for ever at a chosen call, in the kernel, in the real process."""
 
 from __future__ import annotations
 

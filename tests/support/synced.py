@@ -1,4 +1,4 @@
-"""What a loss of power leaves: of each file what was synced, of each folder its entries.
+"""What a power failure leaves: of each file what was synced, of each folder its entries.
 
 Content that Python buffers counts from its flush on. Files are told apart by inode, and one that is
 known is held, so that no new one gets its number.

@@ -1,4 +1,4 @@
-"""Recorded plans of given tasks, without any data behind them."""
+"""Recorded plans of given tasks, without any data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may happen to a topic: transactions, compaction, deletion, another topic of its name."""
+"""What may happen to a topic: transactions, compaction, deletion, another topic of that name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in for the interpreter of stages: answers as it is told, and remembers what it was asked.
+"""A stand-in for the interpreter of stages: gives scripted answers, and records its calls.
 
 `answers.json` lists the answers by stage; the last one is given again and again. An answer may
 name a job: then it is stored afterwards, as a real submission leaves it.

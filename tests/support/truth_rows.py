@@ -1,4 +1,4 @@
-"""What the database of a home says, read without a line of Forebay's own."""
+"""What the database of a home contains, read without any of Forebay's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project that learns clicks, known at once, and sales, known hours later, in one model."""
+"""A project that trains on clicks, known at once, and sales, known hours later, in one model."""
 
 from __future__ import annotations
 

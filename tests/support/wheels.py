@@ -1,4 +1,4 @@
-"""The wheel of this checkout, and environments that it is installed in."""
+"""The wheel of this checkout, and environments in which it is installed."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a stranger may write: payloads and files with faults, by the number of a seed."""
+"""What a stranger may write: payloads and files with faults, from a seed."""

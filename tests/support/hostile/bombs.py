@@ -1,4 +1,4 @@
-"""Small messages that are large once they are decoded, or that write where they may not."""
+"""Small messages that are large once decoded, or that would write out of bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of any bytes: numbers of a format made wrong, bits turned over, parts cut or doubled."""
+"""Faults in arbitrary bytes: wrong numbers, flipped bits, parts that are cut or doubled."""
 
 from __future__ import annotations
 

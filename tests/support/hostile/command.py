@@ -1,4 +1,4 @@
-"""Faults by a seed that is printed, read in children: one that dies is found and named."""
+"""Faults from a seed that is printed, read in children: one that dies is found and named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet files that are a footer and nothing else: what it claims is up to whoever calls.
+"""Parquet files that are only a footer: the caller decides what it claims.
 
 Written as Thrift's compact protocol, by the numbers of fields in parquet.thrift.
 """

@@ -1,4 +1,4 @@
-"""Reads what has faults as a data executor does, and looks at what comes of it."""
+"""Reads faulty data as a data executor does, and checks the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow metadata whose parts point to one and the same place, which is looked at for each."""
+"""Arrow metadata whose parts all point to one place, which is checked for each of them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Small faults put into pure rules one at a time, and the tests that have to notice them."""
+"""Small faults put into pure rules one at a time, and the tests that have to detect them."""

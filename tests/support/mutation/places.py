@@ -1,4 +1,4 @@
-"""Places in a module where a rule can be made wrong by a small change of its text."""
+"""Places in a module where a small change of the text breaks a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences by a seed that is printed, in a process of their own: one that has no threads."""
+"""Sequences by a seed that is printed, in a separate process without threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a home says of itself, as plain values: borders, plans, links, dead letters, faults."""
+"""What a home contains, as plain values: borders, plans, links, dead letters, faults."""
 
 from __future__ import annotations
 

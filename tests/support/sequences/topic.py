@@ -1,4 +1,4 @@
-"""A topic as the tests remember it: what each of its offsets is."""
+"""A topic as the tests recorded it: what each of its offsets is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written, as the tests themselves remember it: segments of a log and Parquet files."""
+"""What was written, as the tests recorded it: segments of a log and Parquet files."""
 
 from __future__ import annotations
 

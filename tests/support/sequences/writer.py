@@ -1,4 +1,4 @@
-"""Writes topics in a process of its own: Kafka's clients have threads, and cannot be forked."""
+"""Writes topics in a separate process: Kafka's clients have threads, and cannot be forked."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Small real roles that do what a plan says, and a supervisor that runs them."""
+"""Small real roles that follow a plan, and a supervisor that runs them."""

@@ -1,4 +1,4 @@
-"""A role whose behaviour is a word in the file that $FOREBAY_TOY_PLAN names.
+"""A role whose behaviour is given by a word in the file that $FOREBAY_TOY_PLAN names.
 
 The plan is JSON: process name -> list of words, one per start of that process, the last one for
 all later starts. Words: `serve`, `deaf` (serves, ignores SIGTERM), `child` (serves with a child

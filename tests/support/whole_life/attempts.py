@@ -1,4 +1,4 @@
-"""Lives that end at some points, in a process that starts no thread and can be forked."""
+"""Lives that end at given points, in a process that starts no thread and can be forked."""
 
 from __future__ import annotations
 

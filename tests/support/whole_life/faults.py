@@ -1,4 +1,4 @@
-"""Counts what a process does to disk and database, and kills it before one of these."""
+"""Counts what a process does to disk and database, and kills it before a chosen operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job without processes: its submitter is its supervisor, and its trainer runs in it as well."""
+"""A job without processes: the submitter is its own supervisor and also runs the trainer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""All that happens to three windows, in steps that see for themselves whether they are done.
+"""All that happens to three windows, in steps that check for themselves whether they are done.
 
-Called again after a death it goes on, as whoever runs the same commands again does.
+Called again after a death, it continues, as it does for whoever runs the same commands again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The home as a loss of power leaves it.
+"""The home as a power failure leaves it.
 
 SQLite's own files count as they are: its commits are durable, and it syncs its names itself.
 """

@@ -1,4 +1,4 @@
-"""What has to be true of a home at any moment, and what once everything has come to its end."""
+"""What has to be true of a home at any moment, and what once everything has finished."""
 
 from __future__ import annotations
 

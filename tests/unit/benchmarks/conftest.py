@@ -1,4 +1,4 @@
-"""What benchmarks are made of is imported by its bare name, as their scripts do."""
+"""Modules of benchmarks are imported by their bare names, as their scripts do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of advice out of the figures that the benchmark of learning writes."""
+"""The table of advice made from the figures that the benchmark of learning writes."""
 
 from __future__ import annotations
 

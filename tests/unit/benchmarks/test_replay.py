@@ -1,4 +1,4 @@
-"""What the benchmark of learning feeds, in which order, and how it judges. Without TensorFlow."""
+"""What the benchmark of learning feeds, in which order, and how it judges, without TensorFlow."""
 
 from __future__ import annotations
 

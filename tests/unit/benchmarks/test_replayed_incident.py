@@ -1,4 +1,4 @@
-"""An incident of six hours, replayed with a real learner: the day after it too."""
+"""An incident of six hours, replayed with a real learner, and the day after it."""
 
 from __future__ import annotations
 

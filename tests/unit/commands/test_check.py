@@ -1,4 +1,4 @@
-"""`forebay check --connect` where the rows of a pipeline cannot be sampled."""
+"""`forebay check --connect` if the rows of a pipeline cannot be sampled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forebay dead`: what it prints of letters that are stored and of those that still grow."""
+"""`forebay dead`: what it prints for stored letters and for those still being written."""
 
 from __future__ import annotations
 

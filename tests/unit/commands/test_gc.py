@@ -1,4 +1,4 @@
-"""`forebay gc` where there is nothing to collect in."""
+"""`forebay gc` in a folder that is not a home."""
 
 from __future__ import annotations
 

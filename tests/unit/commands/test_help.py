@@ -1,4 +1,4 @@
-"""Help at 80 columns: of every command, whole."""
+"""The help of every command fits 80 columns and is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that changes while a command works, and the plain lines where none can."""
+"""The line that changes while a command works, and the plain lines if it cannot change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deadline of `forebay up`, as it is written."""
+"""How the deadline of `forebay up` may be written."""
 
 from __future__ import annotations
 

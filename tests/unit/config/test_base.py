@@ -1,4 +1,4 @@
-"""One spelling of durations and instants, and where each form ends."""
+"""One spelling of durations and instants, and the limits of each form."""
 
 from __future__ import annotations
 

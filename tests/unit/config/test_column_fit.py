@@ -1,4 +1,4 @@
-"""What is said of features and labels that do not fit their columns."""
+"""What is reported for features and labels that do not fit their columns."""
 
 from __future__ import annotations
 

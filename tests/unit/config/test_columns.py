@@ -1,4 +1,4 @@
-"""Columns of several sources: one precedence for whoever asks."""
+"""Columns of several sources: one precedence for all callers."""
 
 from __future__ import annotations
 

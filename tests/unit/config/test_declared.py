@@ -1,4 +1,4 @@
-"""What is stored of declarations: what was written, to be filled in by whoever needs it."""
+"""What is stored of declarations: the text as written, filled in by the process that needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unknown keys: which known one a slip is taken for, and what the value becomes."""
+"""Unknown keys: which known key a typo is taken for, and what becomes of the value."""
 
 from __future__ import annotations
 

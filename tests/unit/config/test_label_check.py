@@ -1,4 +1,4 @@
-"""What is declared of labels and contradicts itself: one problem each, at its key."""
+"""Contradictions in what is declared about labels: one problem each, at its key."""
 
 from __future__ import annotations
 

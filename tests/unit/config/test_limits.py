@@ -1,4 +1,4 @@
-"""Every number of a declaration, default and bound: what a file means without being written."""
+"""Every number of a declaration, its default and its bounds: what a file means without it."""
 
 from __future__ import annotations
 

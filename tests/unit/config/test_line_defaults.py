@@ -1,4 +1,4 @@
-"""Defaults by version: what is written counts in all of them."""
+"""Defaults by version: a value that is written out counts in all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading a project: every problem of every file, one for each slip, and what stays usable."""
+"""Loading a project: every problem of every file, one for each mistake, and what stays usable."""
 
 from __future__ import annotations
 

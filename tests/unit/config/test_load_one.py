@@ -1,4 +1,4 @@
-"""One pipeline alone: what `load_project` finds about it, without opening anybody else's files."""
+"""One pipeline alone: what `load_project` finds about it, without opening files of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a problem is told on one line."""
+"""A problem on one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema: what editors check and what `check` says agree."""
+"""The JSON Schema: what editors report and what `check` reports agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several labels of one dataset: what they mean, and what of them contradicts itself."""
+"""Several labels of one dataset: what they mean, and how they can contradict each other."""
 
 from __future__ import annotations
 

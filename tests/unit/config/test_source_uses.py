@@ -1,4 +1,4 @@
-"""What a source is called where streams read it, and which rows would be read twice."""
+"""The names of a source in the streams that read it, and which rows would be read twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a value of a wrong form is told: one sentence for each thing that is wrong, at its place."""
+"""Values of a wrong form: one sentence for each mistake, at its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants: their names, what is declared of them, and what contradicts itself."""
+"""Variants: their names, what is declared about them, and contradictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML read with positions: places, anchors, and everything that is no YAML of ours."""
+"""YAML read with positions: places, anchors, and everything that is not accepted."""
 
 from __future__ import annotations
 

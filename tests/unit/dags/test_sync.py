@@ -1,4 +1,4 @@
-"""`forebay dags sync`: stubs come and go with pipelines; nothing of anybody else's is touched."""
+"""`forebay dags sync`: stubs come and go with pipelines; files of others are not touched."""
 
 from __future__ import annotations
 

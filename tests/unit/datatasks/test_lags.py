@@ -1,4 +1,4 @@
-"""Lags of a pipeline's sources: which are asked, for what group, and what people are told."""
+"""Lags of a pipeline's sources: which are asked, for which group, and what is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listings: whole or not there, one for each window, out of the ledger's way."""
+"""Listings: whole or absent, one for each window, kept apart from the ledger."""
 
 from __future__ import annotations
 

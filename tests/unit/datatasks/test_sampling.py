@@ -1,4 +1,4 @@
-"""Samples of sources: rows of asked spans, each once, within the limits."""
+"""Samples of sources: rows of the requested spans, each once, within the limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions: which of two is further, and where a chunk's rows stand."""
+"""Positions: which of two is further, and where a chunk's rows are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a window is not planned, in the order in which a person has to know."""
+"""Why a window is not planned, in the order that is most useful to a person."""
 
 from __future__ import annotations
 

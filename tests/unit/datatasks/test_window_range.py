@@ -1,4 +1,4 @@
-"""Windows by the texts that a person writes."""
+"""Windows by the texts that a user writes."""
 
 from __future__ import annotations
 

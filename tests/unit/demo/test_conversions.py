@@ -1,4 +1,4 @@
-"""The demo's second pipeline: what it declares, the data that it reads, the story that it tells."""
+"""The demo's second pipeline: what it declares, the data that it reads, and what it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's own count: right where nothing is wrong, and it sees what is."""
+"""The demo's own count: right if all is well, and it notices what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who counts as left behind by the demo."""
+"""Which processes count as left over from the demo."""
 
 from __future__ import annotations
 

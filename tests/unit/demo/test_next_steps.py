@@ -1,4 +1,4 @@
-"""What the demo prints to type next works as it stands."""
+"""The commands that the demo suggests next work as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Airflow says of its parts, and what the machine lacks."""
+"""What Airflow reports of its parts, and what the machine is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow without pandas, in a process of its own: this one may have imported it."""
+"""Arrow without pandas, in a separate process: this one may have imported it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backfill will do, told from ledger, chain and storage without writing any of it."""
+"""What a backfill will do, from ledger, chain and storage, without writing to any of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain as it will be: what goes stale, what cannot be built, how long it takes."""
+"""A chain as it will be: what becomes stale, what cannot be built, how long it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""To which end `forebay run` follows its job: lost, failed, cancelled, or with no database."""
+"""How `forebay run` follows its job to each end: lost, failed, cancelled, or with no database."""
 
 from __future__ import annotations
 

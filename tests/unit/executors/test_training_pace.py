@@ -1,4 +1,4 @@
-"""How long a line took so far, and how long more windows and rows would take."""
+"""How long a line has taken so far, and how long more windows and rows would take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A home of another version is refused with the way out; what holds no state is nobody's."""
+"""A home of another version is refused with what to do; a folder without state is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a home is: made closed, closed where it is open, refused where it is somebody else's."""
+"""Who can enter a home: created closed, closed if open, refused if somebody else's."""
 
 from __future__ import annotations
 

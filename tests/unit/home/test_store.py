@@ -1,4 +1,4 @@
-"""A store in a folder: a writer that dies, and a loss of power, leave all of a name or nothing."""
+"""A store in a folder: after a dead writer or a power failure, a name is whole or absent."""
 
 from __future__ import annotations
 

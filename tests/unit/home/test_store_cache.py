@@ -1,4 +1,4 @@
-"""Local copies of an object store: fetched once, bounded, never half."""
+"""Local copies of an object store: fetched once, bounded, never partial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that change have another revision: by it alone an older home is refused."""
+"""Changed tables have another revision, which alone decides that an older home is refused."""
 
 from __future__ import annotations
 

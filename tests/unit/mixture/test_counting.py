@@ -1,4 +1,4 @@
-"""The counting learner: exact wrapping sums, saved and taken back."""
+"""The counting learner: exact wrapping sums, saved and restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row sums: what a model says of the rows that it has seen."""
+"""Row sums: what a model records of the rows that it has seen."""
 
 from __future__ import annotations
 

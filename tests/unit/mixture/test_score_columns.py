@@ -1,4 +1,4 @@
-"""Names of score columns: read back as they were written, and nothing else is one."""
+"""Names of score columns: read back as they were written, and no other name is accepted."""
 
 from __future__ import annotations
 

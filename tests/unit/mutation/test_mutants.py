@@ -1,4 +1,4 @@
-"""The tool that plants small faults: where, how, and which tests it asks."""
+"""The tool that plants small faults: where, how, and which tests it runs."""
 
 from __future__ import annotations
 

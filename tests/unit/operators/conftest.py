@@ -1,4 +1,4 @@
-"""Airflow for tests of single classes: as a library, with a home that nothing is written to."""
+"""Airflow for tests of single classes: as a library, with a home that is never written to."""
 
 from __future__ import annotations
 

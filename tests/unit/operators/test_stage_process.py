@@ -1,4 +1,4 @@
-"""Stages as processes: what they say, what they print, how they end."""
+"""Stages as processes: their results, their output, how they end."""
 
 from __future__ import annotations
 

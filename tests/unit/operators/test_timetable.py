@@ -1,4 +1,4 @@
-"""WindowTimetable: what the scheduler, a backfill and a person get, through Airflow's own code."""
+"""WindowTimetable: what the scheduler, a backfill and a user get, through Airflow's own code."""
 
 from __future__ import annotations
 

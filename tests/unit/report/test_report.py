@@ -1,4 +1,4 @@
-"""The report says everything that the summary holds, and nothing fetches anything."""
+"""The report shows everything that the summary holds, and fetches nothing."""
 
 from __future__ import annotations
 

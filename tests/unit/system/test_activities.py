@@ -1,4 +1,4 @@
-"""For how long the threads of a process have not got on, by marks of their own."""
+"""How long the threads of a process have made no progress, by their own marks."""
 
 from __future__ import annotations
 

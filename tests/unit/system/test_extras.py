@@ -1,4 +1,4 @@
-"""One error for every optional dependency that is not there."""
+"""One error for every optional dependency that is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a process counts as hung, by a clock of the test; and what is done to it."""
+"""When a process counts as hung, on a clock of the test, and what is done about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instants of any number of microseconds."""
+"""Instants with any number of microseconds."""
 
 from __future__ import annotations
 

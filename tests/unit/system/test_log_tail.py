@@ -1,4 +1,4 @@
-"""The last lines of a log, and those that are added while somebody looks."""
+"""The last lines of a log, and those added while it is followed."""
 
 from __future__ import annotations
 

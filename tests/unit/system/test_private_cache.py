@@ -1,4 +1,4 @@
-"""A private cache: made once, made again where it is not intact, never read where others write."""
+"""A private cache: made once, made again if damaged, never read if others can write to it."""
 
 from __future__ import annotations
 

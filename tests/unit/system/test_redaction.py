@@ -1,4 +1,4 @@
-"""The filter of all output: what it hides, what it leaves, and where it stands."""
+"""The filter of all output: what it hides, what it leaves, and where it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One supervised process, on a clock of the test's."""
+"""One supervised process, on a clock of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that get their name whole: refused or replaced, removed in one step."""
+"""Folders that get their name once complete: refused or replaced, removed in one step."""
 
 from __future__ import annotations
 

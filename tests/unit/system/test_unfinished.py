@@ -1,4 +1,4 @@
-"""What is being written stays while its writer lives, and goes when it is dead."""
+"""A file being written stays while its writer lives, and is removed once it is dead."""
 
 from __future__ import annotations
 

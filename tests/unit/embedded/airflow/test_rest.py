@@ -1,4 +1,4 @@
-"""The client of Airflow's REST API against a server that plays it."""
+"""The client of Airflow's REST API against a server that imitates it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Components as processes: small commands in the part of Airflow's."""
+"""Components as processes: small commands in place of Airflow's."""
 
 from __future__ import annotations
 

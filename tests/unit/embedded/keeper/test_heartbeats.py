@@ -1,4 +1,4 @@
-"""What heartbeats and answers show of Airflow's components, by a clock and looks of the test."""
+"""What heartbeats and answers show of Airflow's components, on a clock of the test."""
 
 from __future__ import annotations
 

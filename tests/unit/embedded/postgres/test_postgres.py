@@ -1,4 +1,4 @@
-"""Where the database lies, who may get to it, and what is cleaned up."""
+"""Where the database is stored, who can access it, and what is cleaned up."""
 
 from __future__ import annotations
 

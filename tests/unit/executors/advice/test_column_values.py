@@ -1,4 +1,4 @@
-"""What sampled values say: positives, nulls, vocabularies, crowded buckets."""
+"""What sampled values show: positives, nulls, vocabularies, crowded buckets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice from windows of a line: whose labels count, which rows, and when somebody is warned."""
+"""Advice from windows of a line: whose labels count, which rows, and when to warn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows are sampled, when data claim times that nobody can have meant."""
+"""Where rows are sampled if data claim times that cannot be right."""
 
 from __future__ import annotations
 

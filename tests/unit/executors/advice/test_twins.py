@@ -1,4 +1,4 @@
-"""Where twins are looked for, and what sampled rows say as arrays."""
+"""Where twins are looked for, and sampled rows as arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A driver of what only reads opens nothing that keeps positions: those are the trainer's."""
+"""The driver of a reading opens nothing that stores positions: those are the trainer's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver answers to failures, and what it tells people."""
+"""What the driver answers to failures, and what it shows to people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The offset that rows of a stream really had, and what is said of it."""
+"""The offset that rows of a stream really had, in figures and in words."""
 
 from __future__ import annotations
 

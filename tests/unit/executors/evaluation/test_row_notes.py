@@ -1,4 +1,4 @@
-"""Notes about the rows of a range: out of their time, learnt by nobody, not there."""
+"""Notes about the rows of a range: outside their time, learnt by no paradigm, missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores kept with checkpoints, joined with labels that arrive later."""
+"""Scores stored with checkpoints, joined with labels that arrive later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary of trained windows: counts of three parties, and what it says of each window."""
+"""The summary of trained windows: counts from three places, and what it says of each window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which windows' labels judge a window, and which windows are told."""
+"""Which windows' labels judge a window, and which windows are reported."""
 
 from __future__ import annotations
 

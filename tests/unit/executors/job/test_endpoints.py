@@ -1,4 +1,4 @@
-"""Which data executors have registered: told by files, and told anew by every process."""
+"""Which data executors have registered: reported in files, again by every new process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a job: private, prepared for a supervisor, and told who holds its lock."""
+"""The folder of a job: private, prepared for a supervisor, and whether its lock is held."""
 
 from __future__ import annotations
 

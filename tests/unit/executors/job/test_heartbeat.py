@@ -1,4 +1,4 @@
-"""How long a job has shown no sign of life, by the clock of whoever watches it."""
+"""How long a job has shown no sign of life, by the clock of the process that watches it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's request: secrets are not in it, and do not decide whether it is another one."""
+"""A job's request: contains no secrets, and a changed secret does not make another request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs of a home: of which pipeline and line they are, which windows they train, how they stand."""
+"""Jobs of a home: their pipeline and line, the windows they train, and their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who judges which event, and what is kept of it."""
+"""Which model judges which event, and what is stored of it."""
 
 from __future__ import annotations
 

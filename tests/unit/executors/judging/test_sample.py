@@ -1,4 +1,4 @@
-"""Which events are judged: decided by ids alone, whatever comes when."""
+"""Which events are judged: decided by ids alone, in whatever order they arrive."""
 
 from __future__ import annotations
 

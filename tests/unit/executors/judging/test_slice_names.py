@@ -1,4 +1,4 @@
-"""What ids are called."""
+"""The names of ids."""
 
 from __future__ import annotations
 

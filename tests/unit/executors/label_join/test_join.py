@@ -1,4 +1,4 @@
-"""What batch rows find in the stream: of which windows, how far back, whatever was killed."""
+"""What batch rows find in the stream: in which windows, how far back, after any kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of several labels: each asks for the copies that say it, as far back as it says."""
+"""Joins of several labels: each looks for copies that have it, as far back as it declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a line's lock file says before its holder has written its name."""
+"""A line's lock file before its holder has written its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look at a line's last windows costs in SQLite is the same for a long line."""
+"""Looking at a line's last windows in SQLite costs the same for a long line."""
 
 from __future__ import annotations
 

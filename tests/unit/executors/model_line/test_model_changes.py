@@ -1,4 +1,4 @@
-"""A refused declaration names what is another model, by the checkpoint that the line has."""
+"""A refused declaration names what differs from the model in the line's checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of labels makes another model, and what does not; one label is what it always was."""
+"""Which changes of labels make another model; a single label keeps its old fingerprint."""
 
 from __future__ import annotations
 

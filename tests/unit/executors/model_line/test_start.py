@@ -1,4 +1,4 @@
-"""Where a line begins, what may come next, and when it has to stay as it was."""
+"""Where a line begins, what may come next, and what must not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which unit is blamed for a death, whatever dies how."""
+"""Which unit is blamed for a death, for every kind of death."""
 
 from __future__ import annotations
 

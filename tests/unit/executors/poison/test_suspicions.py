@@ -1,4 +1,4 @@
-"""What follows from marks when their process is gone."""
+"""What follows from marks once their process is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a position: what it accepts, and what of a range is left after it."""
+"""The text of a position: what it accepts, and what remains of a range after it."""
 
 from __future__ import annotations
 

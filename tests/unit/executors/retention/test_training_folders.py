@@ -1,4 +1,4 @@
-"""Folders of windows in training: which of them nobody continues."""
+"""Folders of windows in training: which of them will never be continued."""
 
 from __future__ import annotations
 

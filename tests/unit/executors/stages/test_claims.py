@@ -1,4 +1,4 @@
-"""Claims: one keeps its generation, old ones go, a forgotten window has none."""
+"""Claims: one keeps its generation, old ones are removed, a forgotten window has none."""
 
 from __future__ import annotations
 

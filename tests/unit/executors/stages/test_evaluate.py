@@ -1,4 +1,4 @@
-"""What the evaluation stage hands on of a window's figures."""
+"""What the evaluation stage returns of a window's figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that were killed after their last window: they end as soon as somebody looks."""
+"""Jobs that were killed after their last window: they end as soon as their state is read."""
 
 from __future__ import annotations
 

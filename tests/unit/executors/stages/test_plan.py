@@ -1,4 +1,4 @@
-"""The timer and sink stages: generations, what is cleared alone, two sinks at a time."""
+"""The timer and sink stages: generations, clearing one of them, two sinks at a time."""
 
 from __future__ import annotations
 

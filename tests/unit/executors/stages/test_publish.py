@@ -1,4 +1,4 @@
-"""Publication of one window: what serves, what is kept and why."""
+"""Publication of one window: what serves, what stays, and why."""
 
 from __future__ import annotations
 

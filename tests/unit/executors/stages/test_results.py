@@ -1,4 +1,4 @@
-"""What a stage prints where it has nothing to say: nothing, and not one of something."""
+"""A stage that has nothing to report prints nothing."""
 
 from __future__ import annotations
 

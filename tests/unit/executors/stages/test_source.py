@@ -1,4 +1,4 @@
-"""The source stage: who is scanned together, what is waited for and for how long."""
+"""The source stage: which runs are scanned together, what is waited for, and how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job of one window: whether there is one, in which generation, and what it is to train."""
+"""The job of one window: whether there is one, in which generation, and what it trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage is called for: where its state is, what is trained of it, and its job's request."""
+"""What a stage works on: where its state is, what it trains, and its job's request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trainer tells of itself while it runs, and the counters that outlive it."""
+"""What a trainer reports about itself while it runs, and the counters that outlive it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters of a window: written by executors, each told once, gathered for the store."""
+"""Dead letters of a window: written by executors, each reported once, gathered for the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets of a job: found by address alone, at any depth, and only in a folder of one's own."""
+"""Sockets of a job: found by address alone, at any depth, and only in the user's own folder."""
 
 from __future__ import annotations
 

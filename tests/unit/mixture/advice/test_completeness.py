@@ -1,4 +1,4 @@
-"""Fresh labels against complete ones: at publication, by age, and where nothing is known."""
+"""Fresh labels against complete ones: at publication, by age, and if nothing is known."""
 
 from __future__ import annotations
 

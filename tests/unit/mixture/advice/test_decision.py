@@ -1,4 +1,4 @@
-"""What is recommended where, against the table that comes with this version and small ones."""
+"""What is recommended when, with the table that comes with this version and with small ones."""
 
 from __future__ import annotations
 

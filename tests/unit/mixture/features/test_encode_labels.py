@@ -1,4 +1,4 @@
-"""Several labels of a row: served beside each other, each known or not by itself."""
+"""Several labels of a row: served side by side, each known or not on its own."""
 
 from __future__ import annotations
 

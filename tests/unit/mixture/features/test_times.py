@@ -1,4 +1,4 @@
-"""Seconds between two times, whatever data claim."""
+"""Seconds between two times, whatever the data claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machine code of kernels: numba stays outside, and only a private folder is trusted."""
+"""Machine code of kernels: numba is not imported, and only a private folder is trusted."""
 
 from __future__ import annotations
 

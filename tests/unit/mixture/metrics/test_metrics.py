@@ -1,4 +1,4 @@
-"""Figures of a few rows by hand: where a formula has an edge, and which way it falls."""
+"""Figures of a few rows by hand: edge cases of each formula, and their results."""
 
 from __future__ import annotations
 

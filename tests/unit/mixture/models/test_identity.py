@@ -1,4 +1,4 @@
-"""What a checkpoint is of: every difference to the declaration is named."""
+"""The model of a checkpoint: every difference from the declaration is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several labels in one model: what each learns, and what rows that do not say one leave alone."""
+"""Several labels in one model: what each learns, and what rows without a label do not change."""
 
 from __future__ import annotations
 

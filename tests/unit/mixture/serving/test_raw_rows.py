@@ -1,4 +1,4 @@
-"""JSON rows to the arrays of a SavedModel, and what is said of rows that do not fit."""
+"""JSON rows to the arrays of a SavedModel, and the errors for rows that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run asks a task for, and what is refused."""
+"""What a run requests of a task, and what is refused."""
 
 from __future__ import annotations
 

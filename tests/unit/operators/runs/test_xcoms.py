@@ -1,4 +1,4 @@
-"""What tasks hand to those after them."""
+"""What tasks pass on to those after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""data_executors: whose turn it is, which job it hands on, and how it ends."""
+"""data_executors: whose turn it is, which job it passes on, and how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all tasks share: pauses that end when the task has to, commands, and what is said once."""
+"""What all tasks share: pauses that end with the task, commands, and messages logged once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""training_executors: the job that it follows, to whatever end that comes."""
+"""training_executors: the job that it follows, and each way in which that job may end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triggers: they look, keep quiet at first, fire once, and survive being made again."""
+"""Triggers: they look, log nothing at first, fire once, and survive being created again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of the window before come to, in one word, and when a look finds a change."""
+"""The outcome of the runs of the window before, in one word, and when a change is noticed."""
 
 from __future__ import annotations
 

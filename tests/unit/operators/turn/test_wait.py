@@ -1,4 +1,4 @@
-"""How a wait for the turn becomes longer."""
+"""How the wait for a turn becomes longer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small chunks become larger ones: every row once, in order, with hours that never fall."""
+"""Small chunks are merged: every row once, in order, with hours that never decrease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plans keep of storage: whole, verified, bounded, and never needed."""
+"""What plans cache of storage: whole, verified, bounded, and never required."""
 
 from __future__ import annotations
 

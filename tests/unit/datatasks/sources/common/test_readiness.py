@@ -1,4 +1,4 @@
-"""Whether many windows are complete costs little more than whether one is."""
+"""Checking whether many windows are complete costs little more than checking one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files behind an URL: in a bucket of a real S3 server, and where nothing answers."""
+"""Files at a URL: in a bucket of a real S3 server, and on a server that does not answer."""
 
 from __future__ import annotations
 

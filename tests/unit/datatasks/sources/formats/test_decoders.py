@@ -1,4 +1,4 @@
-"""Message formats: values, nulls, and messages that nobody can read."""
+"""Message formats: values, nulls, and messages that cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow messages of strangers: what they may not hold, and what decoding them may take."""
+"""Arrow messages of strangers: what is refused, and how much memory decoding may take."""
 
 from __future__ import annotations
 

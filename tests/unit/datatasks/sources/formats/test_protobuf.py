@@ -1,4 +1,4 @@
-"""Format `protobuf`: values of every type, presence, framing, and messages that are none."""
+"""Format `protobuf`: values of every type, presence, framing, and broken messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each offset of a stretch is, however batches and readers cut it."""
+"""What each offset of a stretch is, wherever batches and readers split it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kind log: atomic segments, holes, torn files, readiness, several writers."""
+"""The kind `log`: atomic segments, holes, torn files, readiness, several writers."""
 
 from __future__ import annotations
 

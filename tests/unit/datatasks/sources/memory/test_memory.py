@@ -1,4 +1,4 @@
-"""Kind memory: what it says of tables that are not there, or not as declared."""
+"""The kind `memory`: what it reports of tables that are missing, or not as declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kind parquet: what is found, told and refused before rows are read; markers."""
+"""The kind `parquet`: what is found, reported and refused before rows are read; markers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Footers are read once for each version of a file, whatever process plans."""
+"""Footers are read once for each version of a file, whichever process plans."""
 
 from __future__ import annotations
 

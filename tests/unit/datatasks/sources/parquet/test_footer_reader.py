@@ -1,4 +1,4 @@
-"""Footers that end the process that reads them are found, and cost nobody else's."""
+"""Footers that kill the process that reads them are found, without affecting other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A look at some spans lists their folders alone, and sees of them what planning sees."""
+"""A look at some spans lists only their folders, and finds in them what planning finds."""
 
 from __future__ import annotations
 

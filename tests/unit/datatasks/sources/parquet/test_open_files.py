@@ -1,4 +1,4 @@
-"""Which Parquet file stays open between tasks, and that nothing is read of another version."""
+"""Which Parquet file stays open between tasks, and that no other version of it is read."""
 
 from __future__ import annotations
 

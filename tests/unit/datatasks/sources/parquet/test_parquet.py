@@ -1,4 +1,4 @@
-"""Kind parquet: exact planned rows, resume, damage, one listing, odd places."""
+"""The kind `parquet`: exact planned rows, resume, damage, one listing, odd places."""
 
 from __future__ import annotations
 

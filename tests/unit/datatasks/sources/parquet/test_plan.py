@@ -1,4 +1,4 @@
-"""Footers that claim what no file has, or what takes long: named by policy, in a bounded time."""
+"""Footers with impossible claims, or that take long: named by policy, in bounded time."""
 
 from __future__ import annotations
 

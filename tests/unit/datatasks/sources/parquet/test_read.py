@@ -1,4 +1,4 @@
-"""Reading ranges of Parquet files: what is opened and read, and what is counted where it fails."""
+"""Reading ranges of Parquet files: what is opened and read, and what is counted on failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A learner is loaded where it stands elsewhere, and only there."""
+"""A learner is loaded if it is at another position, and only then."""
 
 from __future__ import annotations
 

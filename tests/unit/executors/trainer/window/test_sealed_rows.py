@@ -1,4 +1,4 @@
-"""What a window trained, read and learnt, from its seal."""
+"""Rows that a window trained on, read and learnt from, by its seal."""
 
 from __future__ import annotations
 

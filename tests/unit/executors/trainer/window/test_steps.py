@@ -1,4 +1,4 @@
-"""What a minibatch goes through: scored before it is learnt from, counted after, kept or not."""
+"""What happens to a minibatch: scored before it is trained on, counted after, kept or not."""
 
 from __future__ import annotations
 

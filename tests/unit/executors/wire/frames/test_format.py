@@ -1,4 +1,4 @@
-"""Bytes of frames: what is no frame is refused with its name, before its lengths are believed."""
+"""Bytes of frames: anything else is refused by name, before its lengths are trusted."""
 
 from __future__ import annotations
 

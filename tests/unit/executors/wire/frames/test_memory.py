@@ -1,4 +1,4 @@
-"""Memory of frames: aligned, used again, and never while anything refers to it."""
+"""Memory of frames: aligned, reused, and never while anything refers to it."""
 
 from __future__ import annotations
 

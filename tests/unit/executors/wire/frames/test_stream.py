@@ -1,4 +1,4 @@
-"""A stream of packed frames whose other side does not keep to the rules."""
+"""A stream of packed frames whose other side breaks the rules."""
 
 from __future__ import annotations
 
