@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,9 @@ from forebay import cli
 from forebay.cli import COMMANDS
 from forebay.commands.complete import VARIABLE
 
-# CPU time of one Tab: a third of a second on a machine that does nothing else.
-CPU_SECONDS = 0.3
+# What one Tab costs is what it imports: counted, since a time depends on the machine and on
+# what else it does. 310 at most, 68 of them Python's own.
+MODULES_MAX = 350
 HEAVY = {"tensorflow", "pyarrow", "numpy", "pandas", "sqlalchemy", "airflow", "pyiceberg", "kafka"}
 PIPELINE = """\
 dataset:
@@ -134,31 +134,24 @@ def test_the_newest_hundred_windows(
 @pytest.mark.parametrize(
     "line", ["", "why ", "why ads ", "run ads --from ", "jobs show ", "models ls ", "forget ads "]
 )
-def test_a_tab_is_answered_at_once(line: str) -> None:
+def test_a_tab_imports_little(line: str) -> None:
     code = (
         "import sys; from forebay import cli\n"
         "try: cli.run([])\n"
-        f"finally: print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
+        f"finally: print(sorted({HEAVY!r} & set(sys.modules)), len(sys.modules), file=sys.stderr)"
     )
-    best = CPU_SECONDS + 1
-    for _ in range(3):  # the least: others have the machine too
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ended = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, **variables("bash", f"forebay {line}")},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        best = min(best, took)
-        assert ended.stdout.split()
-        assert ended.stderr.strip() == "[]", "what is heavy was imported"
-        if best < CPU_SECONDS:
-            break
-    assert best < CPU_SECONDS
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **variables("bash", f"forebay {line}")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert ended.stdout.split()
+    heavy, modules = ended.stderr.strip().rsplit(maxsplit=1)
+    assert heavy == "[]", "what is heavy was imported"
+    assert int(modules) <= MODULES_MAX
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
