@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 def completion(
     shell: Annotated[Shell, typer.Argument(help="Your shell.", metavar="SHELL")],
 ) -> None:
-    """Print the script that lets your shell complete with Tab.
+    """Print the script that completes words in your shell.
 
     It completes commands, options, and names of pipelines, sources, windows and jobs. For bash put
     `eval "$(forebay completion bash)"` into ~/.bashrc; for zsh the same with `zsh` into ~/.zshrc,

@@ -267,7 +267,7 @@ def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> Non
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     (tmp_path / "empty").mkdir()
     for origin, code, message in [
-        ("parquet://{}/nothing.parquet", 1, "there is no"),
+        ("parquet://{}/nothing.parquet", 1, "nothing.parquet does not exist"),
         ("csv://{}/a.csv", 1, "write parquet://PATH"),
         ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
         ("parquet://{}/typeless.parquet", 1, "no column has a type"),

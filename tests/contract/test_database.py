@@ -156,9 +156,9 @@ class DatabaseSuite:
         [
             (
                 "0004",
-                r"revision '0004', and .* needs '0003'\. A newer version .* use that version$",
+                r"revision '0004', but .* needs '0003'\. A newer version .* use that version$",
             ),
-            ("0002", "An older version wrote them: use that version, or set FOREBAY_HOME (and "),
+            ("0002", r"An older version wrote them: use that version, or set FOREBAY_HOME \(and "),
         ],
     )
     def test_tables_of_another_revision_are_refused(

@@ -181,7 +181,7 @@ class StoreSuite(ABC):
         file = store.put("f", "x", b"tasks")
         tree = store.put_tree("f", "x", make_tree(tmp_path / "source"))
         for stored in (file, tree):
-            with pytest.raises(DataError, match=rf"{stored.name} has \d+ bytes, and 3 are"):
+            with pytest.raises(DataError, match=rf"{stored.name} has \d+ bytes, but 3 are"):
                 store.verify(stored.model_copy(update={"size_bytes": 3}))
 
     @pytest.mark.parametrize("content", [b"Tasks", b"task", None, b""])

@@ -91,7 +91,7 @@ def test_bytes_that_mean_nothing_end_the_connection(path: DataPath, said: bytes)
 def test_another_version_is_refused_by_its_number(path: DataPath) -> None:
     said = bytearray(hello(token_of(only(path))))
     said[8:10] = (7).to_bytes(2, "little")
-    assert "version 7 were asked for" in answer_to(only(path), bytes(said))
+    assert "wants frames of version 7" in answer_to(only(path), bytes(said))
 
 
 def test_a_large_message_is_not_read(path: DataPath) -> None:

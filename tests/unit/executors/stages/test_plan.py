@@ -172,7 +172,7 @@ def test_one_cleared_source_meets_the_recorded_part_of_the_other(found: Stages) 
 
 def test_a_source_that_is_not_listed(found: Stages) -> None:
     found.source(0, "a")
-    with pytest.raises(UsageError, match="source 'b' is not listed"):
+    with pytest.raises(UsageError, match="source 'b' was not listed"):
         found.sink(0)
     found.source(0, "b")
     moved = {"streams": {"a": {"sources": ["a"]}, "b": {"sources": ["b"], "offset": "24h"}}}

@@ -67,7 +67,7 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path, mode: int) ->
     made.close()
     (tmp_path / FOLDER).chmod(mode)
     refused = f"only user {os.geteuid()} may enter it"
-    with pytest.raises(InfrastructureError, match=f"mode 0{mode:o}, and {refused}"):
+    with pytest.raises(InfrastructureError, match=f"mode 0{mode:o}, but {refused}"):
         listen(tmp_path, "driver", 0)
     with pytest.raises(InfrastructureError, match=refused):
         dial(tmp_path, made.address)

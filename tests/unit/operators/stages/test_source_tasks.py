@@ -189,7 +189,7 @@ def test_a_long_list_is_cut(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 10)
     place.operator().work(REQUEST, {})
     assert "--asked" not in place.toy.calls("source")[1]
-    assert len([line for line in said if "wait for a plan too" in line]) == 1
+    assert len([line for line in said if "also wait for a plan" in line]) == 1
 
 
 def test_it_looks_again_within_the_grace(place: Place) -> None:

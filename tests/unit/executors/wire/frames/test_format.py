@@ -31,9 +31,9 @@ def test_a_sound_header_is_read() -> None:
     [
         ({"version": 2}, "received a frame of version 2, but expected 1"),
         ({"kind": 9}, "received a record of unknown kind 9"),
-        ({"payload": 10_001}, "a record of 10001 bytes came: 10000 at most"),
-        ({"payload": 2**63}, "a record of 9223372036854775808 bytes came"),
-        ({"kind": frames.END, "payload": 5000}, "a record of 5000 bytes came: 4096 at most"),
+        ({"payload": 10_001}, "received a record of 10001 bytes: 10000 at most"),
+        ({"payload": 2**63}, "received a record of 9223372036854775808 bytes"),
+        ({"kind": frames.END, "payload": 5000}, "received a record of 5000 bytes: 4096 at most"),
         ({"sections": 2**32 - 1}, "4294967295 sections and a head of 20 bytes"),
         ({"head": 2**64 - 1}, "a head of 18446744073709551615 bytes do not fit"),
         ({"head": 177}, "2 sections and a head of 177 bytes do not fit into a record of 192 bytes"),
@@ -45,7 +45,7 @@ def test_other_headers_are_refused_by_name(changes: dict[str, int], words: str) 
 
 
 def test_an_answer_of_http_is_no_frame() -> None:
-    with pytest.raises(FrameFormatError, match="begins with b'HTTP/1"):
+    with pytest.raises(FrameFormatError, match="begin with b'HTTP/1"):
         frames.read_header(b"HTTP/1.1 400 Bad Request".ljust(64), LIMIT)
 
 
