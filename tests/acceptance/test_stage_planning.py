@@ -218,7 +218,7 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
             ("source", "ads", "2026-03-01", "clicks", "--asked-by", "r#0", "--asked", "[1]"),
             "--asked must be a JSON list of {window, asked_by}",
         ),
-        (("sink", "ads", "2026-03-01", "--asked-by", "r#0"), "'history' is not listed"),
+        (("sink", "ads", "2026-03-01", "--asked-by", "r#0"), "source 'history' was not listed"),
         (
             ("submit", "ads", "2026-03-01", "--claim", "c", "--previous", "gone"),
             "--previous must be one of none, active, done, failed",

@@ -230,7 +230,7 @@ def test_steps_of_all_windows_stand_behind_each_other() -> None:
     page = render_html(facts_of(data))
     assert "Rows of each source over steps" in headings(page)
     assert "Lag over steps" in headings(page)
-    assert "steps (20 in all)" in page
+    assert "Rows trained over 20 steps: " in page
 
 
 @pytest.mark.parametrize("windows", [1, 60])
