@@ -93,7 +93,7 @@ def test_windows_follow_each_other_without_delay(path: DataPath) -> None:
             started = time.monotonic()
             reader.begin(window.key, window.generation, reader.progress(), counter.steps)
             assert reader.finished()
-            assert time.monotonic() - started < 0.5
+            assert time.monotonic() - started < 2
         finally:
             reader.close()
     assert_exact(path, counter, [0, 1])

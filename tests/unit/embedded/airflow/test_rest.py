@@ -212,11 +212,11 @@ def test_values_links_and_logs_of_a_task(played: Played, api: AirflowApi) -> Non
 
 def test_a_server_that_is_silent_has_a_deadline(url: str, played: Played) -> None:
     played.answers["GET /api/v2/dags/ads"] = lambda _: (200, {})
-    played.pause = 1.0
+    played.pause = 3.0
     began = time.monotonic()
     with pytest.raises(InfrastructureError, match="forebay status"):
         AirflowApi(Endpoint(url, "admin", "right"), timeout_seconds=0.2).dag("ads")
-    assert time.monotonic() - began < 0.9
+    assert time.monotonic() - began < 2.5
 
 
 def test_nobody_listening_is_an_infrastructure_error() -> None:
@@ -225,11 +225,11 @@ def test_nobody_listening_is_an_infrastructure_error() -> None:
 
 
 def test_a_login_has_a_deadline_too(url: str, played: Played) -> None:
-    played.login_pause = 1.0
+    played.login_pause = 3.0
     began = time.monotonic()
     with pytest.raises(InfrastructureError, match="timed out"):
         AirflowApi(Endpoint(url, "admin", "right"), timeout_seconds=0.2).version()
-    assert time.monotonic() - began < 0.9
+    assert time.monotonic() - began < 2.5
 
 
 def test_a_proxy_of_the_environment_is_not_asked(
