@@ -50,8 +50,8 @@ def _market(market: dict[str, Any]) -> Iterator[str]:
     known = f"{low:.0f}-{high:.0f}%" if round(low) != round(high) else f"{low:.0f}%"
     facts = (
         f"{known} of the stream's conversions are known at publication; {market['events']:,} events"
-        f" judged a seed. The best uncorrected tower of seeds {seeds}: {baselines}. All variants"
-        f" together take {market['cpu_seconds']:.0f} CPU-s a seed."
+        f" judged per seed. The best uncorrected tower of seeds {seeds}: {baselines}. All variants"
+        f" together take {market['cpu_seconds']:.0f} CPU seconds per seed."
     )
     yield textwrap.fill(facts, WIDTH)
     yield ""

@@ -40,7 +40,7 @@ def _event_time(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Proble
         if source.kind and source.options and source.kind.needs_event_time(source.options):
             message = (
                 f"event_time is missing: kind {spec.kind} assigns rows to windows by it; "
-                f"name the timestamp column that says when a row happened"
+                f"name the timestamp column that says when a row's event happened"
             )
             hint = f"event_time: {timestamps[0]}" if len(timestamps) == 1 else ""
             yield document.problem(("kind",), "event-time", message, hint)

@@ -73,14 +73,15 @@ class DatasetSpec(Spec):
     )
     timezone: str = Field(
         default="UTC",
-        description="Time zone of the windows' hours and days",
+        description="Time zone (IANA name) of the windows' hours and days",
     )
     start: Instant = Field(description="The first window contains this instant")
     end: Instant | None = Field(default=None, description="No window starts at or after this")
     event_id: str | list[str] = Field(description="Column or columns that identify one event")
     label: LabelSpec | None = Field(
         default=None,
-        description="Which rows are positive",
+        description="Which rows are positive. Keys as in `named_labels.NAME`, without `delay`, "
+        "`weight` and `label_join`. Required, unless there are `named_labels`",
     )
     named_labels: dict[str, NamedLabelSpec] = Field(
         default={},

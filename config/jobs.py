@@ -107,7 +107,9 @@ class BuffersSpec(Spec):
         ),
     )
     align_hours: int = Field(
-        default=6, ge=1, description="How far data executors may run ahead of the slowest stream"
+        default=6,
+        ge=1,
+        description="How many hours data executors may run ahead of the slowest stream",
     )
 
 
@@ -152,7 +154,7 @@ class FailoverSpec(Spec):
     )
     progress_deadlines: ProgressDeadlinesSpec = Field(
         default=ProgressDeadlinesSpec(),
-        description="How long a process may be alive without making progress",
+        description="How long a process may be alive without making progress, from 5s to 1d",
     )
     task_attempts_max: int = Field(
         default=3,
@@ -201,7 +203,7 @@ class PublishSpec(Spec):
 
     when: Literal["always", "never", "gate"] = Field(
         default="always",
-        description="`always` or `never` publish a finished window's model, or let the `gate` "
+        description="Publish a finished window's model `always` or `never`, or let the `gate` "
         "decide which paradigm serves",
     )
     metric: GateMetric = Field(
@@ -214,7 +216,10 @@ class PublishSpec(Spec):
         "serves now",
     )
     min_rows: int = Field(
-        default=30_000, ge=2, description="How many judged rows of the newest windows are compared"
+        default=30_000,
+        ge=2,
+        description="The newest windows that together have this many judged rows are compared; "
+        "until there are as many, the gate changes nothing",
     )
     label: str | None = Field(
         default=None,

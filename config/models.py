@@ -170,7 +170,9 @@ class ModelSpec(Spec):
         default="towers",
         description="`towers` trains with TensorFlow; `count` only counts rows (a dry run)",
     )
-    tower: TowerSpec = Field(default=TowerSpec(), description="Tower of the other paradigms")
+    tower: TowerSpec = Field(
+        default=TowerSpec(), description="Tower of every paradigm but `mixture`"
+    )
     mixture: MixtureSpec = Field(
         default=MixtureSpec(),
         description="What `paradigm: mixture` adds",

@@ -95,7 +95,7 @@ class TrainSpec(Spec):
     )
     warm_start: Instant | None = Field(
         default=None,
-        description="Train on history from this instant before the first window",
+        description="Before the first window, train on history from this instant on",
     )
     accept: tuple[Accepted, ...] = Field(
         default=(),
@@ -139,7 +139,7 @@ class PipelineSpec(Spec):
     )
     model: ModelSpec = Field(
         default=ModelSpec(),
-        description="The model",
+        description="What the model is made of",
     )
     train: TrainSpec = Field(
         default=TrainSpec(),

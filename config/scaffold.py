@@ -166,7 +166,7 @@ def parquet_source(path: str, columns: Sequence[StoredColumn], window_path: str 
         lines += [_line("window_path", window_path, 2)]
     lines += ["columns:", *(_line(c.name, c.type.value, 2) for c in kept if c.type is not None)]
     if event_time is not None:
-        lines += ["# A guess: the first timestamp column. It says when a row happened."]
+        lines += ["# A guess: the first timestamp column. It says when a row's event happened."]
         lines += [_line("event_time", event_time)]
     if left_out:
         lines += ["# Left out, since no declared type fits (or the name is empty or not unique):"]

@@ -92,7 +92,7 @@ class SourceSpec(Spec):
         "decoded",
     )
     event_time: str | None = Field(
-        default=None, description="Timestamp column that says when a row happened"
+        default=None, description="Timestamp column that says when a row's event happened"
     )
     starts: Instant | None = Field(
         default=None, description="All rows are at or after this instant"
@@ -108,8 +108,8 @@ class SourceSpec(Spec):
     )
     bad_rows: Literal["fail", "dead_letter"] = Field(
         default="fail",
-        description="What happens to a row or file that cannot be read: `fail` the run and say "
-        "where it is, or count it and keep it as a `dead_letter`",
+        description="What happens to a row or file that cannot be read or trained on: `fail` the "
+        "run and say where it is, or count it and keep it as a `dead_letter`",
     )
     dead_letter_rows_max: int | None = Field(
         default=None,

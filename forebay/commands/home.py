@@ -26,9 +26,9 @@ def register(app: typer.Typer) -> None:
 
 
 def check(output: Form = OutputFormat.TEXT) -> None:
-    """Check all facts and every stored file.
+    """Check the database and every stored file.
 
-    Facts are compared with each other, and every byte in the store is read.
+    Its rows are compared with each other, and every byte in the store is read.
 
     May run at any time. Exits with 0 if everything is there and consistent, otherwise with 3.
     """
@@ -60,7 +60,9 @@ def check(output: Form = OutputFormat.TEXT) -> None:
 
 
 def backup(
-    folder: Annotated[Path, typer.Argument(help="A new folder, or an empty one.")],
+    folder: Annotated[
+        Path, typer.Argument(help="A new folder, or an empty one.", metavar="FOLDER")
+    ],
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Copy this home to a folder, while jobs run.

@@ -190,7 +190,7 @@ def evaluate(
 def publish(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,
-    generation: Annotated[int, option("--generation", help="Of the window.", min=1)],
+    generation: Annotated[int, option("--generation", help="Generation of the window.", min=1)],
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:

@@ -34,7 +34,9 @@ def up(
     ] = False,
     component_deadline: Annotated[
         str | None,
-        option("--component-deadline", help="Longest silence of an Airflow component (5m)."),
+        option(
+            "--component-deadline", help="Longest silence of an Airflow component (default: 5m)."
+        ),
     ] = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pages import pages
+from support.manual import manual_page
 from support.reference import keys_without_meaning, reference_page
 
 from forebay.config.registry import installed_kinds
@@ -35,3 +36,7 @@ def test_defaults_are_those_of_the_place(schema: dict[str, Any]) -> None:
     page = reference_page(schema)
     assert "`model.mixture.memory_tower.hidden` | list of integer, 1 to 65,536 | `[32, 16]`" in page
     assert "`model.mixture.adapt_tower.hidden` | list of integer, 1 to 65,536 | `[64, 32]`" in page
+
+
+def test_a_default_in_brackets_is_shown_whole() -> None:
+    assert "| `[]` | `FOREBAY_ASKED` |" in manual_page()

@@ -72,7 +72,7 @@ def _option(parameter: Parameter, context: typer.Context) -> str:
     """A row of the table, from the line that `--help` shows."""
     names, text = parameter.get_help_record(context)
     meaning, _, rest = text.partition("  [")
-    facts = dict(each.partition(": ")[::2] for each in rest.rstrip("]").split("; ") if each)
+    facts = dict(each.partition(": ")[::2] for each in rest.removesuffix("]").split("; ") if each)
     default = "**required**" if "required" in facts else _code(facts.get("default", ""))
     variable = _code(facts.get("env var", ""))
     return f"| {_code(names)} | {meaning.replace('|', BAR)} | {default} | {variable} |"
