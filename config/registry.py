@@ -14,6 +14,8 @@ from forebay.config.base import Spec
 from forebay.config.spelling import nearest
 from forebay.errors import ConfigError, MissingExtraError
 
+__all__ = ["SourceKind", "Spec"]
+
 GROUP = "forebay.sources"
 
 

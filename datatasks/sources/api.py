@@ -24,7 +24,7 @@ from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined,
 from forebay.datatasks.sources.common.numbered import Slice, numbered_ranges, slices
 from forebay.datatasks.sources.common.row_ids import row_ids
 from forebay.datatasks.sources.common.times import Spans, hours_within, times_of
-from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, ReadUnit, RowRange
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.instants import from_us, to_us
 
@@ -40,6 +40,7 @@ __all__ = [
     "InfrastructureError",
     "Interval",
     "Position",
+    "ReadUnit",
     "Readiness",
     "RowRange",
     "RowRanges",

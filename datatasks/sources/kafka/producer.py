@@ -11,16 +11,26 @@ from datetime import datetime
 import pyarrow as pa
 
 from forebay.datatasks.sources.kafka.client import Cluster, kafka_library, new_client, wait_for_port
-from forebay.datatasks.sources.kafka.payloads import Row, RowWriter, ipc_message, json_message
+from forebay.datatasks.sources.kafka.payloads import (
+    Row,
+    RowWriter,
+    avro_writer,
+    ipc_message,
+    json_message,
+    protobuf_writer,
+)
 from forebay.errors import InfrastructureError
 from forebay.system.instants import to_us
 
 __all__ = [
+    "avro_writer",
     "create_topic",
     "ipc_message",
     "json_message",
+    "protobuf_writer",
     "publish",
     "publish_batches",
+    "publish_rows",
     "publish_rows_json",
 ]
 
@@ -73,7 +83,7 @@ def publish_rows(
     """Send each (row, publication time, partition) as one message.
 
     writer: what makes a message of a row: `json_message`, or what `avro_writer` and
-    `protobuf_writer` of `forebay.datatasks.sources.kafka.payloads` give.
+    `protobuf_writer` return.
     """
     messages = ((writer(row), at, partition) for row, at, partition in rows)
     return publish(bootstrap, topic, messages)
