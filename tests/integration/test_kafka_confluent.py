@@ -14,7 +14,7 @@ from forebay.datatasks.sources.kafka import confluent
 from forebay.datatasks.sources.kafka.confluent import confluent_options, read_messages_confluent
 from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.producer import publish
-from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
+from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, read_messages
 from forebay.errors import ConfigError, DataError, InfrastructureError
 
 pytestmark = pytest.mark.kafka
@@ -67,7 +67,15 @@ def test_records_are_those_of_kafka_python(
 def test_offsets_of_transactions_are_what_kafka_python_says(
     kafka_bootstrap: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch, holes_max: int
 ) -> None:
+    opened = []
+
+    class Counted(Reader):
+        def __init__(self, access: Access) -> None:
+            super().__init__(access)
+            opened.append(self)
+
     monkeypatch.setattr(confluent, "_HOLES_MAX", holes_max)
+    monkeypatch.setattr(confluent, "Reader", Counted)
     topic = new_topic(1)
     with transactions(Topic(kafka_bootstrap, topic)) as writer:
         for number in range(8):
@@ -78,6 +86,7 @@ def test_offsets_of_transactions_are_what_kafka_python_says(
     wanted = kinds(read_messages(access, stretch))
     assert {kind for _, _, kind in wanted} == {RECORDS, CONTROL, ABORTED}
     assert kinds(read_messages_confluent(access, stretch)) == wanted
+    assert len(opened) <= holes_max + 1, "each is a connection"
     assert records(read_messages_confluent(access, stretch)) == records(
         read_messages(access, stretch)
     )

@@ -150,7 +150,10 @@ class _Reading:
         return False
 
     def _without_holes(self, found: list[Any]) -> Iterator[Messages]:
-        """Neighbours together; between them what kafka-python says of the hole."""
+        """Neighbours together; between them what kafka-python says of the hole.
+
+        After too many holes the rest is left out, for kafka-python to read it at once.
+        """
         first = 0
         for index, message in enumerate(found):
             expected = self._position + index - first
@@ -159,6 +162,8 @@ class _Reading:
             if index > first:
                 yield self._of(found[first:index])
             self._holes += 1
+            if self._holes > _HOLES_MAX:
+                return
             yield from self._explained(message.offset())
             first = index
         if len(found) > first:
