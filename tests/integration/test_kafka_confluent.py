@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -61,6 +62,22 @@ def test_records_are_those_of_kafka_python(
         found = records(read_messages_confluent(access, stretch))
         assert found == records(read_messages(access, stretch))
         assert [offset for offset, _, _ in found] == list(range(first, end))
+
+
+def test_garbage_is_not_looked_for_while_messages_are_read(
+    kafka_bootstrap: str, new_topic: NewTopic
+) -> None:
+    """It looks at every message that is held, which costs as much as reading them."""
+    topic, count = new_topic(1), 20_000
+    publish(kafka_bootstrap, topic, ((b"%d" % number, START, 0) for number in range(count)))
+    reading = read_messages_confluent(
+        Access(kafka_bootstrap, {}, 20.0), Stretch(topic, 0, 0, count)
+    )
+    read = len(next(reading).values)  # connected
+    before = gc.get_stats()[0]["collections"]
+    read += sum(len(messages.values) for messages in reading)
+    assert gc.get_stats()[0]["collections"] - before < count // 4_000
+    assert read == count
 
 
 @pytest.mark.parametrize("holes_max", [0, 1, 100])
