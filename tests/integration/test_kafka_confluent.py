@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +15,7 @@ from forebay.datatasks.sources.kafka import confluent
 from forebay.datatasks.sources.kafka.confluent import confluent_options, read_messages_confluent
 from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.producer import publish
-from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
+from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, read_messages
 from forebay.errors import ConfigError, DataError, InfrastructureError
 
 pytestmark = pytest.mark.kafka
@@ -63,11 +64,35 @@ def test_records_are_those_of_kafka_python(
         assert [offset for offset, _, _ in found] == list(range(first, end))
 
 
+def test_garbage_is_not_looked_for_while_messages_are_read(
+    kafka_bootstrap: str, new_topic: NewTopic
+) -> None:
+    """It looks at every message that is held, which costs as much as reading them."""
+    topic, count = new_topic(1), 20_000
+    publish(kafka_bootstrap, topic, ((b"%d" % number, START, 0) for number in range(count)))
+    reading = read_messages_confluent(
+        Access(kafka_bootstrap, {}, 20.0), Stretch(topic, 0, 0, count)
+    )
+    read = len(next(reading).values)  # connected
+    before = gc.get_stats()[0]["collections"]
+    read += sum(len(messages.values) for messages in reading)
+    assert gc.get_stats()[0]["collections"] - before < count // 4_000
+    assert read == count
+
+
 @pytest.mark.parametrize("holes_max", [0, 1, 100])
 def test_offsets_of_transactions_are_what_kafka_python_says(
     kafka_bootstrap: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch, holes_max: int
 ) -> None:
+    opened = []
+
+    class Counted(Reader):
+        def __init__(self, access: Access) -> None:
+            super().__init__(access)
+            opened.append(self)
+
     monkeypatch.setattr(confluent, "_HOLES_MAX", holes_max)
+    monkeypatch.setattr(confluent, "Reader", Counted)
     topic = new_topic(1)
     with transactions(Topic(kafka_bootstrap, topic)) as writer:
         for number in range(8):
@@ -78,6 +103,7 @@ def test_offsets_of_transactions_are_what_kafka_python_says(
     wanted = kinds(read_messages(access, stretch))
     assert {kind for _, _, kind in wanted} == {RECORDS, CONTROL, ABORTED}
     assert kinds(read_messages_confluent(access, stretch)) == wanted
+    assert len(opened) <= holes_max + 1, "each is a connection"
     assert records(read_messages_confluent(access, stretch)) == records(
         read_messages(access, stretch)
     )

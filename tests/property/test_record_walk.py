@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ def looped(body: bytes, count: int) -> list[tuple[int, int, bytes | None]] | Non
             offset, position = decode_varint(body, position)
             key, position = decode_varint(body, position)
             size, position = decode_varint(body, position + max(key, 0))
-            if position + max(size, 0) > end:
+            if position + max(size, 0) > end or min(key, size) < -(1 << 63):
                 return None
             found.append((timestamp, offset, None if size < 0 else body[position:][:size]))
             position = end
@@ -90,6 +91,16 @@ def test_every_field_comes_back(records: list[Record]) -> None:
     assert found.end == len(body)
     assert found.offsets.dtype == found.timestamps.dtype == np.int64
     assert rows(found) == [(each.timestamp, each.offset, each.value) for each in records]
+
+
+@pytest.mark.parametrize("count", [1, 200])
+@pytest.mark.parametrize("length", ["key", "value"])
+def test_a_length_of_more_than_64_bits_is_no_null(count: int, length: str) -> None:
+    negative = b"\x81" + 8 * b"\x80" + b"\x02"
+    texts = negative + text(b"v") if length == "key" else text(b"k") + negative
+    fields = b"\0" + integer(0) + integer(0) + texts + b"\0"
+    with pytest.raises(ValueError, match="a number has more than 64 bits"):
+        fields_of(count * (integer(len(fields)) + fields), count)
 
 
 @given(BATCHES.filter(bool), st.data())

@@ -69,8 +69,8 @@ class KafkaKind(SourceKind):
         library: Literal["kafka-python", "confluent-kafka"] = Field(
             default="kafka-python",
             description=(
-                "Client library; confluent-kafka (extra confluent) needs less CPU, but does not "
-                "limit the size of a decompressed record batch"
+                "Client library; confluent-kafka (extra confluent) needs less CPU for large "
+                "messages, but does not limit the size of a decompressed record batch"
             ),
         )
         client: dict[str, Scalar] = Field(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 _FEW_RECORDS = 64  # fewer cost less in a loop than in calls of NumPy
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _LAST_SHIFT = 63  # of the tenth byte of a variable-length integer, which has one bit
 
 
@@ -58,7 +59,8 @@ def _one_by_one(body: bytes, count: int) -> Fields:
         value_length, position = decode_varint(body, position + max(key_length, 0))
         if position + max(value_length, 0) > end:
             raise ValueError(_too_long(number))
-        if not -(1 << 63) <= timestamp < 1 << 63 or not -(1 << 63) <= offset < 1 << 63:
+        is_long = not (_LEAST <= timestamp <= _MOST and _LEAST <= offset <= _MOST)
+        if is_long or key_length < _LEAST or value_length < _LEAST:
             raise ValueError("a number has more than 64 bits")
         offsets.append(offset)
         timestamps.append(timestamp)

@@ -91,7 +91,7 @@ def _unpack_records(self: Any, topic_partition: Any, records: Any, *_: object) -
     """Replaces the method of that name: same order of checks, one item for each batch."""
     from kafka.errors import CorruptRecordError
 
-    while (batch := _next_batch(topic_partition, records)) is not None:
+    while (batch := _next_batch(self, topic_partition, records)) is not None:
         if self.check_crcs and not batch.validate_crc():
             raise CorruptRecordError(
                 f"record batch of {topic_partition} at offset {batch.base_offset} fails its CRC"
@@ -120,14 +120,16 @@ def _unpack_records(self: Any, topic_partition: Any, records: Any, *_: object) -
     self.drain()
 
 
-def _next_batch(topic_partition: Any, records: Any) -> Any:  # noqa: ANN401
+def _next_batch(self: Any, topic_partition: Any, records: Any) -> Any:  # noqa: ANN401
     from kafka.errors import CorruptRecordError
 
     try:
         return records.next_batch()
-    except struct.error as error:
+    # The client asserts that lengths are right in the formats of before Kafka 0.11.
+    except (AssertionError, CorruptRecordError, struct.error) as error:
         raise CorruptRecordError(
-            f"a record batch of {topic_partition} is truncated: {error}"
+            f"a record batch of {topic_partition} at offset {self.next_fetch_offset} or after it "
+            "is truncated, or its length is wrong"
         ) from error
 
 
@@ -154,11 +156,26 @@ def _left_out(self: Any, batch: Any) -> int | None:  # noqa: ANN401
 
     if self.isolation_level == IsolationLevel.READ_COMMITTED and batch.has_producer_id():
         attrgetter("_consume_aborted_transactions_up_to")(self)(batch.last_offset)
-        if attrgetter("_contains_abort_marker")(self)(batch):
+        if _is_abort_marker(self, batch):
             self.aborted_producer_ids.discard(batch.producer_id)
         elif attrgetter("_is_batch_aborted")(self)(batch):
             return ABORTED
     return CONTROL if batch.is_control_batch else None
+
+
+def _is_abort_marker(self: Any, batch: Any) -> bool:  # noqa: ANN401
+    """Whether a batch ends an aborted transaction. Compaction may leave one without its record."""
+    from kafka.errors import CorruptRecordError
+
+    if batch.records_count < 1:
+        return False
+    try:
+        return bool(attrgetter("_contains_abort_marker")(self)(batch))
+    except (CorruptRecordError, TypeError, struct.error) as error:
+        raise CorruptRecordError(
+            f"the control batch of {self.topic_partition} at offset {batch.base_offset} cannot be "
+            f"parsed: {error}"
+        ) from error
 
 
 def _refused(batch: Any, why: str) -> MessageBatch:  # noqa: ANN401

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import psutil
 import pyarrow as pa
 import pytest
-from support.hostile.record_batches import compressed, record_batch, stored
+from support.hostile.record_batches import compressed, record_batch, sealed, stored
 
 from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.common.offset_runs import RECORDS, Run, offsets_read
+from forebay.datatasks.sources.common.offset_runs import (
+    ABORTED,
+    CONTROL,
+    RECORDS,
+    Run,
+    offsets_read,
+)
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.kafka import records
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
@@ -201,3 +208,72 @@ def test_formats_that_nobody_bounds_are_refused_with_their_place(magic: int, cod
     assert all(f"format {magic}, from before Kafka 0.11" in dead.reason for dead in chunk.dead)
     with pytest.raises(DataError, match=r"topic clicks, partition 3, offset 101.*Kafka 0\.11"):
         chunks(found, "fail")
+
+
+_PRODUCER = 7
+_TRANSACTION, _MARKER = 0x10, 0x30
+_ABORT = bytes(4)  # the key of a marker: version and kind
+
+
+def of_producer(first: int, attributes: int, key: bytes | None = None) -> bytes:
+    """A batch in a transaction. Without a key it has no record, as compaction leaves some."""
+    body = b""
+    if key is not None:
+        fields = b"\0\0\0" + bytes([2 * len(key)]) + key + b"\1\0"
+        body = bytes([2 * len(fields)]) + fields
+    content = bytearray(record_batch(first, [b"x"], body=body))
+    struct.pack_into(">h", content, 21, attributes)
+    struct.pack_into(">qhii", content, 43, _PRODUCER, 0, 0, 0 if key is None else 1)
+    return sealed(bytes(content))
+
+
+def committed(content: bytes, *aborted: int) -> list[tuple[int, int, int]]:
+    """First and last offset and kind of batches. aborted: where transactions begin that were."""
+    from kafka import TopicPartition
+    from kafka.protocol.consumer import IsolationLevel
+
+    hook = records._hook_class()(
+        0,
+        TopicPartition("clicks", 3),
+        stored(content),
+        isolation_level=IsolationLevel.READ_COMMITTED,
+        aborted_transactions=[
+            SimpleNamespace(first_offset=each, producer_id=_PRODUCER) for each in aborted
+        ],
+    )
+    read = [batch.read(MOST) for batch in hook.take()]
+    if hook:
+        hook.take()  # what came after them failed
+    return [(each.first, each.offset, each.kind) for each in read]
+
+
+def test_a_marker_without_its_record_is_passed_over() -> None:
+    """Compaction keeps such a batch: it has the last sequence number of its producer."""
+    empty = of_producer(1, _MARKER)
+    assert committed(empty + record_batch(2, [b"y"])) == [(1, 1, CONTROL), (2, 2, RECORDS)]
+    data, abort = of_producer(0, _TRANSACTION, b"k"), of_producer(1, _MARKER, _ABORT)
+    later = of_producer(2, _TRANSACTION, b"k")
+    found = committed(data + abort + later, 0)
+    assert found == [(0, 0, ABORTED), (1, 1, CONTROL), (2, 2, RECORDS)]
+
+
+@pytest.mark.parametrize("key", [b"", b"\0", 5 * b"\0", 6 * b"\xff"])
+def test_a_marker_that_is_none_is_named(key: bytes) -> None:
+    from kafka.errors import CorruptRecordError
+
+    with pytest.raises(
+        CorruptRecordError, match=r"control batch of .*clicks.*partition=3\) at offset 5 cannot be"
+    ):
+        committed(of_producer(5, _MARKER, key) + record_batch(6, [b"y"]))
+
+
+@pytest.mark.parametrize("length", [-(2**31), -20, -13, -12, 0, 14, 20])
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_lengths_that_are_damaged_are_named(length: int, magic: int) -> None:
+    from kafka.errors import CorruptRecordError
+
+    damaged = bytearray(record_batch(4, [b"x"]) + record_batch(5, [b"y"]))
+    struct.pack_into(">i", damaged, 8, length)
+    damaged[16] = magic
+    with pytest.raises(CorruptRecordError, match=r"clicks.*partition=0\) at offset"):
+        read(bytes(damaged))
