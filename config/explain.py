@@ -66,8 +66,6 @@ def first_windows(pipeline: PipelineSpec, count: int) -> list[Window]:
 
 def _windows(dataset: DatasetSpec) -> Iterator[Window]:
     window = dataset.grid.at(dataset.start)
-    if window.start < dataset.start:
-        window = dataset.grid.after(window)
     while dataset.end is None or window.start < dataset.end:
         yield window
         window = dataset.grid.after(window)

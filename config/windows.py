@@ -115,12 +115,13 @@ class WindowGrid:
             ValueError: when the key does not belong to this grid.
         """
         hourly = self.size is WindowSize.HOUR
-        form, example = ("%Y-%m-%dT%H", "2026-03-01T07") if hourly else ("%Y-%m-%d", "2026-03-01")
+        form, hour = ("%Y-%m-%dT%H", "T07") if hourly else ("%Y-%m-%d", "")
         try:
             parsed = datetime.strptime(key, form)  # noqa: DTZ007 - the zone is added below
         except ValueError:
+            like = f"{_day_of(key)}{hour}"
             raise ValueError(
-                f"{shown(key)} is not a window of size {self.size}: write it as {example}"
+                f"{shown(key)} is not a window of size {self.size}: write one like {like}"
             ) from None
         window = self.at(parsed.replace(tzinfo=UTC)) if hourly else self._day(parsed.date())
         if window.key != key:
@@ -160,6 +161,14 @@ class WindowGrid:
         start = datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
         end = datetime.combine(day + timedelta(days=1), time(), tzinfo=zone).astimezone(UTC)
         return Window(Interval(start, end), day.isoformat())
+
+
+def _day_of(text: str) -> str:
+    """The day that a text begins with, or an example of one."""
+    try:
+        return date.fromisoformat(text[:10]).isoformat()
+    except ValueError:
+        return "2026-03-01"
 
 
 def warm_start_window(start: datetime, first: Window) -> Window:

@@ -96,7 +96,7 @@ def read_document(text: str, file: str) -> tuple[Document | None, list[Problem]]
         reader = _Reader(Document(file), loader)
         reader.document.value = reader.read(node, (), ())
     except yaml.MarkedYAMLError as error:
-        return None, [_syntax_problem(error, file)]
+        return None, [_syntax_problem(error, text, file)]
     finally:
         if loader is not None:
             loader.dispose()
@@ -107,13 +107,15 @@ def read_document(text: str, file: str) -> tuple[Document | None, list[Problem]]
     return (document if isinstance(document.value, dict) else None), reader.problems
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
+def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.context, error.problem) if part]
+    if mark is not None and text[mark.index : mark.index + 1] == "\t":
+        parts = ["a tab stands here: indent with spaces"]
     # A password that begins with * or & is parsed as the name of an alias or an anchor.
-    text = _NAMED.sub(r"\g<1>", "this is not YAML: " + ", ".join(parts))
-    message, _ = _bounded(text, "")
+    told = _NAMED.sub(r"\g<1>", "this is not YAML: " + ", ".join(parts))
+    message, _ = _bounded(told, "")
     return Problem(file, line, column, "syntax", message)
 
 

@@ -111,7 +111,7 @@ def run(arguments: Sequence[str]) -> int:
         )
     except _CLICK_USAGE_ERROR as error:
         return _usage(error)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):  # the latter before the command is known
         sys.stderr.write("aborted\n")
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place that can turn it into a line

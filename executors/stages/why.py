@@ -11,13 +11,18 @@ from forebay.datatasks.lags import Lag, lags_of
 from forebay.datatasks.operations import Clock
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import last_failure, why_not_planned
-from forebay.errors import DataError, LineBusyError, NotReadyError
+from forebay.errors import ConfigError, DataError, LineBusyError, NotReadyError
 from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
 from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.start import may_begin_with
+from forebay.executors.model_line.start import (
+    may_begin_with,
+    overlap_with,
+    require_checkpoint,
+    require_compatible,
+)
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import DEFAULT_LINE
 from forebay.home.store import store_of
@@ -38,6 +43,7 @@ State = Literal[
 
 _TRAIN_AGAIN = "train it again with the data as it is now"
 _TRAIN_FROM = "train it together with the windows before it"
+_RUN = "forebay run "
 _DONE = frozenset({"trained", "stale", "data changed", "not over"})
 _CAUSED_BY_DATA = {NotReadyError.exit_code, DataError.exit_code}
 
@@ -64,7 +70,7 @@ def why_window(target: StageTarget, clock: Clock) -> Why:
     Raises:
         DataError: when its plan is damaged.
     """
-    found = _why(target, clock)
+    found = _unless_refused(target, _why(target, clock))
     if found.state in _DONE:
         return found
     project = target.project
@@ -84,6 +90,33 @@ def _why(target: StageTarget, clock: Clock) -> Why:
     if job is not None and _is_unfinished(job, target.key, plan):
         return _ended(target, job)
     return _not_planned(target, clock) if plan is None else _planned(target, plan)
+
+
+def _unless_refused(target: StageTarget, found: Why) -> Why:
+    """The same answer, without a `run` that its line would refuse: then with the reason for it."""
+    refusal = _refusal(target, found) if found.command.startswith(_RUN) else ""
+    if not refusal:
+        return found
+    return found.model_copy(
+        update={
+            "reason": f"{found.reason}; line {target.line!r} cannot train it: {refusal}",
+            "next": "do what that says",
+            "command": "",
+        }
+    )
+
+
+def _refusal(target: StageTarget, found: Why) -> str:
+    """Why `run` would refuse to train the window; an empty text when it would not."""
+    chain, pipeline = target.chain, target.pipeline
+    try:
+        require_compatible(chain, pipeline, target.project.sources)
+        if found.state in {"not planned", "planned"}:  # others begin where a checkpoint is kept
+            parent = chain.before(target.window)
+            require_checkpoint(chain, parent, pipeline.job.checkpoints_kept)
+    except ConfigError as error:
+        return str(error)
+    return overlap_with(chain, pipeline.dataset.grid, [target.window])
 
 
 def _running(window: str, job: StoredJob) -> Why:
@@ -209,7 +242,10 @@ def _again(target: StageTarget, job: StoredJob) -> tuple[str, str]:
         return f"clear this window's run in Airflow from the task training_executors on: {note}", ""
     first, last = job.windows[0].key, job.windows[-1].key
     again = " --reprocess" if job.job_id.endswith(".reprocess") else ""
-    return f"run it again: {note}", _run_command(target, first_window_key(first), last) + again
+    error = job.status.error
+    fix = error is not None and error.exit_code == ConfigError.exit_code
+    advice = f"{'change what it says, then run it' if fix else 'run it'} again: {note}"
+    return advice, _run_command(target, first_window_key(first), last) + again
 
 
 def _not_planned(target: StageTarget, clock: Clock) -> Why:
@@ -294,7 +330,7 @@ def _window_before(target: StageTarget) -> str:
 
 
 def _run_command(target: StageTarget, first: str, last: str) -> str:
-    return f"forebay run {target.pipeline.name} {_line_option(target)}--from {first} --to {last}"
+    return f"{_RUN}{target.pipeline.name} {_line_option(target)}--from {first} --to {last}"
 
 
 def _line_option(target: StageTarget) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -88,14 +89,14 @@ def backup(
 
 
 def _how_to_use(folder: Path, names: int, *, store_copied: bool) -> str:
+    copy = f"{ENVIRONMENT_NAME}={shlex.quote(str(folder))}"
     if store_copied:
         unset = f", and {STORE_NAME} not set" if os.environ.get(STORE_NAME) else ""
         return (
-            f"its store has all {names:,} files that its database names: use it with "
-            f"{ENVIRONMENT_NAME}={folder}{unset}"
+            f"its store has all {names:,} files that its database names: use it with {copy}{unset}"
         )
     return (
-        f"the bucket with its {names:,} files is not copied: use the copy with {ENVIRONMENT_NAME}="
-        f"{folder} and the same {STORE_NAME}, and only instead of this home, since each of the two "
+        f"the bucket with its {names:,} files is not copied: use the copy with {copy} "
+        f"and the same {STORE_NAME}, and only instead of this home, since each of the two "
         "removes files that it does not name"
     )

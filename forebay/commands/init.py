@@ -64,6 +64,7 @@ def init(
     """
     if origin is None:
         refuse_renamed("FOREBAY_FROM", _FROM, "the first window of `run`", lambda it: "://" in it)
+    _require_usable(folder, origin, name)
     files = project_files(folder.absolute().name)
     notes: list[str] = []
     if origin is not None:
@@ -88,6 +89,13 @@ def init(
             output.line(f"written  {rows}")
     for line in notes:
         note(line)
+
+
+def _require_usable(folder: Path, origin: str | None, name: str | None) -> None:
+    if name is not None and origin is None:
+        raise UsageError(f"--name {shown(name)} names the source of --from: add --from URL")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder: name one for the project")
 
 
 def _schemas() -> dict[str, str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,7 +13,11 @@ from forebay.commands import arguments
 from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat
 
+if TYPE_CHECKING:
+    from forebay.executors.stages.why import Why
+
 _LAGS_SHOWN = 16
+_TAKES_CONFIG = ("forebay run ", "forebay why ", "forebay forget ")
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +42,7 @@ def why(
         target = LineTarget.load(config, pipeline, line)
         start_arrow(target.kinds)
         asked = target.at(parse_window_or_warm_start(target.pipeline, window))
-        found = why_window(asked, lambda: datetime.now(UTC))
+        found = _here(why_window(asked, lambda: datetime.now(UTC)), config)
     shown = Output(output)
     if shown.is_json:
         shown.json(found.model_dump())
@@ -51,3 +58,11 @@ def why(
         shown.line(f"next: {found.next}")
     if found.command:
         shown.exact(f"  {found.command}")
+
+
+def _here(found: Why, config: Path) -> Why:
+    """The answer with a command that reads the same declarations as this one did."""
+    if config == arguments.DEFAULT_CONFIG or not found.command.startswith(_TAKES_CONFIG):
+        return found
+    command = f"{found.command} --config {shlex.quote(str(config))}"
+    return found.model_copy(update={"command": command})

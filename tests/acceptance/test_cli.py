@@ -98,3 +98,14 @@ def test_every_option_has_a_name_in_the_environment() -> None:
             if not str(parameter.envvar).startswith("FOREBAY_"):
                 without.append(f"{name} {parameter.name}")
     assert without == []
+
+
+def test_ctrl_c_before_the_command_is_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_modules: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("forebay.cli.build_app", interrupted)
+    assert run(["why", "ads", "2026-03-01"]) == 130
+    assert capsys.readouterr().err == "aborted\n"

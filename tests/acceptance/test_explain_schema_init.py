@@ -278,3 +278,15 @@ def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> Non
         _, err = printed("init", str(shop), "--from", origin.format(tmp_path), code=code)
         assert message in err
         assert not shop.exists()
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path, printed: Any) -> None:
+    (tmp_path / "shop").write_text("")
+    _, err = printed("init", str(tmp_path / "shop"), code=1)
+    assert err.startswith(f"error: {tmp_path}/shop is not a folder")
+
+
+def test_a_name_without_what_it_names(tmp_path: Path, printed: Any) -> None:
+    _, err = printed("init", str(tmp_path / "shop"), "--name", "views", code=1)
+    assert "--name 'views' names the source of --from" in err
+    assert not (tmp_path / "shop").exists()

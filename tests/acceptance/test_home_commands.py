@@ -14,6 +14,10 @@ from support.kills import no_process_left, running, signal_role, wait_for_rows
 from support.projects import DAY, FIRST_DAY, Project, ads_project
 from support.truth_rows import links_of, served_of, stored_of
 
+from forebay.cli import run
+from forebay.home.database import database_of
+from forebay.home.paths import Home
+
 FIRST, SECOND, LAST = "2026-03-01", "2026-03-02", "2026-03-03"
 RANGE = ("run", "ads", "--from", FIRST, "--to", LAST)
 DAYS, ROWS = 3, 150_000
@@ -88,3 +92,12 @@ def test_a_copy_into_the_home_is_one_line_and_exit_1(project: Project) -> None:
     assert done.returncode == 1
     assert "name a folder outside" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_copy_s_place_can_be_pasted_into_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
+    database_of(Home(tmp_path / "home")).transact(lambda _rows: None)
+    assert run(["home", "backup", str(tmp_path / "a copy")]) == 0
+    assert f"FOREBAY_HOME='{tmp_path}/a copy'" in capsys.readouterr().out

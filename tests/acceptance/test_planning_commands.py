@@ -23,10 +23,12 @@ from support.projects import (
 )
 
 from forebay.cli import run
+from forebay.config.load import load_project
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.home.paths import Home
 from forebay.system.error_report import ErrorReport
 from forebay.system.locks import FileLock
@@ -194,6 +196,13 @@ def test_why_nobody_asked(project: Project, forebay: Caller) -> None:
     assert forebay.text("why", "ads", "2026-03-02").startswith("window 2026-03-02: not planned\n")
 
 
+def test_why_names_the_folder_that_it_read(project: Project, forebay: Caller) -> None:
+    shutil.move(project.root / "config", project.root / "our config")
+    found = forebay.json("why", "ads", "2026-03-02", "--config", "our config")
+    command = "forebay run ads --from 2026-03-02 --to 2026-03-02 --config 'our config'"
+    assert found["command"] == command
+
+
 def test_why_not_over(project: Project, forebay: Caller) -> None:
     assert why(forebay, "2199-01-01")["state"] == "not over"
 
@@ -231,7 +240,9 @@ def test_why_planned_but_the_window_before_is_not_trained(
 
 def trained(project: Project, window: str, generation: int, parent: tuple[str, int] | None) -> None:
     chain = ModelChain(Home(project.home), "ads")
-    made = link(window, generation=generation, parent=parent)
+    declared = load_project(project.root / "config")
+    fingerprint = model_fingerprint_of(declared.pipeline("ads"), declared.sources)
+    made = link(window, generation=generation, parent=parent, model_fingerprint=fingerprint)
     record(chain, made)
     keep_checkpoint(chain, made)
 

@@ -11,6 +11,7 @@ from forebay.config.explain import feature_rows, first_windows, stream_rows, win
 from forebay.config.load import load_project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
+from forebay.datatasks.window_range import parse_window
 
 
 def project(root: Path, **dataset: Value) -> tuple[PipelineSpec, dict[str, SourceSpec]]:
@@ -66,9 +67,11 @@ def test_a_source_that_only_ends_gives_nothing_after_its_end(tmp_path: Path) -> 
     assert [row["reason"] for row in rows if row["source"] == "parquet"] == ["after end"]
 
 
-def test_the_first_window_starts_at_or_after_the_start(tmp_path: Path) -> None:
+def test_the_first_window_contains_the_start(tmp_path: Path) -> None:
     pipeline, _ = project(tmp_path, timezone="UTC", start="2026-03-01T07:00:00Z")
-    assert first_windows(pipeline, 1)[-1].key == "2026-03-02"
+    first = first_windows(pipeline, 1)[-1]
+    assert first.key == "2026-03-01"
+    assert parse_window(pipeline, first.key) == first, "`run` accepts it"
 
 
 def test_no_window_starts_at_the_end(tmp_path: Path) -> None:

@@ -79,6 +79,21 @@ def test_no_hours(text: str) -> None:
         HOURS.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("grid", "text", "meant"),
+    [
+        (DAYS, "2020-01-05T05", "2020-01-05"),
+        (DAYS, "now", "2026-03-01"),
+        (HOURS, "2020-01-05", "2020-01-05T07"),
+    ],
+)
+def test_a_window_of_the_other_size_is_shown_on_its_own_day(
+    grid: WindowGrid, text: str, meant: str
+) -> None:
+    with pytest.raises(ValueError, match=f": write one like {meant}$"):
+        grid.parse(text)
+
+
 def test_the_last_window_is_not_before_the_first() -> None:
     with pytest.raises(ValueError, match="before the first"):
         DAYS.between("2020-01-02", "2020-01-01")

@@ -115,3 +115,10 @@ def test_in_a_document_of_nothing_everything_stands_at_its_beginning() -> None:
 def test_what_is_no_mapping_is_no_document(text: str) -> None:
     document, [problem] = read_document(text, "f.yaml")
     assert (document, problem.code) == (None, "not-a-mapping")
+
+
+def test_a_tab_is_named_where_it_stands() -> None:
+    _, problems = read_document("a:\n  b: 1\n\tc: 2\n", "f.yaml")
+    assert [str(problem) for problem in problems] == [
+        "f.yaml:3:1: this is not YAML: a tab stands here: indent with spaces"
+    ]

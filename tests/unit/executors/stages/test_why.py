@@ -15,6 +15,7 @@ from support.stages import Stages, noon, stages, table
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Parent
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
 
@@ -41,7 +42,10 @@ def plan(found: Stages, number: int = 0) -> None:
 
 
 def train(found: Stages, key: str, generation: int = 1, parent: Parent | None = None) -> None:
-    trained = link(key, generation=generation).model_copy(update={"parent": parent})
+    fingerprint = model_fingerprint_of(found.pipeline, found.project.sources)
+    trained = link(key, generation=generation).model_copy(
+        update={"parent": parent, "model_fingerprint": fingerprint}
+    )
     record(ModelChain(found.home, "ads"), trained)
     keep_checkpoint(ModelChain(found.home, "ads"), trained)
 

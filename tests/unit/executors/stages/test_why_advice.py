@@ -16,7 +16,8 @@ from forebay import cli
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.datatasks.window_range import parse_window_or_warm_start
-from forebay.errors import DataError
+from forebay.errors import ConfigError, DataError
+from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
 
@@ -169,3 +170,41 @@ def test_the_command_of_a_warm_start_whose_data_changed(
     assert advice.command == f"forebay forget ads {warm}"
     obey(runs, advice.command)
     assert found.ledger.latest_plan(warm) is None
+
+
+def refused(runs: Runs, number: int) -> Why:
+    """The answer where `run` would refuse the window: no command, and run's own words."""
+    advice = why(runs, number)
+    key = runs.stages.window(number).key
+    with pytest.raises(ConfigError) as refusal:
+        runs.run(key, key, runs.succeeds)
+    assert advice.command == ""
+    assert advice.reason.endswith(f"; line 'main' cannot train it: {refusal.value}")
+    return advice
+
+
+def test_no_command_inside_the_warm_start_that_the_line_began_with(runs: Runs) -> None:
+    declared = model_fingerprint_of(runs.stages.pipeline, runs.stages.sources)
+    record_link(runs.chain, f"2026-02-20_{FOURTH}", {"a": 1}, model_fingerprint=declared)
+    assert "is part of the warm start" in refused(runs, 1).reason
+
+
+def test_no_command_where_the_model_was_changed_since(runs: Runs) -> None:
+    record_link(runs.chain, FIRST, {"a": 1}, model_fingerprint="of another declaration")
+    assert "changed since window 2026-03-01 was trained" in refused(runs, 1).reason
+
+
+def test_no_command_where_no_checkpoint_is_kept_to_begin_from(runs: Runs) -> None:
+    for day in range(4):
+        runs.trained(day)
+    drop_checkpoints(runs.chain, 1)
+    assert runs.stages.ledger.forget(SECOND)
+    assert "its checkpoint is not kept" in refused(runs, 1).reason
+
+
+def test_a_job_that_refused_its_declaration_is_not_merely_run_again(runs: Runs) -> None:
+    with pytest.raises(ConfigError):
+        runs.run(FIRST, SECOND, runs.ends("failed", error=failed("ConfigError", "offset", 1)))
+    advice = why(runs, 1)
+    assert advice.next.startswith("change what it says, then run it again: ")
+    obey(runs, advice.command)
