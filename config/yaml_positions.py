@@ -112,7 +112,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Proble
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.context, error.problem) if part]
     if mark is not None and text[mark.index : mark.index + 1] == "\t":
-        parts = ["a tab stands here: indent with spaces"]
+        parts = ["a tab is not allowed here: indent with spaces"]
     # A password that begins with * or & is parsed as the name of an alias or an anchor.
     told = _NAMED.sub(r"\g<1>", "this is not YAML: " + ", ".join(parts))
     message, _ = _bounded(told, "")

@@ -22,8 +22,8 @@ from forebay.system.extras import require_extra
 
 _POLL_SECONDS = 0.1
 _BYTES_AT_A_TIME = 4 << 20
-# The collector of garbage looks at all of them whenever it counts 700 new ones: with 500 it never
-# runs, and a message takes half the CPU.
+# Python's garbage collector runs after 700 new objects and looks at all of them. With at most 500
+# it never runs, and a message takes half the CPU.
 _MESSAGES_FIRST, _MESSAGES_MAX = 64, 500
 _HOLES_MAX = 16
 # The same options, by the names of either library.

@@ -120,5 +120,5 @@ def test_what_is_no_mapping_is_no_document(text: str) -> None:
 def test_a_tab_is_named_where_it_stands() -> None:
     _, problems = read_document("a:\n  b: 1\n\tc: 2\n", "f.yaml")
     assert [str(problem) for problem in problems] == [
-        "f.yaml:3:1: this is not YAML: a tab stands here: indent with spaces"
+        "f.yaml:3:1: this is not YAML: a tab is not allowed here: indent with spaces"
     ]
