@@ -216,8 +216,12 @@ def main() -> None:
 
 def compare(name: str, measure: Measure, decoded: Measure) -> None:
     """Say what a transport takes, as a share of what bare decode does in the same rounds."""
-    rates = [statistics.median(each.rows_per_second) for each in (measure, decoded)]
-    print(f"{name} / decode  {rates[0] / rates[1]:.2f} of the bare rate")
+    rates = zip(measure.rows_per_second, decoded.rows_per_second, strict=True)
+    shares = [one / bare for one, bare in rates]
+    print(
+        f"{name} / decode  {statistics.median(shares):.2f} of the bare rate, "
+        f"{max(shares):.2f} in the best round"
+    )
     for process in ("executor", "trainer"):
         pairs = zip(measure.cpu[process], decoded.cpu["reader"], strict=True)
         ratio = statistics.median(one / bare for one, bare in pairs)
