@@ -113,7 +113,7 @@ def test_a_log_is_trimmed_after_its_windows_are_trained(tmp_path: Path) -> None:
     planned = project.forebay("plan", "ads", "--from", first, "--to", third, "--output", "json")
     clicks = [each for each in json.loads(planned.stdout) if each["source"] == "clicks"]
     assert [each["rows"] for each in clicks] == [200, 200, 200]
-    assert f"window {first}: trained, and rows of source 'clicks' were deleted" in planned.stderr
+    assert f"window {first}: rows of source 'clicks' have been deleted" in planned.stderr
     assert "the offsets 0 to" in refused(
         project, "--from", first, "--to", first, "--line", "b", "--reprocess"
     )

@@ -152,7 +152,7 @@ def test_changed_data(found: Stages) -> None:
     list_all(found, "r#2")
     held = found.sink(0, "r#2")
     assert (held.generation, held.recorded, held.rows["a"]) == (2, False, 5)
-    assert "its data changed since it was trained" in held.notes[0]
+    assert "its data has changed since it was trained" in held.notes[0]
     list_all(found, "r#3")
     assert found.sink(0, "r#3", again=True).rows["a"] == 7
 
