@@ -73,7 +73,7 @@ def assert_each_row_once(found: list[dict[str, Any]]) -> None:
     assert first["offsets"] == again["offsets"]
     ends = {partition: end for partition, (_, end) in first["offsets"].items()}
     assert {partition: begin for partition, (begin, _) in second["offsets"].items()} == ends
-    told = f"{LATE} rows are older than the window"
+    told = f"{LATE} rows from before the window"
     notes = [[note for note in run["notes"] if told in note] for run in found]
     assert [len(each) for each in notes] == [0, 1, 0], [run["notes"] for run in found]
 

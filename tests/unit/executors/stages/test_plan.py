@@ -50,7 +50,7 @@ def test_the_timer_says_how_a_window_stands(found: Stages) -> None:
     assert timer(found).state == "open"
     list_all(found)
     found.sink(0)
-    assert timer(found).reason == "it is planned as generation 1 and not trained"
+    assert timer(found).reason == "it is planned as generation 1, but not trained"
     train(found)
     trained = timer(found)
     assert (trained.state, trained.generation) == ("trained", 1)
