@@ -54,7 +54,7 @@ def format_duration(value: timedelta) -> str:
     return f"{seconds}s"
 
 
-_WRITTEN = "a time is written 2026-03-01 or 2026-03-01T07:00:00Z, not {}"
+_WRITTEN = "write a time as 2026-03-01 or 2026-03-01T07:00:00Z, not {}"
 # Well inside datetime's range, so that windows, offsets and time zones never overflow it.
 _FIRST, _LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 

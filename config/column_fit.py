@@ -57,7 +57,9 @@ def feature_misfits(feature: FeatureSpec, column: str, kind: ColumnType) -> Iter
     part = None if isinstance(feature, CrossFeature) else feature.part
     if part is not None:
         if kind is not ColumnType.TIMESTAMP:
-            message = f"part: {part} needs a timestamp, but column {column!r} is {kind}: remove it"
+            message = (
+                f"part: {part} needs a timestamp, but column {column!r} is {kind}: remove `part`"
+            )
             yield Misfit(("part",), "part-type", message)
         return
     if kind is ColumnType.TIMESTAMP:

@@ -139,7 +139,7 @@ class WindowGrid:
         one = HOUR if self.size is WindowSize.HOUR else 24 * HOUR
         count = (end.start - start.start) // one + 1
         if count > RANGE_MAX:
-            raise ValueError(f"{count:,} windows: name at most {RANGE_MAX:,} at a time")
+            raise ValueError(f"{count:,} windows are too many: name at most {RANGE_MAX:,}")
         if end.start < start.start:
             raise ValueError(f"the last window {end.key} is before the first {start.key}")
         return list(self._walk(start, end))

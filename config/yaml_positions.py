@@ -165,7 +165,7 @@ class _Reader:
                 self._report(
                     key_node,
                     "duplicate-key",
-                    f"key {key!r} is here twice, first on line {own[key].line}: remove one",
+                    f"key {key!r} appears twice, first on line {own[key].line}: remove one",
                 )
                 continue
             own[key] = place

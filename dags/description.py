@@ -14,10 +14,10 @@ def markdown(spec: PipelineSpec, sources: Mapping[str, SourceSpec], config_dir: 
     """The pipeline's description, a summary of its declaration, and its sources as a table."""
     dataset = spec.dataset
     zone = "" if dataset.timezone == "UTC" else f" of {dataset.timezone}"
-    until = "" if dataset.end is None else f" until {dataset.end:%Y-%m-%dT%H:%MZ}"
+    until = "on" if dataset.end is None else f"until {dataset.end:%Y-%m-%dT%H:%MZ}"
     runs = (
         f"Each run processes one window ({dataset.window}{zone}), "
-        f"from {dataset.grid.at(dataset.start).key} on{until}. "
+        f"from {dataset.grid.at(dataset.start).key} {until}. "
         f"Model line `main`, paradigm `{spec.train.paradigms[0]}`."
     )
     rows = [

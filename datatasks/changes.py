@@ -82,9 +82,7 @@ def _difference(ledger: Ledger, plan: WindowPlan, source: str, now: Versions) ->
     try:
         tasks = ledger.tasks(plan.window, plan.generation)
     except DataError:
-        return (
-            f"{source}: its data changed since it was planned (which files changed is not recorded)"
-        )
+        return f"{source}: its data has changed since it was planned (which files is not recorded)"
     then = _versions(tasks.filter(pc.equal(tasks["source"], source)))
     kinds = {
         "unplanned": now.keys() - then.keys(),

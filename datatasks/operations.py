@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.config.base import format_duration
 from forebay.config.datasets import Feed
 from forebay.config.feeds import source_feeds
 from forebay.config.pipelines import PipelineSpec
@@ -245,7 +246,7 @@ def not_over(window: Window, now: datetime) -> str:
     """Why a window cannot be planned yet."""
     return (
         f"window {window.key} is not over: it ends at {window.end.isoformat()}, "
-        f"now it is {now.isoformat(timespec='seconds')}"
+        f"and it is now {now.isoformat(timespec='seconds')}"
     )
 
 
@@ -257,7 +258,7 @@ def not_complete(source: str, span: Interval, reason: str) -> str:
 
 def too_late(source: str, wait: timedelta, window: str, reason: str) -> NotReadyError:
     """What a late source comes to where its policy is `fail`."""
-    waited = f" after {wait}" if wait else ""
+    waited = f" after {format_duration(wait)}" if wait else ""
     return NotReadyError(
         f"window {window}: source {source!r} is not complete{waited}: {reason} "
         "(wait for it, raise `ready.wait`, or let `ready.late: skip` go on without it)"

@@ -302,7 +302,7 @@ def store_plan(
     found = connection.execute(_WINDOW, asked).one_or_none()
     if found is not None and found.last_generation >= plan.generation:
         raise FencedError(
-            f"another process planned window {plan.window} at the same time: run again, it uses "
+            f"another process planned window {plan.window} at the same time: run again, to use "
             "that plan"
         )
     newest = {
@@ -412,9 +412,9 @@ def _require_same_span(connection: Connection, found: Row[Any], planned: Window)
     trained = select(links.c.id).where(links.c.window_id == found.id).limit(1)
     if before.span != planned.span and connection.scalar(trained) is not None:
         raise ConfigError(
-            f"window {planned.key} was trained as {before.span}, and is {planned.span} by what is "
-            "declared now: dataset.timezone or train.warm_start was changed since. Undo the "
-            "change, or give the changed pipeline another name"
+            f"window {planned.key} was trained as {before.span}, but is now declared as "
+            f"{planned.span}: dataset.timezone or train.warm_start has been changed since. Undo "
+            "the change, or give the changed pipeline another name"
         )
 
 

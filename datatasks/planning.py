@@ -109,7 +109,7 @@ def _declared_notes(
         for share in found:
             declared.setdefault(share.window.key, []).append(identity_of(share.plan()))
     return [
-        f"window {plan.window}: streams or offsets were changed since it was trained; "
+        f"window {plan.window}: streams or offsets have been changed since it was trained; "
         "run with --reprocess to train it on them"
         for plan in plans
         if plan.window in done
@@ -125,8 +125,8 @@ def _deleted_notes(deleted: Mapping[str, list[str]]) -> list[str]:
             first, last = windows[0], windows[-1]
             which = f"window {first}" if first == last else f"windows {first} to {last}"
             notes.append(
-                f"{which}: trained, and rows of source {source!r} were deleted since: their plans "
-                "and models stay, and --reprocess cannot read them again"
+                f"{which}: rows of source {source!r} have been deleted since training: plans and "
+                "models stay, but --reprocess cannot read these rows again"
             )
     return notes
 

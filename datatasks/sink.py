@@ -42,7 +42,7 @@ def sink_window(
         same = newest.fingerprint == fingerprint
         if state.is_trained and not same:
             text = (
-                f"window {window.key}: its data changed since it was trained; "
+                f"window {window.key}: its data has changed since it was trained; "
                 "run with --reprocess, or clear its run in Airflow, to train it on the new data"
             )
             return RecordedPlan(newest, recorded=False, note=text)

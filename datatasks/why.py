@@ -47,7 +47,7 @@ def why_not_planned(
     if now < window.end:
         return NotPlanned(
             "not over",
-            f"the window ends at {_text(window.end)}, now it is {_text(now)}",
+            f"the window ends at {_text(window.end)}, and it is now {_text(now)}",
             "wait until it is over",
         )
     listings = Listings(ledger)
@@ -93,7 +93,7 @@ def _why_source(
         with closing(open_source(spec, root)) as source:
             found = source.readiness(share.span)
     except ForebayError as error:
-        reason, advice = str(error), f"let source {spec.name!r} be readable, then ask again"
+        reason, advice = str(error), f"make source {spec.name!r} readable, then ask again"
         return NotPlanned("waiting", not_complete(share.source, share.span, reason), advice, "why")
     else:
         if found.ready:
@@ -104,7 +104,7 @@ def _why_source(
         then = "continues without these rows" if spec.ready.late == "skip" else "fails"
         reason, advice = found.reason, wait + then
         if found.not_before is not None:
-            advice = f"nothing: it is looked at from {found.not_before:%Y-%m-%dT%H:%M:%SZ} on"
+            advice = f"nothing: it is checked from {found.not_before:%Y-%m-%dT%H:%M:%SZ} on"
     return NotPlanned("waiting", not_complete(share.source, share.span, reason), advice)
 
 

@@ -195,7 +195,8 @@ class Run:
         left = [each.window for each in plans if not self._is_trained(each)]
         if left:
             raise RowsLostError(
-                f"the job succeeded, but windows {', '.join(left)} are not trained: run it again"
+                f"the job succeeded without training all windows: run it again to train "
+                f"{', '.join(left)}"
             )
 
     def _is_trained(self, plan: WindowPlan) -> bool:
@@ -234,7 +235,7 @@ class Run:
                 return  # another one serves by now, which was verified before it was published
             again = f"--reprocess --from {link.window} --to {link.window}"
             raise DataError(
-                f"the model that serves, of window {link.window}: {error}, or train it again: "
+                f"the model of window {link.window}, which serves: {error}, or train it again: "
                 f"forebay run {chain.pipeline} {again} --line {chain.line}"
             ) from error
 

@@ -26,8 +26,8 @@ def home() -> Home:
     told = os.environ.get(ENVIRONMENT_NAME) or conf.get(SECTION, "home", fallback="")
     if not told:
         raise ConfigError(
-            f"it is not configured where Forebay's state is: set {ENVIRONMENT_NAME} for every "
-            "component of Airflow, or write [forebay] home in airflow.cfg"
+            f"Airflow is not told where Forebay's state is: set {ENVIRONMENT_NAME} for every "
+            "component of Airflow, or [forebay] home in airflow.cfg"
         )
     if not Path(told).is_absolute():
         raise ConfigError(

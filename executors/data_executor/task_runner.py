@@ -25,6 +25,7 @@ from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
 from forebay.system.activities import Activity, progressed, waiting
+from forebay.system.counted import counted
 from forebay.system.error_report import ErrorReport
 
 WAIT_SECONDS = 1.0  # for room, repeatedly: it is freed whenever rows are served
@@ -208,5 +209,6 @@ class TaskRunner:
         if most is not None and found.after.dead_rows > most:
             raise DataError(
                 f"source {self._spec.name!r}: task {self._task.task_id} alone has "
-                f"{found.after.dead_rows} dead letters, more than dead_letter_rows_max ({most})"
+                f"{counted(found.after.dead_rows, 'dead letter')}, more than dead_letter_rows_max "
+                f"({most})"
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 from forebay.datatasks.plans import NO_ROWS
 from forebay.mixture.left_out import NOT_KNOWN, PAUSED, unsaid
+from forebay.system.counted import counted
 
 Json = dict[str, Any]
 
@@ -30,15 +31,15 @@ def row_notes(windows: Collection[Json]) -> list[str]:
 def _not_known_notes(windows: Collection[Json]) -> list[str]:
     """A note for each source with rows whose label came after their run's window."""
     left_out: dict[str, int] = {}
-    counted: dict[str, int] = {}
+    served: dict[str, int] = {}
     for window in windows:
         for name, source in window["sources"].items():
             # Judgements of earlier versions do not have it.
             if rows := source.get("label_not_known_rows", 0):
                 left_out[name] = left_out.get(name, 0) + rows
-                counted[name] = counted.get(name, 0) + source["served_rows"]
+                served[name] = served.get(name, 0) + source["served_rows"]
     return [
-        f"source {name}: {rows:,} of {counted[name]:,} rows of such windows were not trained on: "
+        f"source {name}: {rows:,} of {served[name]:,} rows of such windows were not trained on: "
         "their label was not known when the window ended (known_at); a larger offset of their "
         "stream gives labels more time"
         for name, rows in left_out.items()
@@ -76,10 +77,10 @@ def _left_out_notes(windows: Collection[Json]) -> list[str]:
             if held:
                 place = f"window {window['window']}, source {name}"
                 notes.append(
-                    f"{place}: {max(held.values()):,} rows were not trained on by "
-                    f"{', '.join(held)}: far fewer of them were positive than their features "
-                    "suggest, as if labels had stopped coming (train.guard). Memory answered "
-                    "while all sources of the stream were paused"
+                    f"{place}: {', '.join(held)} did not train on "
+                    f"{counted(max(held.values()), 'row')}: far fewer were positive than their "
+                    "features suggest, as if labels had stopped coming (train.guard). Memory "
+                    "answered while all sources of the stream were paused"
                 )
     return notes
 
@@ -90,8 +91,8 @@ def _unjudged_notes(windows: Collection[Json]) -> list[str]:
     if not gone:
         return []
     note = (
-        f"{gone:,} rows have no event score: the checkpoint of the model that would have answered "
-        "them is no longer kept (job.checkpoint.windows_kept)"
+        f"no event score for {counted(gone, 'row')}: the checkpoint of the model that would have "
+        "scored them is no longer kept (job.checkpoint.windows_kept)"
     )
     return [note]
 
@@ -110,12 +111,12 @@ def _outside_notes(windows: Collection[Json]) -> list[str]:
             late, odd = source["late_rows"], source["odd_timestamps"]
             if late:
                 notes.append(
-                    f"{place}: {late:,} rows are older than the window; they arrived after "
-                    "the window before had closed"
+                    f"{place}: {counted(late, 'row')} from before the window arrived only after "
+                    "the previous window had closed"
                 )
             if odd:
                 notes.append(
-                    f"{place}: {odd:,} rows have a time after the window; the first is "
+                    f"{place}: {counted(odd, 'row')} with a time after the window; the first is "
                     f"{source['first_odd']}"
                 )
     return notes
@@ -133,7 +134,7 @@ def _idle_notes(windows: Collection[Json]) -> list[str]:
             if learnt and not heads and not any(taken):
                 rows[name] = rows.get(name, 0) + source["trained_rows"]
     return [
-        f"source {name}: {count:,} rows that no paradigm trains on"
+        f"source {name}: {counted(count, 'row')} that no paradigm trains on"
         for name, count in rows.items()
         if count
     ]
@@ -147,7 +148,6 @@ def _silent_notes(windows: Collection[Json]) -> list[str]:
             if source["reason"] == NO_ROWS:
                 silent.setdefault(name, []).append(window["window"])
     return [
-        f"source {name}: no rows in {len(keys)} {'window' if len(keys) == 1 else 'windows'}, "
-        f"the first is {keys[0]}"
+        f"source {name}: no rows in {counted(len(keys), 'window')}, the first is {keys[0]}"
         for name, keys in silent.items()
     ]

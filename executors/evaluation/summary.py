@@ -17,6 +17,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows, SourceRows, source_rows
 from forebay.executors.window_files.shown_steps import shown_series
 from forebay.home.store import Store, store_of
+from forebay.system.counted import counted
 
 Json = dict[str, Any]
 
@@ -215,5 +216,5 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
     if offsets.total:
         line += f"; {offsets.total:,} planned offsets = {offsets.text}"
     if unknown:
-        line += f"; {unknown} plans could not count rows before reading and use what was served"
+        line += f"; {counted(unknown, 'plan')} could not count rows in advance: counted as served"
     return True, line

@@ -310,7 +310,8 @@ class ModelChain:
             raise ConfigError(
                 f"pipeline {self.pipeline!r}: features, label, model or sources changed since "
                 f"window {parent.window} was trained on line {self.line!r}{said}. Train the "
-                "changed pipeline on a line of its own (--line NAME), or undo the change"
+                "changed pipeline on a line of its own (--line NAME; in Airflow, as a pipeline "
+                "with another name), or undo the change"
             )
 
     def _train_and_remove(self, work: Callable[[Connection, int], list[str]]) -> None:

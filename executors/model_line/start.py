@@ -265,7 +265,7 @@ def require_adjoining(
         if last.cut and source.cut and last.cut != source.cut:
             raise ConfigError(
                 f"window {plan.window}: rows of source {name!r} belong to windows by {source.cut} "
-                f"now, and window {before.window} was trained by {last.cut} on line "
+                f"now, but window {before.window} was trained by {last.cut} on line "
                 f"{chain.line!r}: some rows would be trained twice, or never. {_UNDO}"
             )
         ended, begins = last.data_to, source.data_from

@@ -31,11 +31,11 @@ def time_window(target: StageTarget, *, again: bool) -> TimerResult:
     generation = plan.generation
     link = chain.link(key, generation)
     if link is None:
-        reason = f"it is planned as generation {generation} and not trained"
+        reason = f"it is planned as generation {generation}, but not trained"
         return TimerResult(state="open", window=key, generation=generation, reason=reason)
     trained = f"it is trained in generation {generation}"
     if again:
-        reason = f"{trained} and asked for again"
+        reason = f"{trained}, and is to be trained again"
         return TimerResult(state="open", window=key, generation=generation, reason=reason)
     doubt = _doubt(chain, link)
     if doubt:

@@ -27,6 +27,7 @@ from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import DEFAULT_LINE
 from forebay.home.store import store_of
 from forebay.mixture.left_out import unsaid
+from forebay.system.counted import counted
 from forebay.system.message import Message
 
 State = Literal[
@@ -130,14 +131,14 @@ def _running(window: str, job: StoredJob) -> Why:
             f"({progress.windows_done} of {progress.windows_total} windows done; {rows} rows)"
             + (f", {progress.resumed}" if progress.resumed else "")
         )
-    again = f"; {restarts} {'restart' if restarts == 1 else 'restarts'} so far" if restarts else ""
+    again = f"; {counted(restarts, 'restart')} so far" if restarts else ""
     if job.status.hung:
         again += f", the last one that hung: {job.status.hung[-1]}"
     return Why(
         window=window,
         state="running",
-        reason=f"job {job.job_id} runs: {place}{again}",
-        next="follow its logs" if job.is_here else "wait: another host runs it",
+        reason=f"job {job.job_id} is running: {place}{again}",
+        next="follow its logs" if job.is_here else "wait: it runs on another host",
         command=f"forebay jobs logs -f {job.job_id}" if job.is_here else "",
     )
 
@@ -341,9 +342,10 @@ def _plan_text(plan: WindowPlan) -> str:
     """A plan in one line: generation, tasks and rows of each source, and reasons for none."""
     parts = []
     for source in plan.sources.values():
-        rows = "an unknown number of" if source.rows is None else f"{source.rows:,}"
+        count = source.rows
+        rows = "an unknown number of rows" if count is None else counted(count, "row")
         reason = f" ({source.reason})" if source.reason else ""
-        parts.append(f"{source.source} {rows} rows{reason}")
+        parts.append(f"{source.source} {rows}{reason}")
     return f"generation {plan.generation}: " + ", ".join(parts)
 
 
@@ -371,7 +373,7 @@ def _not_known_text(link: Link) -> str:
         for name, read in link.read.items()
         if read.label_not_known
     ]
-    said = f"; rows not trained on, their label was not known in time: {', '.join(left_out)}"
+    said = f"; rows not trained on because their label was not known in time: {', '.join(left_out)}"
     return (said if left_out else "") + "".join(_unsaid_texts(link))
 
 

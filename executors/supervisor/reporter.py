@@ -59,8 +59,8 @@ class StateReporter:
         if since is not None and time.monotonic() - since >= GONE_SECONDS:
             return InfrastructureError(
                 f"the state of the job could not be stored for {GONE_SECONDS / 60:g} minutes "
-                f"({self._failure}): run again once it can, the job continues from its newest "
-                "checkpoint"
+                f"({self._failure}): run again once it can be stored; the job continues from its "
+                "newest checkpoint"
             )
         if self._refusal is None and not self._thread.is_alive() and not self._closing:
             return InfrastructureError("the thread that stores the job's state has ended")

@@ -37,6 +37,7 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.features.served_times import ServedTimes
 from forebay.system.activities import waiting
+from forebay.system.counted import counted
 from forebay.system.message import Message
 
 OPEN_SECONDS = 30.0
@@ -74,8 +75,8 @@ class _Session:
             found = self.inbox.dead_rows[source]
             if found > most:
                 raise DataError(
-                    f"source {source!r}: {found} dead letters in window {self.window}, more than "
-                    f"dead_letter_rows_max ({most}); `forebay dead ls` lists them"
+                    f"source {source!r}: {counted(found, 'dead letter')} in window {self.window}, "
+                    f"more than dead_letter_rows_max ({most}); `forebay dead ls` lists them"
                 )
 
 

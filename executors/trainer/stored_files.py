@@ -98,8 +98,8 @@ class WindowArchive:
             counted[task.rpartition("/")[0]] += progress.dead_rows
         for source, rows in (counted - gathered).items():
             raise DataError(
-                f"window {seal.window}: {counted[source]} rows of {source} were counted as dead "
-                f"letters, and {rows} of them are not on disk: {self._train_again(seal.window)}"
+                f"window {seal.window}: {rows} of the {counted[source]} dead letters of {source} "
+                f"are not on disk: {self._train_again(seal.window)}"
             )
 
     def _damaged(self, window: str, error: DataError) -> DataError:

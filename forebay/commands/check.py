@@ -10,11 +10,12 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.live_line import working
-from forebay.commands.output import Form, Output, OutputFormat, counted, is_terminal, note, option
+from forebay.commands.output import Form, Output, OutputFormat, is_terminal, note, option
 from forebay.config.load import Project, load_project
 from forebay.config.problem_text import caret_lines
 from forebay.config.problems import Problem, errors
 from forebay.errors import ConfigError, ForebayError
+from forebay.system.counted import counted
 
 
 def register(app: typer.Typer) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import Form, Output, OutputFormat, counted, option
+from forebay.commands.output import Form, Output, OutputFormat, option
+from forebay.system.counted import counted
 
 DagsDir = Annotated[Path, option("--dags", help="Airflow's DAGs folder.", metavar="DIR")]
 

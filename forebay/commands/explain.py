@@ -10,13 +10,14 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.live_line import working
-from forebay.commands.output import Form, Output, OutputFormat, counted, instant, note, option
+from forebay.commands.output import Form, Output, OutputFormat, instant, note, option
 from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
 from forebay.config.labels import LabelSpec
 from forebay.config.line_defaults import NEWEST, earlier_defaults, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import ConfigError
+from forebay.system.counted import counted
 
 if TYPE_CHECKING:
     from forebay.executors.backfill_cost import BackfillCost

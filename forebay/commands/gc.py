@@ -9,10 +9,11 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.live_line import working
-from forebay.commands.output import Form, Output, OutputFormat, counted, note, option
+from forebay.commands.output import Form, Output, OutputFormat, note, option
 from forebay.errors import UsageError
 from forebay.home.format import open_home
 from forebay.home.identity import read_marker
+from forebay.system.counted import counted
 
 if TYPE_CHECKING:
     from forebay.executors.retention.home_garbage import Found
@@ -75,8 +76,8 @@ def _print(shown: Output, found: Found, *, dry_run: bool) -> None:
     if kinds:
         size = sum(each.size_bytes or 0 for each in found.windows)
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-        shown.line(f"of older windows {does}: {listed} ({size:,} bytes of the store)")
+        shown.line(f"{does} from older windows: {listed} ({size:,} bytes of the store)")
     shown.line(
-        f"from the store {does}: {counted(len(found.unnamed.names), 'unreferenced file')}, "
+        f"{does} from the store: {counted(len(found.unnamed.names), 'unreferenced file')}, "
         f"{counted(len(found.unnamed.leftovers), 'leftover')} of killed writers"
     )

@@ -195,7 +195,7 @@ _ENDS = {
     "succeeded": "has succeeded",
     "failed": "has failed: `forebay jobs show` says why",
     "cancelled": "was cancelled",
-    "lost": "lost its supervisor: submit it again to continue it",
+    "lost": "lost its supervisor: run its windows again, to continue from the newest checkpoint",
 }
 
 

@@ -125,11 +125,6 @@ def cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number and its noun: 1 window, 2 windows."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def instant(value: datetime) -> str:
     """A time in UTC, written as briefly as possible."""
     if (value.hour, value.minute, value.second) == (0, 0, 0):

@@ -9,8 +9,9 @@ import typer
 
 from forebay.commands import arguments
 from forebay.commands.live_line import working
-from forebay.commands.output import Form, Output, OutputFormat, counted, note
+from forebay.commands.output import Form, Output, OutputFormat, note
 from forebay.commands.own_home import closed_home
+from forebay.system.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,12 +18,12 @@ from forebay.commands.output import (
     Form,
     Output,
     OutputFormat,
-    counted,
     is_terminal,
     note,
     option,
 )
 from forebay.commands.own_home import closed_home
+from forebay.system.counted import counted
 from forebay.system.redaction import redacted
 
 if TYPE_CHECKING:

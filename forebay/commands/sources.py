@@ -9,6 +9,7 @@ from forebay.commands.output import Form, Output, OutputFormat, note
 from forebay.config.load import Project, load_project
 from forebay.config.problems import errors
 from forebay.config.registry import installed_kinds
+from forebay.system.counted import counted
 
 _SOURCE_COLUMNS = ("source", "kind", "columns", "event_time", "starts", "ends", "pipelines")
 _KIND_COLUMNS = ("kind", "bounded", "cut_by", "options")
@@ -37,7 +38,8 @@ def sources(
         shown.table(kinds, _KIND_COLUMNS)
     wrong = errors(project.problems)
     if wrong:
-        note(f"{len(wrong)} problems in the YAML files: forebay check --config {config}")
+        found = counted(len(wrong), "problem")
+        note(f"{found} in the YAML files: forebay check --config {config}")
 
 
 def _declared(project: Project) -> list[dict[str, object]]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
-from forebay.commands.output import counted, note, option
+from forebay.commands.output import note, option
 from forebay.commands.own_home import closed_home
 from forebay.config.source_uses import source_of
 from forebay.errors import UsageError
+from forebay.system.counted import counted
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.message import Message
 from forebay.system.names import shown

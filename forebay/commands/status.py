@@ -10,6 +10,7 @@ import typer
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.home.paths import Home
+from forebay.system.counted import counted
 
 if TYPE_CHECKING:
     from forebay.embedded.airflow.cluster import Embedded
@@ -107,7 +108,8 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
         if row["hung"]:
             shown.line(f"{row['component']}: {row['hung']}")
     if facts["dags"] is not None:
-        shown.line(f"{facts['dags']} DAGs, {facts['import_errors']} import errors")
+        dags, wrong = counted(facts["dags"], "DAG"), counted(facts["import_errors"], "import error")
+        shown.line(f"{dags}, {wrong}")
     for name in ("problem", "sync_error"):
         if facts[name]:
             shown.line(f"{name.replace('_', ' ')}: {facts[name]}")

@@ -12,6 +12,7 @@ import typer
 from forebay.commands import arguments
 from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat
+from forebay.system.counted import counted
 
 if TYPE_CHECKING:
     from forebay.executors.stages.why import Why
@@ -53,7 +54,8 @@ def why(
     for lag in behind[:_LAGS_SHOWN]:
         shown.line(lag.text)
     if len(behind) > _LAGS_SHOWN:
-        shown.line(f"{len(behind) - _LAGS_SHOWN} more partitions: --output json")
+        more = counted(len(behind) - _LAGS_SHOWN, "more partition")
+        shown.line(f"{more}: --output json shows all")
     if found.next:
         shown.line(f"next: {found.next}")
     if found.command:

@@ -8,6 +8,7 @@ from forebay.executors.stages.results import EvaluateResult
 from forebay.operators.links import TrainingLink
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
+from forebay.system.counted import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -30,18 +31,18 @@ class EvaluateOperator(StageOperator):
             self.log.warning("pipeline %s: %s", self.pipeline, warning)
         for source, rows in result.label_not_known.items():
             self.log.info(
-                "window %s: %s: %d rows not trained on, their label was not known in time",
+                "window %s: %s: %s not trained on because the label was not known in time",
                 result.window,
                 source,
-                rows,
+                counted(rows, "row"),
             )
         for label, sources in result.labels_not_known.items():
             for source, rows in sources.items():
                 self.log.info(
-                    "window %s: %s: %d rows not trained on for label %s, null or not known in time",
+                    "window %s: %s: %s not trained on for label %s, null or not known in time",
                     result.window,
                     source,
-                    rows,
+                    counted(rows, "row"),
                     label,
                 )
         shown = f"forebay report {self.pipeline} --from {result.window} --to {result.window}"

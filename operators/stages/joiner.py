@@ -8,6 +8,7 @@ from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import SourceResult
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
+from forebay.system.counted import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,10 +34,14 @@ class JoinerOperator(StageOperator):
         rows = {result.source: result.rows for result in results}
         known = [count for count in rows.values() if count is not None]
         total = sum(known) if len(known) == len(rows) else None
-        shown = "an unknown number of rows" if total is None else f"{total:,} rows"
+        shown = "an unknown number of rows" if total is None else counted(total, "row")
         tasks = sum(result.tasks for result in results)
         self.log.info(
-            "window %s: %d sources, %d tasks, %s", request.window.key, len(results), tasks, shown
+            "window %s: %s, %s, %s",
+            request.window.key,
+            counted(len(results), "source"),
+            counted(tasks, "task"),
+            shown,
         )
         return {
             "window": request.window.key,

@@ -14,6 +14,7 @@ from forebay.operators.runs.airflow_runs import FINISHED_STATES, active_runs_nea
 from forebay.operators.runs.stage_request import StageRequest, pass_name, run_name
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
+from forebay.system.counted import counted
 from forebay.system.instants import INSTANT_FORMAT
 
 if TYPE_CHECKING:
@@ -117,5 +118,6 @@ class SourceOperator(StageOperator):
                 break
             kept.append(one)
         if kept:
-            self.log.info("%d other windows also wait for a plan: one scan serves all", len(kept))
+            others = counted(len(kept), "other window")
+            self.log.info("waiting for a plan, too: %s; one scan serves all", others)
         return json.dumps(kept) if kept else ""

@@ -189,7 +189,8 @@ class TrainingExecutorsOperator(JobOperator):
         self.cancel()
         raise ConfigError(
             f"job {handle.job_id} was cancelled: the window was not trained within "
-            f"{self.train_seconds:g} s (schedule.train_timeout)\nlogs: {self.logs(handle)}"
+            f"{self.train_seconds:g} s (schedule.train_timeout). Raise that, or find out why it "
+            f"took so long, then clear this task\nlogs: {self.logs(handle)}"
         )
 
     def _defer_to_end(self, attempt: _Attempt) -> NoReturn:

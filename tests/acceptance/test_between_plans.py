@@ -73,7 +73,7 @@ def assert_each_row_once(found: list[dict[str, Any]]) -> None:
     assert first["offsets"] == again["offsets"]
     ends = {partition: end for partition, (_, end) in first["offsets"].items()}
     assert {partition: begin for partition, (begin, _) in second["offsets"].items()} == ends
-    told = f"{LATE} rows are older than the window"
+    told = f"{LATE} rows from before the window"
     notes = [[note for note in run["notes"] if told in note] for run in found]
     assert [len(each) for each in notes] == [0, 1, 0], [run["notes"] for run in found]
 
@@ -113,7 +113,7 @@ def test_a_log_is_trimmed_after_its_windows_are_trained(tmp_path: Path) -> None:
     planned = project.forebay("plan", "ads", "--from", first, "--to", third, "--output", "json")
     clicks = [each for each in json.loads(planned.stdout) if each["source"] == "clicks"]
     assert [each["rows"] for each in clicks] == [200, 200, 200]
-    assert f"window {first}: trained, and rows of source 'clicks' were deleted" in planned.stderr
+    assert f"window {first}: rows of source 'clicks' have been deleted" in planned.stderr
     assert "the offsets 0 to" in refused(
         project, "--from", first, "--to", first, "--line", "b", "--reprocess"
     )

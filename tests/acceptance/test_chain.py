@@ -363,7 +363,7 @@ def test_rows_that_belong_to_windows_by_another_column_come_neither_twice_nor_ne
     project.write_source("history", history_source(columns=columns, event_time="sent"))
     code, text = refused(project, SECOND, SECOND)
     assert code == 1, text
-    assert "by column 'sent' now, and window 2026-03-01 was trained by column 'at'" in text
+    assert "by column 'sent' now, but window 2026-03-01 was trained by column 'at'" in text
     assert list(models(project)) == [(FIRST, 1)]
     project.write_source("history", history_source())
     assert project.run(SECOND, SECOND)["seen"]["history"]["rows"] == 2 * ROWS

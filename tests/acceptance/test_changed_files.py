@@ -154,7 +154,7 @@ def test_a_changed_file_is_red_and_the_same_window_is_planned_anew(
     assert path.name in message
     assert f"{path.stat().st_size} bytes" in message
     assert "planned" in message
-    way_out = f"run window {WINDOW} again" if make is file_project else "put it back"
+    way_out = f"run window {WINDOW} again" if make is file_project else "put the old one back"
     assert way_out in message
     assert not serves(project.home, "ads")
     assert no_process_left(project)

@@ -67,4 +67,4 @@ def test_a_stage_waits_without_spending_the_wait(tmp_path: Path, yesterday: date
     assert found["state"] == "waiting"
     assert datetime.fromisoformat(found["deadline"]) == over
     why = project.forebay("why", "ads", key).stdout
-    assert f"it is looked at from {over:%Y-%m-%dT%H:%M:%SZ} on" in why
+    assert f"it is checked from {over:%Y-%m-%dT%H:%M:%SZ} on" in why

@@ -137,7 +137,7 @@ def test_plan_tells_when_trained_data_changed(project: Project, forebay: Caller)
     changed = next(iter(sorted((project.files / "date=2026-03-01").glob("*.parquet"))))
     changed.unlink()
     assert forebay.json(*PLAN)[2]["generation"] == 1
-    assert "2026-03-02: its data changed since it was trained" in forebay.errors
+    assert "2026-03-02: its data has changed since it was trained" in forebay.errors
 
 
 def test_sources(project: Project, forebay: Caller) -> None:

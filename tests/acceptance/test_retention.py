@@ -41,7 +41,7 @@ def test_what_is_shown_goes_and_nothing_that_is_named(
     shown = project.forebay("gc", "--dry-run").stdout
     assert "scores  " in shown
     assert DAYS[1] in shown
-    assert "of older windows would be removed" in shown
+    assert "would be removed from older windows" in shown
     done = gc(project)
     assert (done["windows"], done["names"]) == (told["windows"], told["names"])
     kinds = {(each["kind"], each["window"]) for each in done["windows"]}

@@ -168,7 +168,7 @@ def test_score_prints_a_table_for_one_row(model: Path, capsys: pytest.CaptureFix
         ({"usr": "x"}, "row 1: the model reads no column 'usr' (did you mean 'user'?)"),
         ({"age": 1.5}, "column 'age' (int): 1.5 is not a whole number"),
         ({"tags": "a"}, "column 'tags' (list<string>): 'a' is not a list"),
-        ({"at": "noon"}, "column 'at' (timestamp): a time is written"),
+        ({"at": "noon"}, "column 'at' (timestamp): write a time as"),
         ({"mobile": "true"}, "column 'mobile' (bool): 'true' is neither true nor false"),
     ],
 )

@@ -203,7 +203,7 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
     assert "generation 1 is recorded" in stage.errors
     assert not stage.sink("2026-03-01", "r#0", "--again").recorded
     timer = TimerResult.model_validate(stage("timer", "ads", "2026-03-01"))
-    assert timer.reason == "it is planned as generation 1 and not trained"
+    assert timer.reason == "it is planned as generation 1, but not trained"
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_a_person_sees_and_cancels_the_job(
     windows.plan(FIRST)
     one = windows.submit()
     windows.jobs.serving(windows.handle(one))
-    assert f"job {one.job_id} runs" in forebay("why", "ads", FIRST)
+    assert f"job {one.job_id} is running" in forebay("why", "ads", FIRST)
     assert f"job {one.job_id} is cancelled" in forebay("cancel", "ads")
     told = forebay("why", "ads", FIRST)
     assert f"job {one.job_id} was cancelled" in told

@@ -45,7 +45,7 @@ _NUMBERS = {
     "calendar quoted": ("dataset: {start: '9999-12-31T23:59:59-23:00'}", "outside the calendar"),
     "last year": ("dataset: {start: 9999-12-31}", "years 1000 to 9000"),
     "year 0": ("dataset: {start: 0000-01-01}", "looks like a timestamp"),
-    "year 10000": ("dataset: {start: 10000-01-01}", "a time is written"),
+    "year 10000": ("dataset: {start: 10000-01-01}", "write a time as"),
     "zone 99": ("dataset: {start: 2026-01-01T00:00:00+99:00}", "looks like a timestamp"),
     "duration": ("schedule: {grace: " + "9" * 5_000 + "d}", "a duration is"),
     "duration digits": ("schedule: {grace: \uff12\uff14h}", "a duration is"),

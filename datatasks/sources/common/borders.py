@@ -89,8 +89,8 @@ def require_within(decided: Offsets, end: int, place: str) -> None:
     if furthest > end:
         raise made_anew(
             place,
-            f"its rows went up to offset {furthest} when its windows were planned, and end at "
-            f"{end} now",
+            f"its rows went up to offset {furthest} when its windows were planned, but now end at "
+            f"{end}",
         )
 
 

@@ -101,7 +101,7 @@ def column_problem(schema: pa.Schema, name: str, declared: ColumnType) -> str:
         guess = nearest(name, names)
         way_out = f"did you mean {guess!r}?" if guess else f"it has {_some(names)}"
         return f"there is no column {name!r}: {way_out}"
-    return f"column {name!r} is there twice"
+    return f"column {name!r} appears more than once"
 
 
 def column_findings(

@@ -178,7 +178,7 @@ class Files:
         if names is not None:
             one, other = (self.full(name) for name in names)
             raise DataError(
-                f"{one} and {other} are one file (a link), and its rows would be trained twice: "
+                f"{one} and {other} are the same file (a link): its rows would be trained twice; "
                 "remove one of the names, or narrow `path`; if they are to count twice, copy it"
             )
 
@@ -295,7 +295,7 @@ def read_failure(
     way_out: what a person does when it is gone.
     """
     if isinstance(error, FileNotFoundError):
-        return DataError(f"{place} was planned and is gone: {way_out}")
+        return DataError(f"{place} was planned but is gone: {way_out}")
     if isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}:
         return InfrastructureError(f"{place}: {error}")
     return None

@@ -30,7 +30,7 @@ def matching(paths: pa.Array, regex: str) -> npt.NDArray[np.int64]:
     try:
         found = pc.match_substring_regex(paths, f"^(?:{regex})$")
     except pa.ArrowInvalid as error:
-        raise ConfigError(f"the paths of a source cannot be searched for: {error}") from error
+        raise ConfigError(f"the paths of a source cannot be searched: {error}") from error
     return np.flatnonzero(np.asarray(found).astype(np.bool_))
 
 

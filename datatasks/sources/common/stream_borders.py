@@ -164,9 +164,9 @@ class StreamBorders:
 
     def _of_others(self, span: Interval, until: datetime) -> str:
         return (
-            f"{self._words}: windows up to {until:{MINUTE}} were planned from another one (it was "
-            f"recreated, or another one was declared), and rows of {_span_text(span)} may be gone "
-            f"with it; if this one has them, declare `starts: {until:{MINUTE}}`"
+            f"{self._words}: windows up to {until:{MINUTE}} were planned from a different one (it "
+            f"was recreated, or the declaration changed), and rows of {_span_text(span)} may be "
+            f"gone with it; if this one has them, declare `starts: {until:{MINUTE}}`"
         )
 
     def _deleted(self, partition: str, gone: int, span: Interval, *, is_whole: bool) -> str:

@@ -90,7 +90,7 @@ class PlannedFile:
         if not same_version(self.version, found):
             raise DataError(
                 f"{self.place} was changed after it was planned: it had "
-                f"{described(self.version)}, and has {described(found)} now ({self.way_out})"
+                f"{described(self.version)}, and now has {described(found)} ({self.way_out})"
             )
 
 

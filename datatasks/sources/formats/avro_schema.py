@@ -128,7 +128,7 @@ class AvroSchema:
     def _items(name: str, item: Cost) -> Cost:
         stored = item.stored + (name == "map")
         if not stored:
-            raise SchemaError(f"items of an {name} take no bytes, so that there may be any number")
+            raise SchemaError(f"items of an {name} take no bytes: there may be any number of them")
         fixed = item.fixed + (_FIELD_BYTES if name == "map" else _VALUE_BYTES / 4)
         each = max(item.each, _TEXT_BYTES_EACH if name == "map" else 0.0)
         return Cost(1, _MAPPING_BYTES, fixed / stored + each)

@@ -42,6 +42,6 @@ def decoder_named(
         return by_schema(columns, declared, limits, written)
     if name not in _DECODERS:
         known = ", ".join([*_DECODERS, *_WRITTEN])
-        raise ConfigError(f"there is no message format {name!r}: known are {known}")
+        raise ConfigError(f"there is no message format {name!r}, only {known}")
     decoder: type[Decoder] = pkgutil.resolve_name(_DECODERS[name])
     return decoder(columns, declared, limits)

@@ -170,7 +170,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         return reader.read(task, position, columns, chunk_rows)
 
     def _planned_file(self, path: str, version: str) -> PlannedFile:
-        way_out = "files of a table never change: put it back, or commit the other one to the table"
+        way_out = "files of a table never change: put the old one back, or commit the new one to it"
         place = self.table.full(path)
         return PlannedFile(place, version, lambda: self.table.version(path), way_out)
 

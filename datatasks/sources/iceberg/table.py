@@ -172,8 +172,8 @@ class IcebergTable:
             return f"there is no table {self.identifier!r} (its catalog cannot be listed: {error})"
         guess = nearest(self.identifier, names)
         catalog_name = self._properties.get("name", _DEFAULT_NAME)
-        known = (
-            ", ".join(names[:8]) or f"no table in catalog {catalog_name!r} (options.catalog.name)"
-        )
-        way_out = f"did you mean {guess!r}?" if guess else f"there is {known}"
+        known = f"catalog {catalog_name!r} has no tables (options.catalog.name)"
+        if names:
+            known = f"the catalog has {', '.join(names[:8])}"
+        way_out = f"did you mean {guess!r}?" if guess else known
         return f"there is no table {self.identifier!r}: {way_out}"

@@ -62,7 +62,7 @@ def confluent_options(declared: Mapping[str, Any]) -> dict[str, Any]:
     for name in declared:
         if name not in _NAMES:
             raise ConfigError(
-                f"options.client.{name} is not known with `library: confluent-kafka`: known are "
+                f"options.client.{name} is not known with `library: confluent-kafka`, only "
                 f"{', '.join(sorted(_NAMES))}"
             )
     return {_NAMES[name]: value for name, value in declared.items()}

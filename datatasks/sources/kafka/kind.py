@@ -87,7 +87,7 @@ class KafkaKind(SourceKind):
                     "begin with the id of their schema"
                 )
             if not is_written and (self.schema_file or self.schema_ids):
-                raise ValueError(f"format {self.format} has no schema files: messages say theirs")
+                raise ValueError(f"format {self.format} takes no schema files")
             if (self.format == "protobuf") != bool(self.message_type):
                 raise ValueError("`message_type` belongs to format protobuf, which needs it")
             return self

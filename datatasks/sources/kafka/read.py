@@ -172,7 +172,7 @@ class _Reading:
         if end < self._stretch.end:
             raise DataError(
                 f"topic {self._stretch.topic}, partition {self._stretch.partition}: offsets up to "
-                f"{self._stretch.end} were planned, and it ends at {end} now: it was truncated (an "
+                f"{self._stretch.end} were planned, but it now ends at {end}: it was truncated (an "
                 "unclean leader election does that), and what was planned is lost. Declare it as "
                 "a new source, under another name, with `starts`"
             )
@@ -191,7 +191,7 @@ def deleted_records(stretch: Stretch, error: object) -> DataError:
     """The error of a stretch whose first records are gone."""
     return DataError(
         f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
-        f"{stretch.end} were planned, and some of their records were deleted (retention, or a "
+        f"{stretch.end} were planned, but some of their records were deleted (retention, or a "
         f"truncated log): {error}. Forget the window, and declare `starts` after it in the source"
     )
 

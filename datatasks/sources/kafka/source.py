@@ -105,19 +105,21 @@ class KafkaSource(KafkaKind, Source):
         """What the newest messages say about each declared column, and those that say nothing."""
         undecodable = self._bad([], values)
         if undecodable:
-            message = f"a newest message of {self.options.topic}: {min(undecodable.items())[1]}"
+            reason = min(undecodable.items())[1]
+            message = f"one of the newest messages of {self.options.topic}: {reason}"
             yield Finding(("options", "format"), "undecodable", message)
             values = [value for at, value in enumerate(values) if at not in undecodable]
         for name in self.spec.columns:
             if name not in stored:
                 guess = nearest(name, stored)
-                hint = f"did you mean {guess!r}?" if guess else f"there are {', '.join(stored)}"
+                hint = f"did you mean {guess!r}?" if guess else f"they have {', '.join(stored)}"
                 message = f"the newest messages of {self.options.topic} have no {name!r}: {hint}"
                 yield Finding(("columns", name), "column-missing", message)
                 continue
             reasons = self._bad([name], values)
             if reasons:
-                message = f"a newest message of {self.options.topic}: {min(reasons.items())[1]}"
+                reason = min(reasons.items())[1]
+                message = f"one of the newest messages of {self.options.topic}: {reason}"
                 yield Finding(("columns", name), "column-type", message)
 
     def readiness(self, span: Interval) -> Readiness:
@@ -267,6 +269,7 @@ class KafkaSource(KafkaKind, Source):
     def _no_topic(self) -> str:
         names = self._cluster.topic_names()
         guess = nearest(self.options.topic, names)
-        shown = ", ".join(names[:_TOPICS_SHOWN]) or "no topic at all"
-        way_out = f"did you mean {guess!r}?" if guess else f"there is {shown}"
+        shown = ", ".join(names[:_TOPICS_SHOWN])
+        known = f"its topics are {shown}" if names else "it has no topics"
+        way_out = f"did you mean {guess!r}?" if guess else known
         return f"there is no topic {self.options.topic!r} at {self.options.bootstrap}: {way_out}"

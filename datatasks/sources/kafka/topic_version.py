@@ -71,23 +71,24 @@ class PlannedStretch:
         if topic is None:
             raise DataError(
                 f"topic {self._stretch.topic} was planned with the id {self._version.topic_id}, "
-                "and is deleted: create and fill it again, and run the window again"
+                "but has been deleted: create and fill it again, and run the window again"
             )
         if topic.topic_id != self._version.topic_id:
             raise DataError(
-                f"topic {topic.name} was planned with the id {self._version.topic_id} and has the "
-                f"id {topic.topic_id} now: it was deleted and created again, and its offsets mean "
-                "other records. Run the window again, which plans it from the topic as it is"
+                f"topic {topic.name} was planned with the id {self._version.topic_id}, but now has "
+                f"the id {topic.topic_id}: it was deleted and created again, and its offsets are "
+                "those of other records. Run the window again, which plans it from the topic as it "
+                "is"
             )
 
     def _require_same_leaders(self, messages: Messages) -> None:
         if messages.leader_epoch > self._version.leader_epoch >= 0:
             raise DataError(
                 f"{self._place}: the offsets {messages.runs[0].first} to {messages.end} were "
-                f"planned when the leader epoch was {self._version.leader_epoch}, and were written "
+                f"planned when the leader epoch was {self._version.leader_epoch}, but were written "
                 f"in epoch {messages.leader_epoch}: the partition was truncated (an unclean leader "
-                "election does that), and hold other records now. Forget the window, and plan it "
-                "again"
+                "election does that), and they now hold other records. Forget the window, and plan "
+                "it again"
             )
 
     def _require_no_hole(self, messages: Messages) -> None:
@@ -98,9 +99,9 @@ class PlannedStretch:
         self._compacts = _COMPACTS in policy
         if not self._compacts:
             raise DataError(
-                f"{self._place}: the offsets {hole.first} to {hole.end - 1} were planned and hold "
+                f"{self._place}: the offsets {hole.first} to {hole.end - 1} were planned, but hold "
                 "neither a record nor a mark of a transaction, and the topic's cleanup.policy is "
-                f"{policy}, which removes no single records: they are lost. Restore them; where "
+                f"{policy}, which never removes single records: they are lost. Restore them; if "
                 "they were compacted earlier, set cleanup.policy to compact again"
             )
 

@@ -85,8 +85,8 @@ class LogBorders(StreamBorders):
             if at >= 0 and partition.base[at] < offset < partition.base[at] + partition.rows[at]:
                 raise made_anew(
                     self.place(partition.name),
-                    f"a window was planned to end at offset {offset}, and that is inside the "
-                    f"segment of offset {partition.base[at]} now",
+                    f"a window was planned to end at offset {offset}, which is now inside the "
+                    f"segment that begins at offset {partition.base[at]}",
                 )
 
     def require_all_kept(self, spans: Sequence[Interval], starts: datetime | None) -> None:

@@ -104,13 +104,13 @@ class _Segment:
         at = 0
         for number, rows in enumerate(file.rows):
             if at + rows > self.rows:
-                raise pa.ArrowInvalid(f"it holds more than the {self.rows} rows of its name")
+                raise pa.ArrowInvalid(f"it holds more rows than the {self.rows} that its name says")
             if start < at + rows:
                 for first, part in file.parts(number, max(start - at, 0), chunk_rows):
                     yield self._part(part, at + first)
             at += rows
         if at != self.rows:
-            raise pa.ArrowInvalid(f"it holds {at} rows and its name says {self.rows}")
+            raise pa.ArrowInvalid(f"it holds {at} rows, but its name says {self.rows}")
 
     def _part(self, batch: pa.RecordBatch, first: int) -> Stored:
         rows = np.arange(first, first + batch.num_rows)

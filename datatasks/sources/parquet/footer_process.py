@@ -81,7 +81,7 @@ def _counts(what: str, counts: list[int], most: int) -> list[int]:
     if min(counts, default=0) < 0:
         raise ValueError(f"a row group has a negative number of {what}")
     if sum(counts) > most:
-        raise ValueError(f"its footer claims {sum(counts):,} {what}, and it cannot have so many")
+        raise ValueError(f"its footer claims {sum(counts):,} {what}, more than it can have")
     return counts
 
 

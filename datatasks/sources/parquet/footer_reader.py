@@ -56,7 +56,7 @@ class FooterAnswer(Message):
     def _equally_long(self) -> Self:
         numbers = (self.rows, self.sizes, self.low, self.high, self.state)
         if len({len(each) for each in numbers}) > 1:
-            raise ValueError("there are not as many of each number as there are row groups")
+            raise ValueError("its lists of rows, sizes and times are not equally long")
         return self
 
     @property

@@ -241,7 +241,7 @@ def group_times(
     times = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     known = times[times != UNKNOWN]
     if not len(known) and bounds is None and len(times):
-        raise DataError(f"row group {group} holds no {event_time!r} at all")
+        raise DataError(f"row group {group} holds no time in {event_time!r} at all")
     low = int(known.min()) if len(known) else (bounds or (0, 0))[0]
     times = np.where(times == UNKNOWN, low, times)
     return times if bounds is None else np.clip(times, bounds[0], bounds[1] - 1)

@@ -230,8 +230,9 @@ class ParquetPlanner:
         if self._policy == "fail":
             raise DataError(
                 f"{self._place(files.paths[file].as_py())}, row group {groups.group[index]} has "
-                f"{groups.rows[index]:,} rows and is cut by time, and at most {CUT_ROWS_MAX:,} are "
-                "(write smaller row groups, or set it aside with bad_rows: dead_letter)"
+                f"{groups.rows[index]:,} rows, but to be cut by time it may have at most "
+                f"{CUT_ROWS_MAX:,} (write smaller row groups, or set it aside with bad_rows: "
+                "dead_letter)"
             )
         found = self._unreadable(files, file, int(groups.first[index]), spans)
         if groups.state[index] == TO_READ:

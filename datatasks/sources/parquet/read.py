@@ -216,7 +216,7 @@ class _RangeReader:
                 )
         if file.num_rows < self.row_range.end:
             raise DataError(
-                f"{place} has {file.num_rows} rows and had at least {self.row_range.end} "
+                f"{place} has {file.num_rows} rows, but had at least {self.row_range.end} "
                 "when it was planned: plan the window again"
             )
 

@@ -65,8 +65,8 @@ def _continued(connection: Connection, line: int, link: Link) -> int | None:
         rows = connection.execute(_SEEN, asked_for(line, parent)).all()
         if not rows:
             raise InfrastructureError(
-                f"generation {parent.generation} of window {parent.window} is gone, and a window "
-                "was trained from its model: train the window again"
+                f"generation {parent.generation} of window {parent.window} is gone, but window "
+                f"{link.window} was trained from its model: train window {link.window} again"
             )
         parent_id = rows[0].id
         ended = {row.source: source_rows.seen_in(row) for row in rows if row.source is not None}
@@ -76,6 +76,6 @@ def _continued(connection: Connection, line: int, link: Link) -> int | None:
             raise InfrastructureError(
                 f"window {link.window} was started from a model that has seen {base.rows} rows of "
                 f"{source}, but the window before ended with {before.rows} (or with different "
-                "ones): it is not stored; run it again, it starts over"
+                "ones): it is not stored; run it again to start it over"
             )
     return parent_id

@@ -97,7 +97,7 @@ class Keeper:
         except _Stopped:
             _LOG.info("told to stop")
         except Exception as error:  # noqa: BLE001 - it is reported, and everything ends
-            _LOG.exception("while: %s", self._status.doing or "keeping it running")
+            _LOG.exception("failed in this step: %s", self._status.doing or "keeping it running")
             self._tell(error=redacted(str(error)))
         finally:
             self._end()

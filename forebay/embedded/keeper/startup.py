@@ -143,4 +143,4 @@ class Startup:
             raise self._failed(component, process.returncode)
 
     def _failed(self, component: parts.Component, code: int) -> InfrastructureError:
-        return self._components.failure(component.name, f"failed ({code})")
+        return self._components.failure(component.name, f"failed with exit code {code}")

@@ -275,9 +275,9 @@ class Sequences(RuleBasedStateMachine):
             "it has no rows": lambda: self._is_empty(refusal),
             "and was trained on none of them": lambda: self._is_empty(refusal),
             "were deleted": lambda: lost,
-            "were planned, and some of their records were deleted": lambda: lost,
+            "were planned, but some of their records were deleted": lambda: lost,
             # Another line has trained that plan.
-            "was planned and is gone": lambda: gone or self._changed_since(refusal),
+            "was planned but is gone": lambda: gone or self._changed_since(refusal),
             "was changed after it was planned": lambda: self._changed_since(refusal),
             "is not trained although its run says so": lambda: (
                 key(first - 1) not in self.judge.trained(line)

@@ -141,7 +141,7 @@ def test_a_key_stands_for_one_time_once_it_is_trained(ledger: Ledger) -> None:
     mark_trained(ledger, "2026-03-02", 2, "b")
     with pytest.raises(ConfigError) as raised:
         record(ledger, 3, window="2026-03-02", start=START + DAY)
-    assert "window 2026-03-02 was trained as 2026-03-02T01:00Z to 2026-03-03T01:00Z, and is " in (
+    assert "window 2026-03-02 was trained as 2026-03-02T01:00Z to 2026-03-03T01:00Z, but is " in (
         str(raised.value)
     )
     assert "dataset.timezone" in str(raised.value)

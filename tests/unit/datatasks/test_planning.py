@@ -217,7 +217,7 @@ def test_a_declaration_that_asks_for_other_rows(ledger: Ledger) -> None:
     moved = pipeline({"history": {"sources": ["a"], "offset": "24h"}})
     report = plan(ledger, moved, [source], "2020-03-01", "2020-03-02")
     assert [p.generation for p in report.plans] == [1, 2]
-    assert "streams or offsets were changed" in report.notes[0]
+    assert "streams or offsets have been changed" in report.notes[0]
 
 
 def test_a_window_that_is_not_over_is_refused_and_earlier_ones_are_kept(ledger: Ledger) -> None:

@@ -40,7 +40,7 @@ def test_a_window_that_is_not_over(project: Stages) -> None:
     project.now = project.window(0).end - timedelta(minutes=1)
     found = why(project)
     assert (found.state, found.next) == ("not over", "wait until it is over")
-    assert found.reason == "the window ends at 2026-03-02T00:00Z, now it is 2026-03-01T23:59Z"
+    assert found.reason == "the window ends at 2026-03-02T00:00Z, and it is now 2026-03-01T23:59Z"
     project.now = project.window(0).end
     assert why(project).state == "not planned"
 

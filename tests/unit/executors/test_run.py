@@ -312,7 +312,9 @@ def test_a_damaged_model_that_serves_is_red_whenever_it_was_published(
 ) -> None:
     published = runs.run(FIRST, SECOND, runs.succeeds)["published"]
     damage(Path(published["path"]))
-    with pytest.raises(DataError, match=rf"serves, of window {SECOND}: .*--from {SECOND}") as red:
+    with pytest.raises(
+        DataError, match=rf"model of window {SECOND}, which serves: .*--from {SECOND}"
+    ) as red:
         runs.run(FIRST, FIRST)
     assert published["path"] in str(red.value)
     assert runs.run(SECOND, SECOND, runs.succeeds, reprocess=True)["published"]["generation"] == 2

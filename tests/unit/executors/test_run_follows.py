@@ -107,7 +107,7 @@ def test_a_job_that_was_cancelled_is_an_error_too(runs: Runs) -> None:
 def test_a_job_that_says_it_succeeded_is_not_believed(runs: Runs, *, reprocess: bool) -> None:
     if reprocess:
         runs.trained(0)
-    with pytest.raises(RowsLostError, match=f"windows {FIRST} are not trained: run it again"):
+    with pytest.raises(RowsLostError, match=f"run it again to train {FIRST}"):
         runs.run(FIRST, FIRST, runs.ends("succeeded"), reprocess=reprocess)
 
 

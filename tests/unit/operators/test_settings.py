@@ -32,7 +32,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_state_lies_where_the_environment_or_airflow_says(unset: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=r"set FOREBAY_HOME .*or write \[forebay\] home"):
+    with pytest.raises(ConfigError, match=r"set FOREBAY_HOME .*or \[forebay\] home"):
         home()
     unset.setenv("AIRFLOW__FOREBAY__HOME", "/srv/forebay")
     assert str(home().root) == "/srv/forebay"

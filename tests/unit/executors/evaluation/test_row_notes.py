@@ -19,8 +19,8 @@ def test_each_source_with_late_rows_has_its_notes() -> None:
         {"window": "2026-03-02", "sources": {"a": source(), "b": some}},
     ]
     place = "window 2026-03-02, source b: "
-    late = "1,500 rows are older than the window; they arrived after the window before had closed"
-    odd = "2 rows have a time after the window; the first is topic t, partition 0, offset 4"
+    late = "1,500 rows from before the window arrived only after the previous window had closed"
+    odd = "2 rows with a time after the window; the first is topic t, partition 0, offset 4"
     assert row_notes(windows) == [place + late, place + odd]
 
 
@@ -53,7 +53,7 @@ def test_rows_that_the_guard_held_are_told_of_each_window() -> None:
     windows = [{"window": "2026-03-01", "sources": {"a": held, "b": source()}}]
     (note,) = row_notes(windows)
     assert note.startswith(
-        "window 2026-03-01, source a: 1,200 rows were not trained on by stream, mixed: far fewer"
+        "window 2026-03-01, source a: stream, mixed did not train on 1,200 rows: far fewer"
     )
 
 
@@ -68,5 +68,5 @@ def test_rows_without_a_model_of_their_time_are_added_up() -> None:
     gone = [{"unjudged": {"gone": 1200, "before": 7}}, None, {"unjudged": {"gone": 34}}]
     windows = [{"window": str(n), "sources": {}, "event": one} for n, one in enumerate(gone)]
     (note,) = row_notes(windows)
-    assert note.startswith("1,234 rows have no event score: the checkpoint of the model that would")
+    assert note.startswith("no event score for 1,234 rows: the checkpoint of the model that would")
     assert row_notes([{"window": "1", "sources": {}}]) == []

@@ -58,7 +58,7 @@ def test_the_line_of_a_run_adds_up_all_windows() -> None:
     assert rows_verdict([])[1].endswith("(0 = 0 = 0 + 0)")
     agree, line = rows_verdict([told("1", None, 7, 7, 0), told("2", 1, 1, 0, 1)])
     assert agree
-    assert "(8 = 8 = 7 + 1); 1 plans could not count rows before reading" in line
+    assert "(8 = 8 = 7 + 1); 1 plan could not count rows in advance" in line
 
 
 def test_the_first_disagreement_is_named() -> None:

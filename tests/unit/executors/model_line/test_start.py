@@ -404,7 +404,7 @@ def test_rows_belong_to_windows_by_the_same_as_before(chain: ModelChain) -> None
     require_adjoining(
         chain, SOURCES, moved("2026-03-02", 0, cut="column 'at'"), moved("2026-03-01", 0)
     )
-    with pytest.raises(ConfigError, match=r"by column 'sent' now, and .* trained by column 'at'"):
+    with pytest.raises(ConfigError, match=r"by column 'sent' now, but .* trained by column 'at'"):
         require_adjoining(chain, SOURCES, moved("2026-03-02", 0, cut="column 'sent'"), last)
 
 

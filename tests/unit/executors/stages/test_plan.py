@@ -50,7 +50,7 @@ def test_the_timer_says_how_a_window_stands(found: Stages) -> None:
     assert timer(found).state == "open"
     list_all(found)
     found.sink(0)
-    assert timer(found).reason == "it is planned as generation 1 and not trained"
+    assert timer(found).reason == "it is planned as generation 1, but not trained"
     train(found)
     trained = timer(found)
     assert (trained.state, trained.generation) == ("trained", 1)
@@ -152,7 +152,7 @@ def test_changed_data(found: Stages) -> None:
     list_all(found, "r#2")
     held = found.sink(0, "r#2")
     assert (held.generation, held.recorded, held.rows["a"]) == (2, False, 5)
-    assert "its data changed since it was trained" in held.notes[0]
+    assert "its data has changed since it was trained" in held.notes[0]
     list_all(found, "r#3")
     assert found.sink(0, "r#3", again=True).rows["a"] == 7
 

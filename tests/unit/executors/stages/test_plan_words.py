@@ -19,7 +19,7 @@ def test_plans_in_a_line(tmp_path: Path) -> None:
             project.source(0, name)
         project.sink(0)
         found = project.ledger.plan(KEY, 1)
-    assert _plan_text(found) == "generation 1: a 1 rows, b 1 rows"
+    assert _plan_text(found) == "generation 1: a 1 row, b 1 row"
     assert _skipped_text(found) == ""
     a, b = found.sources["a"], found.sources["b"]
     changed = {

@@ -169,7 +169,7 @@ def test_late_data_waits_until_a_deadline_that_outlives_the_process(tmp_path: Pa
         [note] = found.ledger.history("2026-03-01")
         assert (note["event"], note["source"], note["reason"]) == ("waiting", "a", "no marker")
         found.now += HOUR
-        with pytest.raises(NotReadyError, match=r"2026-03-01: source 'a' is not complete after 2:"):
+        with pytest.raises(NotReadyError, match="2026-03-01: source 'a' is not complete after 2h:"):
             found.source(0)
         assert found.ledger.history("2026-03-01")[-1]["error"] == "NotReadyError"
         cleared = found.source(0, by="r#1")

@@ -74,7 +74,7 @@ def test_a_plan_waits_for_the_window_before_it(found: Stages) -> None:
     plan(found)
     first = why(found)
     assert (first.state, first.generation) == ("planned", 1)
-    assert first.reason == "generation 1: a 1 rows, b 1 rows"
+    assert first.reason == "generation 1: a 1 row, b 1 row"
     plan(found, 1)
     second = why(found, 1)
     assert second.reason.endswith(f"; it waits for window {FIRST}, which is not trained")
@@ -93,7 +93,7 @@ def test_a_line_waits_for_no_window_without_rows_to_begin(found: Stages) -> None
         assert empty.reason.endswith("; a line cannot begin with a window that has no rows")
         assert empty.next == "nothing: line 'main' begins with the first window that has rows"
     third = why(found, 2)
-    assert third.reason == "generation 1: a 1 rows, b 1 rows"
+    assert third.reason == "generation 1: a 1 row, b 1 row"
     assert third.command == "forebay run ads --from 2026-03-03 --to 2026-03-03"
     assert "it waits for window 2026-03-03" in why(found, 3).reason
 
@@ -117,7 +117,7 @@ def test_trained_and_stale(found: Stages) -> None:
     train(found, FIRST)
     train(found, SECOND, parent=Parent(window=FIRST, generation=1))
     assert (why(found, 1).state, why(found, 1).next) == ("trained", "")
-    assert why(found, 1).reason == "generation 1: a 1 rows, b 1 rows"
+    assert why(found, 1).reason == "generation 1: a 1 row, b 1 row"
     train(found, FIRST, 2)
     stale = why(found, 1)
     assert (stale.state, stale.generation) == ("stale", 1)
@@ -137,7 +137,7 @@ def test_a_job_that_runs_and_fails(found: Stages) -> None:
     job.tell("running")
     job.progress(window="", step=0)
     with job.supervised():
-        assert why(found).reason == f"job {job.job_id} runs: it is starting"
+        assert why(found).reason == f"job {job.job_id} is running: it is starting"
     job.progress(step=1200, rows={"a": 1}, windows_total=1)
     with job.supervised():
         running = why(found)

@@ -59,7 +59,9 @@ def test_letters_of_rows_that_were_read_again_may_be_more(
 
 def test_letters_that_were_counted_and_are_gone_are_red(tmp_path: Path, local: Path) -> None:
     archive = WindowArchive(FolderStore(tmp_path / "store"), "ads", "main")
-    with pytest.raises(DataError, match=r"6 rows of clicks .*1 of them are not on disk: train"):
+    with pytest.raises(DataError, match="1 of the 6 dead letters of clicks are not on disk: train"):
         archive.put_window("w", 2, local, final_seal({"clicks/3": 6}), local / "checkpoint")
-    with pytest.raises(DataError, match=r"2 rows of history .*2 of them are not on disk: train"):
+    with pytest.raises(
+        DataError, match="2 of the 2 dead letters of history are not on disk: train"
+    ):
         archive.put_window("w", 2, local, final_seal({"history/0": 2}), local / "checkpoint")

@@ -77,7 +77,7 @@ def test_lists_are_padded_with_nulls_to_the_longest() -> None:
         ("flag", 1, "1 is neither true nor false"),
         ("flag", "true", "'true' is neither true nor false"),
         ("at", 0, "0 is not text"),
-        ("at", "soon", "a time is written"),
+        ("at", "soon", "write a time as"),
         ("words", "ab", "'ab' is not a list"),
         ("marks", ["a"], "'a' is not a whole number"),
     ],

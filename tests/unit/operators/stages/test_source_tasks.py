@@ -185,11 +185,11 @@ def test_a_long_list_is_cut(place: Place, monkeypatch: pytest.MonkeyPatch) -> No
     said = lines_of(monkeypatch)
     place.operator().work(REQUEST, {})
     assert [each["window"] for each in place.asked()] == ["2026-03-06", "2026-03-07"]
-    assert "2 other windows also wait for a plan: one scan serves all" in said
+    assert "waiting for a plan, too: 2 other windows; one scan serves all" in said
     monkeypatch.setattr(module, "_ASKED_BYTES_MAX", 10)
     place.operator().work(REQUEST, {})
     assert "--asked" not in place.toy.calls("source")[1]
-    assert len([line for line in said if "also wait for a plan" in line]) == 1
+    assert len([line for line in said if "waiting for a plan, too" in line]) == 1
 
 
 def test_it_looks_again_within_the_grace(place: Place) -> None:

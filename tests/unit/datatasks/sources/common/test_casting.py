@@ -147,7 +147,7 @@ def test_a_missing_column_comes_with_a_guess() -> None:
     assert column_problem(eight, "zzzzzzz", STRING).endswith("66, 77")
     assert column_problem(nine, "zzzzzzz", STRING).endswith("66, 77 and 1 more")
     twice = pa.schema([("a", pa.int8()), ("a", pa.int8())])
-    assert "twice" in column_problem(twice, "a", INT)
+    assert "more than once" in column_problem(twice, "a", INT)
 
 
 @given(

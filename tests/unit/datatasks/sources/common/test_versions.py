@@ -51,13 +51,13 @@ def test_a_difference_names_the_file_both_versions_and_the_way_out() -> None:
     with pytest.raises(DataError) as raised:
         file.require_unchanged()
     assert str(raised.value) == (
-        "s3://b/x was changed after it was planned: it had 5 bytes, ETag a, and has 6 bytes, "
-        "ETag b now (run window 2026-03-01 again: it is planned again, with the file as it is then)"
+        "s3://b/x was changed after it was planned: it had 5 bytes, ETag a, and now has 6 bytes, "
+        "ETag b (run window 2026-03-01 again: it is planned again, with the file as it is then)"
     )
     same = PlannedFile("s3://b/x", "5|ETag=a|footer=d", lambda: "5|ETag=a", "")
     same.require_unchanged()
     same.require_footer("d")
-    with pytest.raises(DataError, match="it had 5 bytes, ETag a, footer d, and has 5 bytes, foot"):
+    with pytest.raises(DataError, match="it had 5 bytes, ETag a, footer d, and now has 5 bytes"):
         same.require_footer("e")
 
 
@@ -89,7 +89,7 @@ def test_behind_a_file_system_that_keeps_no_times(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_bad_data(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="was planned and is gone"):
+    with pytest.raises(DataError, match="was planned but is gone"):
         Files(".", tmp_path, {}, ".parquet").version("x.parquet")
 
 

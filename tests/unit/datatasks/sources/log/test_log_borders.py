@@ -134,7 +134,7 @@ def test_a_log_that_was_made_anew_is_never_read_from_the_middle(planner: Planner
     table = pa.table({"n": range(20)})
     LogWriter(planner.root / "log", 0).append(table, START + 2 * HOUR + MINUTE)
     for number in (0, 1, 2):
-        inside = r"offset \d, and that is inside the segment .* recreated"
+        inside = r"offset \d, which is now inside the segment .* recreated"
         with pytest.raises(DataError, match=inside):
             planner.ids(number)
 

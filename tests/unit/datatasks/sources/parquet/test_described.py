@@ -71,7 +71,7 @@ def test_a_file_under_two_names_never_counts_twice(tmp_path: Path) -> None:
     newest = tmp_path / "data/date=2026-03-02"
     for link, target in (("latest", newest), ("date=2026-03-02/y.parquet", newest / "x.parquet")):
         (tmp_path / "data" / link).symlink_to(target)
-        with pytest.raises(DataError, match=r"x\.parquet and .* are one file \(a link\)"):
+        with pytest.raises(DataError, match=r"x\.parquet and .* are the same file \(a link\)"):
             source(tmp_path).scan(days(1))
         only = source(tmp_path, {"path": "data/date=*/x.parquet"})
         assert len(numbers(read(only, days(1)))) == 6

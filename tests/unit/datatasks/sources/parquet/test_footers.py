@@ -56,7 +56,7 @@ def test_a_time_after_the_bounds_is_their_last(tmp_path: Path) -> None:
 
 
 def test_a_row_group_without_any_time_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="row group 0 holds no 'at' at all"):
+    with pytest.raises(DataError, match="row group 0 holds no time in 'at' at all"):
         group_times(group(tmp_path, [None, None]), 0, "at", None)
 
 
