@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from forebay.mixture.queue.room import NOTHING, Room, Size
+
+Token = Callable[[], object]  # makes a task's position, which is opaque here
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +45,15 @@ class BufferedChunk:
 class TakenRows:
     """Rows taken from a buffer: a slice without a copy, and their task's position after them.
 
-    bytes: what can be released once the rows are sent; 0 before a chunk's last row, since a slice
-    keeps its whole chunk in memory.
+    token: makes that position. bytes: what can be released once the rows are sent; 0 before a
+    chunk's last row, since a slice keeps its whole chunk in memory.
     """
 
     task: Hashable
     batch: pa.RecordBatch | None
     rows: int
     hour: int
-    token: object
+    token: Token
     bytes: int = 0
 
 
@@ -96,6 +99,10 @@ def _end_of(hours: npt.NDArray[np.int32], hour: np.int32) -> int:
     return len(hours) if hours[-1] <= hour else int(hours.searchsorted(hour, side="right"))
 
 
+def _always(position: object) -> Token:
+    return lambda: position
+
+
 class ServingBuffer:
     """Waiting rows of one source."""
 
@@ -105,6 +112,7 @@ class ServingBuffer:
         self.room = room
         self._queues: dict[Hashable, TaskQueue] = {}
         self._waiting: set[Hashable] = set()  # tasks that ask for room
+        self._counted: tuple[int, int] | None = None  # an hour, and its waiting rows
 
     def open_task(self, task: Hashable, hour: int) -> None:
         """Expect chunks of a task whose first row has this hour or a later one."""
@@ -133,6 +141,7 @@ class ServingBuffer:
             queue.hour = int(chunk.hours[0])
         queue.chunks.append(chunk)
         self.rows += chunk.batch.num_rows
+        self._counted = None
 
     def end_task(self, task: Hashable, token: object) -> None:
         """No further chunk comes; `token` says that the task is at its end."""
@@ -180,8 +189,10 @@ class ServingBuffer:
         return task not in self._waiting or self.room.is_decoding or self._may_begin(task)
 
     def waiting(self, hour: int) -> int:
-        """Rows of this hour that are waiting here."""
-        return sum(queue.rows_of(hour) for queue in self._queues.values())
+        """Rows of this hour, which is the earliest here, that are waiting here."""
+        if self._counted is None or self._counted[0] != hour:
+            self._counted = hour, sum(queue.rows_of(hour) for queue in self._queues.values())
+        return self._counted[1]
 
     def available(self, hour: int) -> int:
         """Rows of this hour that can be taken in one slice: those of its first task queue."""
@@ -198,15 +209,18 @@ class ServingBuffer:
         rows = min(rows_max, queue.head_run())
         batch = chunk.batch.slice(queue.cursor, rows)
         queue.cursor += rows
-        token = chunk.token(queue.cursor)
+        token: Token = partial(chunk.token, queue.cursor)
         self.rows -= rows
+        if self._counted is not None:
+            counted, waiting = self._counted
+            self._counted = (hour, waiting - rows) if counted == hour else None
         self.room.leave(task, Size(rows, 0))
         size = 0
         if queue.cursor == chunk.batch.num_rows:
             size = chunk.size.bytes
             self._drop_chunk(queue)
             if queue.end is not None and not queue.chunks:
-                token = queue.end
+                token = _always(queue.end)
                 del self._queues[task]
         else:
             queue.hour = int(chunk.hours[queue.cursor])
@@ -215,7 +229,7 @@ class ServingBuffer:
     def take_ended(self) -> list[TakenRows]:
         """Remove tasks that have ended and have no rows waiting."""
         ended = [
-            TakenRows(task, None, 0, queue.hour, queue.end)
+            TakenRows(task, None, 0, queue.hour, _always(queue.end))
             for task, queue in self._queues.items()
             if queue.end is not None and not queue.chunks
         ]

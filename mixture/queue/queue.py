@@ -3,7 +3,8 @@
 Rows leave in time order: only buffers whose head has the earliest hour of all buffers and of all
 tasks still being read are candidates; among them the priority decides, subject to the floors. Rows
 move to one of two assemblies, batch or stream, and a full assembly leaves as one frame. They move
-only when the receiver has room, so that the newest rows can still win.
+only when the receiver has room, so that the newest rows can still win. Priority decides row by row
+which rows a minibatch has; within it, rows of one source are put side by side.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from forebay.config.datasets import Feed
-from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer, TakenRows
-from forebay.mixture.queue.floor import FlooredPriority
+from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer, TakenRows, Token
+from forebay.mixture.queue.floor import FlooredPriority, Runs
 from forebay.mixture.queue.room import Room, Size
 
 
@@ -88,7 +89,7 @@ class _Assembly:
     hour: int = 0
     segments: list[tuple[int, int]] = field(default_factory=list)
     batches: list[pa.RecordBatch] = field(default_factory=list)
-    tokens: dict[Hashable, object] = field(default_factory=dict)
+    tokens: dict[Hashable, Token] = field(default_factory=dict)
     left: list[tuple[int, Hashable, int]] = field(default_factory=list)  # source, task, bytes
 
     def add(self, source: int, taken: TakenRows, now: float, begun: int) -> None:
@@ -98,12 +99,18 @@ class _Assembly:
         if taken.batch is None:
             return
         self.rows += taken.rows
-        self.left.append((source, taken.task, taken.bytes))
+        if taken.bytes:
+            self.left.append((source, taken.task, taken.bytes))
         self.batches.append(taken.batch)
         if self.segments and self.segments[-1][0] == source:
             self.segments[-1] = (source, self.segments[-1][1] + taken.rows)
         else:
             self.segments.append((source, taken.rows))
+
+    def frame(self, feed: Feed) -> FrameRows:
+        """All of it. Only now is each task's position needed, which is expensive to make."""
+        tokens = {task: token() for task, token in self.tokens.items()}
+        return FrameRows(feed, self.hour, self.segments, self.batches, tokens)
 
 
 class PrioritisedQueue:
@@ -320,15 +327,9 @@ class PrioritisedQueue:
                 buffer.waiting(hour) if rows else 0
                 for buffer, rows in zip(self._buffers, available, strict=True)
             ]
-            runs = []
-            for source, rows in self._priority.take(queued, room):
-                moved = min(rows, available[source])
-                taken = self._buffers[source].take(hour, moved)
-                self._add(source, taken, now)
-                runs.append((source, moved))
-                available[source] -= moved
-                if moved < rows or not available[source]:
-                    break  # the heads have changed: look again
+            runs = _possible(self._priority.take(queued, room), available)
+            for source, rows in _by_source(runs).items():
+                self._add(source, self._buffers[source].take(hour, rows), now)
             moved_some = True
             self._priority.served(queued, runs)
             self._count_passed_over(queued, runs)
@@ -370,9 +371,7 @@ class PrioritisedQueue:
                 self._assemblies[feed] = _Assembly()
                 for source, task, size in assembly.left:
                     self._buffers[source].room.leave(task, Size(0, size))
-                return FrameRows(
-                    feed, assembly.hour, assembly.segments, assembly.batches, assembly.tokens
-                )
+                return assembly.frame(feed)
         return None
 
     def _rank(self, item: tuple[Feed, _Assembly]) -> tuple[bool, bool, int]:
@@ -441,3 +440,23 @@ class PrioritisedQueue:
                 flush = assembly.since + limits.flush_seconds
                 moments += [flush, flush + limits.settle_seconds]
         return min(moment for moment in moments if moment > now)
+
+
+def _possible(runs: Runs, available: Sequence[int]) -> Runs:
+    """The runs up to where a source's first task queue ends: after that, its head is another."""
+    left, found = list(available), []
+    for source, rows in runs:
+        moved = min(rows, left[source])
+        found.append((source, moved))
+        left[source] -= moved
+        if moved < rows or not left[source]:
+            break
+    return found
+
+
+def _by_source(runs: Runs) -> dict[int, int]:
+    """Rows of each source, in the order of their first runs."""
+    rows: dict[int, int] = {}
+    for source, count in runs:
+        rows[source] = rows.get(source, 0) + count
+    return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -391,3 +392,24 @@ def test_rows_of_hours_far_apart_are_in_no_minibatch_together() -> None:
     ]
     assert frames[-2][3] == {"a": "end of a"}
     assert frames[-1][3] == {"b": "end of b"}
+
+
+def test_rows_of_a_source_are_side_by_side_in_the_minibatch_that_priority_chose() -> None:
+    sources = QueueSources(["old", "more"], ["batch", "batch"], [1.0, 1.0], [0, 1], [0.0, 0.0], 1e3)
+    served = made(sources, 6)
+    made_tokens: list[int] = []
+
+    def token(position: int) -> int:
+        made_tokens.append(position)
+        return position
+
+    for source in range(2):
+        served.open_task(source, f"task {source}", 0)
+        rows = chunk([0] * 9, first=100 * source)
+        put(served, source, f"task {source}", replace(rows, token=token))
+    found = served.pop(0)
+    assert popped(found) == ("batch", 0, [(0, 3), (1, 3)], {"task 0": 3, "task 1": 3})
+    assert found is not None
+    values = [batch.column(0).to_pylist() for batch in found.batches]
+    assert values == [[0, 1, 2], [100, 101, 102]]
+    assert made_tokens == [3, 3], "not for each of the rows, which priority takes in turns"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +85,7 @@ def test_a_buffer_knows_the_hour_of_every_task_s_next_row() -> None:
     assert buffer.reading() == {"a": 3, "b": 2}
     assert (buffer.hour(), buffer.available(2), buffer.available(3), buffer.rows) == (2, 2, 0, 4)
     taken = buffer.take(2, 1)
-    assert (taken.task, taken.rows, taken.hour, taken.token) == ("b", 1, 2, 1)
+    assert (taken.task, taken.rows, taken.hour, taken.token()) == ("b", 1, 2, 1)
     assert taken.batch is not None
     assert taken.batch.column(0).to_pylist() == [0]
     assert (buffer.available(2), buffer.rows) == (1, 3)
@@ -108,10 +110,32 @@ def test_a_task_that_ended_leaves_with_its_last_row_or_alone() -> None:
     assert (buffer.open_tasks, buffer.reading()) == (1, {"c": 4})
     (ended,) = buffer.take_ended()
     assert (ended.task, ended.batch, ended.rows, ended.hour) == ("b", None, 0, 4)
-    assert ended.token == "end of b"
-    assert buffer.take(4, 1).token == 1
-    assert buffer.take(4, 1).token == "end of a"
+    assert ended.token() == "end of b"
+    assert buffer.take(4, 1).token() == 1
+    assert buffer.take(4, 1).token() == "end of a"
     assert buffer.take_ended() == []
     buffer.end_task("c", "end of c")
     assert buffer.hour() is None, "nothing can come any more"
-    assert [taken.token for taken in buffer.take_ended()] == ["end of c"]
+    assert [taken.token() for taken in buffer.take_ended()] == ["end of c"]
+
+
+def test_waiting_rows_are_those_that_can_still_be_taken() -> None:
+    chance, buffer = random.Random(1), ServingBuffer(Room(Size(10_000, 1 << 20), 100, 3))
+    for task in range(3):
+        buffer.open_task(task, 0)
+    left: Counter[int] = Counter()
+    last = [0, 0, 0]
+    for hour in range(4):
+        for task in range(3):
+            hours = sorted(chance.choices([hour, hour + 1, hour + 2], k=chance.randint(1, 9)))
+            hours = [max(each, last[task]) for each in hours]
+            last[task] = hours[-1]
+            buffer.put(task, chunk(hours))
+            left.update(hours)
+            now = buffer.hour()
+            assert now is not None
+            assert buffer.waiting(now) == left[now]
+        while left[hour]:
+            assert buffer.waiting(hour) == left[hour]
+            left[hour] -= buffer.take(hour, chance.randint(1, 5)).rows
+    assert buffer.rows == left.total()
