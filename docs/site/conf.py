@@ -19,7 +19,7 @@ NAVIGATION = {
     "Run": ["docs/airflow", "docs/environment", "docs/home", "docs/security"],
     "Look up": ["docs/reference", "docs/cli", "docs/summary", "CHANGELOG"],
     "Extend": ["docs/write-a-source", "docs/reader", "docs/public", "CONTRIBUTING"],
-    "Understand": ["docs/architecture", "docs/guarantees", "docs/protocol"],
+    "Understand": ["docs/architecture", "docs/guarantees", "docs/protocol", "docs/performance"],
 }
 
 project = "Forebay"

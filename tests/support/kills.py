@@ -67,9 +67,12 @@ def signal_role(project: Project, role: str, number: signal.Signals) -> int:
     """Signal the first live process of a role; one that is just being restarted is waited for."""
     deadline = time.monotonic() + 30
     while True:
-        names = sorted(status(project)["pids"])
-        pids = [pid_of(project, name) for name in names if name.startswith(role)]
-        living = [pid for pid in pids if is_alive(pid)]
+        pids = status(project)["pids"]  # once: who is restarted in between is not there
+        living = [
+            int(pid)
+            for name, pid in sorted(pids.items())
+            if name.startswith(role) and is_alive(int(pid))
+        ]
         if living:
             os.kill(living[0], number)
             return living[0]
