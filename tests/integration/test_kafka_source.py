@@ -132,7 +132,7 @@ def test_a_truncated_partition_is_red_at_once(
     publish_batches(kafka_bootstrap, topic, [(batch_of(0, 3), START, 0)] * 3)
     source = opened(topic)
     started = time.monotonic()
-    with pytest.raises(DataError, match=f"topic {topic}, partition 0: offsets up to 5 .* now ends at 3"):
+    with pytest.raises(DataError, match=f"{topic}, partition 0: offsets up to 5 .* now ends at 3"):
         ids(source, task_of(source, 5))
     assert time.monotonic() - started < 10
 
