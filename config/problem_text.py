@@ -8,26 +8,62 @@ from pathlib import Path
 
 from forebay.config.problems import Problem
 from forebay.config.yaml_files import read_bytes
-from forebay.system.redaction import HIDDEN, is_secret_name
+from forebay.system.redaction import HIDDEN, is_secret_name, redacted
+from forebay.system.terminal_cut import around
 
 _COLUMNS_MAX = 300
+# So much of a line is searched for secrets before it is cut.
+_READ_MAX = 4096
+# Where no terminal says how wide it is.
+_WIDTH = 100
+_INDENT = "    "
 _LINES_ABOVE_MAX = 1000
 _KEY = re.compile(r"(?P<name>[\w.\-]{1,200})['\"]?\s{0,9}[:=,]")
 # Followed at most by what starts a multi-line text, a list or a mapping.
 _LAST_KEY = re.compile(r"(?P<name>[\w.\-]{1,200})['\"]?\s{0,9}:(?:\s*[|>\[{&!].{0,200})?\s*$")
 
 
-def caret_lines(problem: Problem) -> list[str]:
-    """The source line and a mark below the place; nothing if they cannot be shown."""
+def caret_lines(problem: Problem, width: int = _WIDTH) -> list[str]:
+    """The source line and a mark below the place; nothing if they cannot be shown.
+
+    width: how many columns both may take; a longer line is cut around the place.
+    """
     try:
-        text = read_bytes(Path(problem.file)).decode(errors="replace")
+        text = read_bytes(Path(problem.file)).decode("utf-8-sig", errors="replace")
     except OSError:
         return []
-    lines = [line[:_COLUMNS_MAX] for line in text.splitlines()]
-    if problem.line > len(lines) or problem.column > _COLUMNS_MAX:
+    whole = text.splitlines()
+    index, place = problem.line - 1, problem.column - 1
+    if index >= len(whole) or place >= _COLUMNS_MAX:
         return []
-    line = _without_secrets(lines, problem.line - 1)
-    return [f"    {line}", f"    {' ' * (problem.column - 1)}^"]
+    # Before the line is cut: a filter does not recognise half a secret.
+    read = whole[index][:_READ_MAX]
+    line = redacted(read)
+    place = _moved(place, read, line)
+    lines = [each[:_COLUMNS_MAX] for each in (*whole[:index], line)]
+    shown_line = _without_secrets(lines, index)
+    if shown_line != lines[index]:
+        place = min(place, len(shown_line) - len(HIDDEN))
+    elif len(line) > _COLUMNS_MAX:
+        shown_line += "…"
+    shown, before = around(shown_line, place, width - len(_INDENT))
+    return [f"{_INDENT}{shown}", f"{_INDENT}{' ' * before}^"]
+
+
+def _moved(place: int, old: str, new: str) -> int:
+    """Where a place of a line is once a part of the line was replaced."""
+    same_before = _same(old, new)
+    if place <= same_before:
+        return place
+    after = len(old) - place
+    same_after = _same(old[::-1], new[::-1])
+    return len(new) - after if after <= same_after else same_before
+
+
+def _same(one: str, other: str) -> int:
+    """How many of the first characters are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _without_secrets(lines: Sequence[str], index: int) -> str:

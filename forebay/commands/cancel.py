@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.known_pipeline import require_known
 from forebay.commands.live_line import working
 from forebay.commands.output import note
 
@@ -18,6 +19,7 @@ def register(app: typer.Typer) -> None:
 
 def cancel(
     pipeline: arguments.PipelineName,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
     """End the job that trains a pipeline, if there is one.
@@ -37,4 +39,5 @@ def cancel(
                 ended = handle.wait(WAIT_SECONDS)
             note(f"job {job.job_id} is {ended.state}")
             return
+    require_known(home, pipeline, config)
     note(f"no job of pipeline {pipeline!r} is running on line {line!r}")

@@ -16,6 +16,7 @@ from forebay.config.problem_text import caret_lines
 from forebay.config.problems import Problem, errors
 from forebay.errors import ConfigError, ForebayError
 from forebay.system.counted import counted
+from forebay.system.terminal import columns
 
 
 def register(app: typer.Typer) -> None:
@@ -116,7 +117,7 @@ def _print(
         return
     for problem in wrong:
         output.line(str(problem))
-        for line in caret_lines(problem) if is_terminal() else ():
+        for line in caret_lines(problem, columns()) if is_terminal() else ():
             output.exact(line)
     for line in lines:
         output.line(line)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.known_pipeline import require_known
 from forebay.commands.output import Form, Output, OutputFormat, option
 from forebay.config.source_uses import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from forebay.executors.window_files.dead_letters import DeadLetter
 
@@ -44,6 +46,7 @@ def ls(
     pipeline: arguments.PipelineName,
     window: arguments.OneWindow = None,
     source: arguments.OneSource = None,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Count dead letters by window, source and reason.
@@ -57,6 +60,8 @@ def ls(
     rows = [
         dict(zip(_COLUMNS, (*key, count), strict=True)) for key, count in sorted(counts.items())
     ]
+    if not rows:
+        _require_known(pipeline, config)
     shown = Output(output)
     if not rows and not shown.is_json:
         shown.line(_none(pipeline, window, source))
@@ -68,6 +73,7 @@ def show(
     pipeline: arguments.PipelineName,
     window: arguments.OneWindow = None,
     source: arguments.OneSource = None,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     rows_max: Annotated[int, option("--rows-max", help="Show at most this many.", min=1)] = 100,
     output: Form = OutputFormat.TEXT,
 ) -> None:
@@ -90,6 +96,8 @@ def show(
         }
         for line, letter in islice(letters, rows_max)
     ]
+    if not rows:
+        _require_known(pipeline, config)
     if shown.is_json:
         shown.json(rows)
         return
@@ -103,6 +111,12 @@ def show(
         shown.line(f"{place}\n    {content}")
     if left := sum(1 for _ in letters):
         shown.line(f"… and {left} more (--rows-max)")
+
+
+def _require_known(pipeline: str, config: Path) -> None:
+    from forebay.home.format import open_home
+
+    require_known(open_home(), pipeline, config)
 
 
 def _none(pipeline: str, window: str | None, source: str | None) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.commands import arguments, complete
+from forebay.commands.known_pipeline import require_known
 from forebay.commands.output import INTERRUPTED, Form, Output, OutputFormat, instant, note, option
 from forebay.errors import UsageError
 from forebay.home.paths import DEFAULT_LINE
@@ -46,6 +47,7 @@ def register(app: typer.Typer) -> None:
 
 def ls(
     pipeline: arguments.OnePipeline = None,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.OneLine = None,
     jobs_max: Annotated[
         int, option("--jobs-max", help="Show at most this many.", min=1, max=10_000)
@@ -58,7 +60,10 @@ def ls(
 
     if line is not None and pipeline is None:
         raise UsageError(f"--line {line}: name the pipeline too, as in `forebay jobs ls PIPELINE`")
-    found, count = newest_jobs(open_home(), pipeline, line, jobs_max)
+    home = open_home()
+    found, count = newest_jobs(home, pipeline, line, jobs_max)
+    if pipeline is not None and not found:
+        require_known(home, pipeline, config)
     now = datetime.now(UTC)
     shown = Output(output)
     if not found and not shown.is_json:

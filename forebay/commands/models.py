@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.known_pipeline import require_known
 from forebay.commands.output import Form, Output, OutputFormat
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
@@ -22,6 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def ls(
     pipeline: arguments.PipelineName,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
@@ -39,6 +41,8 @@ def ls(
     serving, store = chain.published(), store_of(chain.home)
 
     links, stale = chain.links(), chain.stale_reasons()
+    if not links:
+        require_known(chain.home, pipeline, config)
     newest = {link.window: link.generation for link in links}
     ledger = Ledger(chain.home, pipeline, line)
     forgotten, changed = ledger.forgotten(newest), ledger.data_changed(newest)

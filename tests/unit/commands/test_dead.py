@@ -53,7 +53,8 @@ def test_letters_are_counted_by_line_and_window(capsys: pytest.CaptureFixture[st
     ]
 
 
-def test_nothing_is_said_to_be_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_said_to_be_nothing(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    record(ModelChain(home, "other"), link(FIRST))
     for command in (ls, show):
         command("other")
         assert capsys.readouterr().out == "pipeline 'other' has no dead letters\n"

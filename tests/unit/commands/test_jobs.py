@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 from support.jobs import ToldJob, failed, of_another_host, request, store_job
+from support.links import link
+from support.model_lines import record
 
 from forebay import cli
 from forebay.commands import jobs as command
+from forebay.executors.model_line.chain import ModelChain
 from forebay.home.format import record_format
 from forebay.home.paths import Home
 
@@ -80,7 +83,8 @@ def test_jobs_of_a_pipeline_and_a_line(home: Home, capsys: pytest.CaptureFixture
     assert "name the pipeline too" in capsys.readouterr().err
 
 
-def test_no_job_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_job_is_said_to_be_none(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    record(ModelChain(home, "ads"), link("2026-03-01"))
     assert [run("ls"), run("ls", "ads", "--line", "trial")] == [0, 0]
     assert capsys.readouterr().out.splitlines() == [
         "no jobs",

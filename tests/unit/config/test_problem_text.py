@@ -68,3 +68,40 @@ def test_the_line_of_other_keys_is_shown_as_it_is(tmp_path: Path) -> None:
         "      n: ints  # secrets",
         "      tokenized: ***",
     ]
+
+
+def caret_text(path: Path, column: int, width: int) -> str:
+    """What is above the caret and to the right of it."""
+    line, mark = caret_lines(Problem(str(path), 1, column, "code", "text"), width)
+    assert max(len(line), len(mark)) <= width
+    return line[mark.index("^") :]
+
+
+def test_a_long_line_is_cut_around_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    line = "columns: {" + ", ".join(f"c{number:02}: int" for number in range(40)) + "}\n"
+    path.write_text(line)
+    for column in (1, 11, 61, 151, 299):
+        assert caret_text(path, column, 60)[:2] == line[column - 1 : column + 1]
+    assert caret_text(path, 11, 60).endswith("…")
+    assert caret_text(path, 299, 400).endswith("…"), "no more of it is read"
+
+
+def test_the_caret_does_not_point_behind_what_is_hidden(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(f"\ufeffpassword: {{a: b, c: {SECRET}}}\n", encoding="utf-8")
+    assert caret_text(path, 1, 60) == "password: ***"
+    assert caret_text(path, 23, 60) == "***"
+
+
+def test_a_secret_is_hidden_before_the_line_is_cut(tmp_path: Path) -> None:
+    """A filter of what is printed does not see that the rest of it is a password."""
+    path = tmp_path / "s.yaml"
+    line = f"{'x' * 30}: {{from: 'kafka://someone:{SECRET}@host/a', itn: {'y' * 400}}}\n"
+    path.write_text(line)
+    for column in range(1, 100):
+        for width in (20, 60):
+            shown, _ = caret_lines(Problem(str(path), 1, column, "code", "text"), width)
+            assert not any(SECRET[at : at + 4] in shown for at in range(len(SECRET) - 3))
+    assert caret_text(path, line.index("itn") + 1, 60).startswith("itn: yy")
+    assert caret_text(path, line.index(SECRET) + 3, 60).startswith("***@host")

@@ -1,0 +1,38 @@
+"""A pipeline's name in commands that need no YAML: one that nothing knows is a mistyped one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forebay.config.spelling import nearest
+from forebay.config.yaml_files import yaml_files
+from forebay.errors import UsageError
+from forebay.system.names import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from forebay.home.paths import Home
+
+
+def require_known(home: Home, pipeline: str, config: Path) -> None:
+    """Call when nothing was found, before saying so.
+
+    The declarations are not read, only their file names: what is wrong with them does not matter,
+    and a pipeline whose file was deleted is still known by its records.
+
+    Raises:
+        UsageError: when neither a file nor a record has this name, with the nearest one.
+    """
+    from forebay.home.recorded import recorded_pipelines
+
+    files, _ = yaml_files(config / "pipelines")
+    known = sorted({path.stem for path in files} | recorded_pipelines(home))
+    if pipeline in known:
+        return
+    guess = nearest(pipeline, known)
+    way_out = f" (did you mean {guess}?)" if guess else ""
+    raise UsageError(
+        f"no pipeline {shown(pipeline)} in {config}/pipelines, and no record of one in "
+        f"{home.root}{way_out}. Known: {', '.join(known) or 'none'}"
+    )
