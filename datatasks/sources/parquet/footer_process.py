@@ -13,6 +13,7 @@ import base64
 import json
 import os
 import resource
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -145,6 +146,8 @@ def answer(call: dict[str, Any], content: bytes) -> dict[str, Any]:
 
 def main() -> None:
     """Answer until stdin ends, as it does with whoever started this process."""
+    # Ctrl-C reaches all processes of a terminal, and is for whoever asked: no footer is to blame.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     calls, answers = sys.stdin.buffer, os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is not an answer
     _bound()

@@ -234,3 +234,17 @@ def test_texts_as_times_are_judged_by_whoever_plans(tmp_path: Path) -> None:
     assert isinstance(footer, Footer)
     with pytest.raises(DataError, match="there is no column 'ta': did you mean 'at'"):
         read_footers([path], opened, name_of, "ta")
+
+
+def test_ctrl_c_is_not_for_the_process_that_reads_footers(tmp_path: Path) -> None:
+    """A terminal sends it to both; whoever asked ends the other one, and no file is to blame."""
+    before = psutil.Process().children()
+    path = write(tmp_path / "a.parquet", table([START]))
+    tail = Path(path).read_bytes()
+    with FooterReader(lambda _: tail, None) as reader:
+        first = reader.read(path, tail)
+        (child,) = [one for one in psutil.Process().children() if one not in before]
+        child.send_signal(signal.SIGINT)
+        assert reader.read(path, tail) == first
+        assert child.is_running()
+    assert first.rows == (1,)
