@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from forebay.config.labels import LabelSpec, delay_of
@@ -13,6 +13,9 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.system.message import Message
 
 IDENTITY = "identity.json"
+# Of a refusal: keys of one feature, and characters of one value.
+_KEYS_MAX, _VALUE_MAX = 5, 60
+_NOT = "not"  # what is said of a value that is not there
 
 
 class ModelIdentity(Message):
@@ -92,9 +95,10 @@ def _differences(wanted: ModelIdentity, found: ModelIdentity) -> list[str]:
         ("", wanted.shapes, found.shapes),
         ("feature ", wanted.features, found.features),
     ):
-        changed = [name for name in {**there, **here} if there.get(name) != here.get(name)]
         said += [
-            f"{what}{name} {_one(there, name)} there, {_one(here, name)} here" for name in changed
+            f"{what}{name}{_change(there.get(name, _NOT), here.get(name, _NOT))}"
+            for name in {**there, **here}
+            if there.get(name) != here.get(name)
         ]
     if not said and list(wanted.features) != list(found.features):
         said.append("the order of the features")
@@ -111,5 +115,27 @@ def _newer(mixture: MixtureSpec) -> dict[str, Any]:
     return newer
 
 
-def _one(values: dict[str, Any], name: str) -> object:
-    return values.get(name, "not")
+def _change(there: object, here: object) -> str:
+    """What follows the name of two values that differ: of mappings, the keys that do."""
+    if not isinstance(there, dict) or not isinstance(here, dict):
+        return f" {_brief(there)} there, {_brief(here)} here"
+    leaves = list(_leaves("", there, here))
+    said = [f"{path} {_brief(old)} there, {_brief(new)} here" for path, old, new in leaves]
+    more = [f"and {len(said) - _KEYS_MAX} more"] * (len(said) > _KEYS_MAX)
+    return ": " + ", ".join([*said[:_KEYS_MAX], *more])
+
+
+def _leaves(
+    path: str, there: dict[str, Any], here: dict[str, Any]
+) -> Iterator[tuple[str, object, object]]:
+    for key in {**there, **here}:
+        old, new = there.get(key, _NOT), here.get(key, _NOT)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _leaves(f"{path}{key}.", old, new)
+        elif old != new:
+            yield f"{path}{key}", old, new
+
+
+def _brief(value: object) -> str:
+    text = "declared" if isinstance(value, dict) else "none" if value is None else str(value)
+    return text if len(text) <= _VALUE_MAX else f"{text[: _VALUE_MAX - 1]}…"

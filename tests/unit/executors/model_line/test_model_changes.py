@@ -77,7 +77,7 @@ def refusal(chain: ModelChain, now: PipelineSpec) -> str:
     [
         (
             spec({"n": {"encode": "hash", "buckets": 11, "dimension": 4}}),
-            "feature n {.*'buckets': 10.*} there, {.*'buckets': 11.*} here",
+            "feature n: buckets 10 there, 11 here",
         ),
         (spec(FEATURES | {"at": {"encode": "numeric", "part": "hour"}}), "feature at not there"),
         (spec(train={"compare": ["mixed"]}), "paradigms .* there, .* here"),

@@ -17,6 +17,7 @@ FEATURES: dict[str, Any] = {
     "price": {"encode": "numeric"},
 }
 COLUMNS = {"user": "string", "price": "float"}
+MANY: dict[str, Any] = {"encode": "vocabulary", "values": [f"value {n}" for n in range(99)]}
 
 
 def identity(
@@ -80,9 +81,16 @@ def test_the_same_declaration_is_the_same_model() -> None:
         (identity(features={"user": FEATURES["user"]}), "feature price not there"),
         (
             identity(features=FEATURES | {"user": {"encode": "hash", "buckets": 51}}),
-            "feature user .*'buckets': 51.* there",
+            "model: feature user: buckets 51 there, 50 here, dimension 8 there, 4 here\\. Undo",
         ),
-        (identity(columns=COLUMNS | {"price": "int"}), "feature price .*'int'.* there"),
+        (
+            identity(columns=COLUMNS | {"price": "int"}),
+            "price: columns.price int there, float here",
+        ),
+        (
+            identity(features=FEATURES | {"user": MANY}),
+            "user: encode vocabulary there, hash here, values .*… there, not here",
+        ),
     ],
 )
 def test_a_difference_is_named(found: ModelIdentity, says: str) -> None:
