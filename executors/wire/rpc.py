@@ -198,6 +198,10 @@ class DriverClient:
             except grpc.RpcError as error:
                 trouble = _retried_or_raised(method, error)
                 self._forget(connection)
+                if _is_cancelled(error):
+                    # By another thread, whose call failed. That this one was still waiting says
+                    # nothing of the driver: both processes may have been stopped.
+                    began = time.monotonic()
             except _ChannelClosedError:
                 trouble = "another call lost the driver"
                 self._forget(connection)
@@ -238,6 +242,10 @@ def _pauses() -> Iterator[float]:
     while True:
         yield pause
         pause = min(pause * 2, _PAUSE_LONGEST)
+
+
+def _is_cancelled(error: grpc.RpcError) -> bool:
+    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.CANCELLED
 
 
 def _retried_or_raised(method: str, error: grpc.RpcError) -> str:

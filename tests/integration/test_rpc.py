@@ -80,6 +80,30 @@ def test_a_call_goes_on_when_another_thread_closed_the_channel(tmp_path: Path) -
     server.stop(0)
 
 
+def test_a_wait_that_another_thread_ended_uses_up_no_patience(tmp_path: Path) -> None:
+    """A job was stopped for longer than calls are repeated: all of its processes go on."""
+    client, calls, is_over = DriverClient(tmp_path, 0.5), [], threading.Event()
+
+    def answer(call: StatusCall, context: object) -> Done:
+        calls.append(call)
+        if len(calls) == 1:
+            is_over.wait(20)
+        return Done()
+
+    server = served(tmp_path, answer)
+
+    def close_it() -> None:
+        assert client._connection is not None
+        client._connection.close()
+
+    threading.Timer(1.0, close_it).start()
+    assert client.call("status", StatusCall(), Done, timeout=30.0) == Done()
+    assert len(calls) == 2
+    is_over.set()
+    client.close()
+    server.stop(0)
+
+
 def test_a_call_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
     client = DriverClient(tmp_path, 0.3)
     started = time.monotonic()
