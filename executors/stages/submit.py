@@ -142,7 +142,7 @@ class _Submission:
     def _start(self, generation: int) -> SubmitResult:
         plans = [self.ledger.plan(self.window.key, generation)]
         warm = warm_start_of(self.spec, self.chain, self.window)
-        if warm is not None and self.chain.newest(warm.key) is None:
+        if warm is not None and self.ledger.trained(warm.key) is None:  # or it was forgotten since
             plans.insert(0, self._warm_start_plan(warm))
         require_beginning(self.chain, plans)
         request = self.target.job_request(self._job_id(generation), plans, publishes=False)
