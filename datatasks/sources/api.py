@@ -13,11 +13,13 @@ from forebay.datatasks.sources.common.base import (
     ARROW_TYPES,
     Description,
     Finding,
+    PartitionLag,
     Readiness,
     Scan,
     Source,
     ended,
 )
+from forebay.datatasks.sources.common.borders import Border, Borders
 from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.casting import column_problem
 from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
@@ -30,6 +32,8 @@ from forebay.system.instants import from_us, to_us
 
 __all__ = [
     "ARROW_TYPES",
+    "Border",
+    "Borders",
     "Chunk",
     "ColumnType",
     "DataError",
@@ -39,6 +43,7 @@ __all__ = [
     "Finding",
     "InfrastructureError",
     "Interval",
+    "PartitionLag",
     "Position",
     "ReadUnit",
     "Readiness",

@@ -39,5 +39,5 @@ def cancel(
                 ended = handle.wait(WAIT_SECONDS)
             note(f"job {job.job_id} is {ended.state}")
             return
-    require_known(home, pipeline, config)
+    require_known(home, pipeline, config, line)
     note(f"no job of pipeline {pipeline!r} is running on line {line!r}")

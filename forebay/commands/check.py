@@ -39,7 +39,7 @@ def check(
     has to be changed, 4 if a storage system does not respond.
     """
     project = load_project(config)
-    found = list(project.problems)
+    found = [*project.problems, *_nothing_declared(project)]
     failures: list[ForebayError] = []
     lines: list[str] = []
     if connect:
@@ -56,6 +56,17 @@ def check(
         raise typer.Exit(ConfigError.exit_code)
     if failures:
         raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _nothing_declared(project: Project) -> list[Problem]:
+    """An empty folder is fine for Airflow, which waits for files; a person mistyped it."""
+    if project.problems or project.source_files or project.pipeline_files:
+        return []
+    message = (
+        "nothing is declared here: files belong in sources/ and pipelines/ of this folder; "
+        "`forebay init .` writes examples"
+    )
+    return [Problem(str(project.config_dir), 1, 1, "nothing-declared", message)]
 
 
 def _connect(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from forebay.commands import arguments
+from forebay.commands.known_pipeline import require_known
 from forebay.commands.output import Form, Output, OutputFormat
 from forebay.errors import InfrastructureError, UsageError
 
@@ -36,6 +37,7 @@ def forget(
     spec = load_project(config).pipeline(pipeline)
     home = open_home()
     ledger = Ledger(home, spec.name, line)
+    require_known(home, spec.name, config, line)
     active = [job for job in jobs_with_window(home, spec.name, window) if job.status.is_active]
     if active:
         raise InfrastructureError(

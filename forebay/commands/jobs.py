@@ -12,6 +12,7 @@ import typer
 from forebay.commands import arguments, complete
 from forebay.commands.known_pipeline import require_known
 from forebay.commands.output import INTERRUPTED, Form, Output, OutputFormat, instant, note, option
+from forebay.config.spelling import nearest
 from forebay.errors import UsageError
 from forebay.home.paths import DEFAULT_LINE
 from forebay.system.names import is_name
@@ -63,7 +64,7 @@ def ls(
     home = open_home()
     found, count = newest_jobs(home, pipeline, line, jobs_max)
     if pipeline is not None and not found:
-        require_known(home, pipeline, config)
+        require_known(home, pipeline, config, line)
     now = datetime.now(UTC)
     shown = Output(output)
     if not found and not shown.is_json:
@@ -212,6 +213,7 @@ def _job(text: str) -> StoredJob:
     """
     from forebay.executors.job.stored_jobs import newest_jobs, stored_job
     from forebay.home.format import open_home
+    from forebay.home.recorded import recorded_pipelines
 
     home = open_home()
     if not is_name(text):  # an id contains dots, a name does not
@@ -219,7 +221,9 @@ def _job(text: str) -> StoredJob:
         return stored_job(home, text)
     found, _ = newest_jobs(home, text, None, 1)
     if not found:
-        raise UsageError(f"pipeline {text!r} has no job in {home.root} (see `forebay jobs ls`)")
+        guess = nearest(text, recorded_pipelines(home) - {text})
+        way_out = f"did you mean {guess}?" if guess else "see `forebay jobs ls`"
+        raise UsageError(f"pipeline {text!r} has no job in {home.root} ({way_out})")
     return found[0]
 
 

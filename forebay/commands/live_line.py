@@ -20,6 +20,8 @@ from forebay.system.terminal import columns, fitted, printable
 TICK_SECONDS = 1.0
 # Seconds between updates of the same line where it cannot be redrawn.
 LINE_EVERY_SECONDS = 5.0
+# The terminal shows ^C only after it has sent the signal.
+ECHO_SECONDS = 0.05
 _CLEAR = "\r\x1b[2K"
 
 
@@ -88,6 +90,14 @@ class LiveLine:
             if self.live and self._text:
                 self._write(_CLEAR)
             self._text = ""
+
+    def interrupted(self) -> None:
+        """Remove the line, and the ^C that the terminal has put where the cursor is."""
+        if self.live:
+            time.sleep(ECHO_SECONDS)
+            with self._lock:
+                self._write(_CLEAR)
+        self.done()
 
     def _change(self, text: str) -> None:
         with self._lock:

@@ -42,7 +42,7 @@ def ls(
 
     links, stale = chain.links(), chain.stale_reasons()
     if not links:
-        require_known(chain.home, pipeline, config)
+        require_known(chain.home, pipeline, config, line)
     newest = {link.window: link.generation for link in links}
     ledger = Ledger(chain.home, pipeline, line)
     forgotten, changed = ledger.forgotten(newest), ledger.data_changed(newest)

@@ -67,7 +67,7 @@ def run(
         try:
             facts = _run(seen, config, pipeline, line, first, last, reprocess=reprocess)
         except KeyboardInterrupt:
-            shown.done()
+            shown.interrupted()
             seen.interrupted()
             raise typer.Exit(INTERRUPTED) from None
     if summary is not None:

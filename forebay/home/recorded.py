@@ -1,4 +1,4 @@
-"""Which pipelines a home has records of, whatever their YAML files say now."""
+"""Which pipelines and lines a home has records of, whatever the YAML files say now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select, union
 
 from forebay.home.database import database_of
 from forebay.home.paths import Home
-from forebay.home.tables import METADATA
+from forebay.home.tables import METADATA, jobs, lines, plans, windows
 
 
 def recorded_pipelines(home: Home) -> set[str]:
@@ -19,3 +19,17 @@ def recorded_pipelines(home: Home) -> set[str]:
 
     here = home.training.iterdir() if home.training.is_dir() else ()
     return database_of(home).read(work) | {folder.name for folder in here if folder.is_dir()}
+
+
+def recorded_lines(home: Home, pipeline: str) -> set[str]:
+    """Lines of a pipeline with plans, jobs or models, or with windows in training on this host."""
+    planned = select(plans.c.line).join(windows).where(windows.c.pipeline == pipeline)
+    named = (select(table.c.line).where(table.c.pipeline == pipeline) for table in (jobs, lines))
+    names = union(planned, *named)
+
+    def work(rows: Connection) -> set[str]:
+        return set(rows.execute(names).scalars())
+
+    folder = home.lines(pipeline)
+    here = folder.iterdir() if folder.is_dir() else ()
+    return database_of(home).read(work) | {each.name for each in here if each.is_dir()}

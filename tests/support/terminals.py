@@ -53,8 +53,8 @@ class Capture:
 
     @property
     def lines(self) -> list[str]:
-        """The lines that stay."""
-        lines = self.text.replace("\r\n", "\n").split("\n")
+        """The lines that stay, less the ^C that the terminal writes soon after the signal."""
+        lines = self.text.replace("^C", "").replace("\r\n", "\n").split("\n")
         return [_CONTROL.sub("", line.split("\r")[-1]).rstrip() for line in lines]
 
     @property

@@ -60,15 +60,17 @@ def protobuf_fields(columns: Mapping[str, ColumnType]) -> list[dict[str, Any]]:
     return found
 
 
-def descriptor_set(fields: Iterable[Mapping[str, Any]], before: int = 0) -> bytes:
-    """A descriptor set of `shop.Row`, which `before` other message types precede in its file."""
+def descriptor_set(
+    fields: Iterable[Mapping[str, Any]], before: int = 0, name: str = "Row"
+) -> bytes:
+    """A descriptor set of `shop.NAME`, which `before` other message types precede in its file."""
     found = descriptor_pb2.FileDescriptorSet()
     timestamp_pb2.DESCRIPTOR.CopyToProto(found.file.add())
     file = found.file.add(name="shop.proto", package="shop", syntax="proto3")
     file.dependency.append("google/protobuf/timestamp.proto")
     for number in range(before):
         file.message_type.add(name=f"Other{number}")
-    row = file.message_type.add(name="Row")
+    row = file.message_type.add(name=name)
     for field in fields:
         _add(row, **field)
     return found.SerializeToString()

@@ -1,4 +1,4 @@
-"""`forebay check --connect` if the rows of a pipeline cannot be sampled."""
+"""`forebay check` of nothing at all, and if the rows of a pipeline cannot be sampled."""
 
 from __future__ import annotations
 
@@ -26,3 +26,15 @@ def test_a_storage_that_fails_while_it_is_sampled_is_named_with_its_pipeline(
     assert code == InfrastructureError.exit_code
     wanted = "error: pipeline 'ads', a sample of its rows: the broker of 2 sources is away"
     assert wanted in capsys.readouterr().err
+
+
+def test_a_folder_without_declarations_is_not_green(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sources").mkdir()
+    assert run(["check", "--config", str(tmp_path)]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.startswith(
+        f"{tmp_path}:1:1: nothing is declared here: files belong in sources/"
+    )
+    assert shown.err == "0 sources, 0 pipelines: 1 problem\n"

@@ -84,7 +84,7 @@ def test_jobs_of_a_pipeline_and_a_line(home: Home, capsys: pytest.CaptureFixture
 
 
 def test_no_job_is_said_to_be_none(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    record(ModelChain(home, "ads"), link("2026-03-01"))
+    record(ModelChain(home, "ads", "trial"), link("2026-03-01"))
     assert [run("ls"), run("ls", "ads", "--line", "trial")] == [0, 0]
     assert capsys.readouterr().out.splitlines() == [
         "no jobs",
@@ -139,6 +139,15 @@ def test_a_job_that_is_not_there(
 ) -> None:
     assert run(action, text) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["show", "logs"])
+def test_a_mistyped_pipeline_is_guessed(
+    action: str, home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store_three(home)
+    assert run(action, "fligths") == 1
+    assert f"has no job in {home.root} (did you mean flights?)" in capsys.readouterr().err
 
 
 def write(job: ToldJob, process: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A mistyped name of a pipeline in commands that read no YAML."""
+"""A mistyped name of a pipeline or line in commands that read no YAML."""
 
 from __future__ import annotations
 
@@ -80,3 +80,19 @@ def test_a_recorded_name_is_known_without_a_file(
     for name in ("training", "jobbed"):
         assert run(command, name) == 0
     assert "no pipeline" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["cancel", "models ls", "jobs ls"])
+def test_a_line_that_nothing_knows_is_refused(
+    command: str, home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(ModelChain(home, "flights", "trial"), link("2026-03-01"))
+    asked = request(home, "flights.jobbed.2026-03-01.g1", {"2026-03-01": 1}, "flights", "jobbed")
+    store_job(asked, "succeeded")
+    assert run(command, "flights", "--line", "trail") == 1
+    assert capsys.readouterr().err == (
+        "error: pipeline 'flights' has no line 'trail' (did you mean trial?). "
+        "Known: jobbed, main, trial\n"
+    )
+    for known in ("main", "trial", "jobbed"):
+        assert run(command, "flights", "--line", known) == 0

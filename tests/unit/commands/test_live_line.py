@@ -56,6 +56,17 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
+def test_what_the_terminal_shows_of_ctrl_c_is_removed() -> None:
+    terminal, pipe = Terminal(), io.StringIO()
+    with LiveLine(terminal, live=True) as line:
+        line.doing("training")
+        terminal.write("^C")
+        line.interrupted()
+    with LiveLine(pipe, live=False) as line:
+        line.interrupted()
+    assert (terminal.getvalue(), pipe.getvalue()) == (f"{CLEAR}training …^C{CLEAR}{CLEAR}", "")
+
+
 def test_a_line_that_does_not_change_says_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_line, "TICK_SECONDS", 0.05)
     monkeypatch.setenv("COLUMNS", "20")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.config.load import Project, load_project
+from forebay.config.load import Project, load_one, load_project
 from forebay.errors import ConfigError
 
 SOURCE = """\
@@ -294,6 +294,13 @@ def test_unreadable_text_and_missing_folder(files: Files, tmp_path: Path) -> Non
     assert files.problems() == [("history.yaml", 1, 7, "unreadable", "")]
     problems = load_project(tmp_path / "nowhere", {}).problems
     assert [problem.code for problem in problems] == ["no-config-folder"]
+    files.write("a_file", "")
+    for project in (
+        load_project(files.config / "a_file", {}),
+        load_one(files.config / "a_file", "ads", {}),
+    ):
+        assert [problem.code for problem in project.problems] == ["no-config-folder"]
+        assert "this is no folder" in project.problems[0].message
 
 
 def test_an_empty_project_is_fine(tmp_path: Path) -> None:
