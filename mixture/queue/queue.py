@@ -4,7 +4,8 @@ Rows leave in time order: only buffers whose head has the earliest hour of all b
 tasks still being read are candidates; among them the priority decides, subject to the floors. Rows
 move to one of two assemblies, batch or stream, and a full assembly leaves as one frame. They move
 only when the receiver has room, so that the newest rows can still win. Priority decides row by row
-which rows a minibatch has; within it, rows of one source are put side by side.
+which rows a minibatch has, however they were cut into chunks and tasks; those of one source that it
+decides about together are put side by side.
 """
 
 from __future__ import annotations
@@ -323,13 +324,8 @@ class PrioritisedQueue:
                 break
             if not self._is_settled(hour, now):
                 break
-            queued = [
-                buffer.waiting(hour) if rows else 0
-                for buffer, rows in zip(self._buffers, available, strict=True)
-            ]
-            runs = _possible(self._priority.take(queued, room), available)
-            for source, rows in _by_source(runs).items():
-                self._add(source, self._buffers[source].take(hour, rows), now)
+            queued = [buffer.waiting(hour) for buffer in self._buffers]
+            runs = self._carry_out(self._priority.take(queued, room), hour, available, now)
             moved_some = True
             self._priority.served(queued, runs)
             self._count_passed_over(queued, runs)
@@ -337,6 +333,39 @@ class PrioritisedQueue:
             for ended in buffer.take_ended():
                 self._add(source, ended, now)
         return moved_some
+
+    def _carry_out(self, plan: Runs, hour: int, available: list[int], now: float) -> Runs:
+        """Move planned rows until others are to be waited for; the runs that were moved.
+
+        available: rows of each source up to the end of its first chunk. An ended chunk may have
+        made room for rows that are to be waited for.
+        """
+        taken: dict[int, list[TakenRows]] = {}
+        left, is_settled = list(available), True
+        moved: Runs = []
+        part: Runs = []
+        for source, rows in plan:
+            missing = rows
+            while missing and is_settled:
+                some = min(missing, left[source])
+                part.append((source, some))
+                missing -= some
+                left[source] -= some
+                if not left[source]:
+                    self._take(part, hour, taken)
+                    moved += part
+                    part = []
+                    is_settled = self._is_settled(hour, now)
+                    left[source] = self._buffers[source].available(hour)
+        self._take(part, hour, taken)
+        for source, slices in taken.items():
+            for each in slices:
+                self._add(source, each, now)
+        return moved + part
+
+    def _take(self, runs: Runs, hour: int, taken: dict[int, list[TakenRows]]) -> None:
+        for source, rows in _by_source(runs).items():
+            taken.setdefault(source, []).append(self._buffers[source].take(hour, rows))
 
     def _add(self, source: int, taken: TakenRows, now: float) -> None:
         self._moves += 1
@@ -440,18 +469,6 @@ class PrioritisedQueue:
                 flush = assembly.since + limits.flush_seconds
                 moments += [flush, flush + limits.settle_seconds]
         return min(moment for moment in moments if moment > now)
-
-
-def _possible(runs: Runs, available: Sequence[int]) -> Runs:
-    """The runs up to where a source's first task queue ends: after that, its head is another."""
-    left, found = list(available), []
-    for source, rows in runs:
-        moved = min(rows, left[source])
-        found.append((source, moved))
-        left[source] -= moved
-        if moved < rows or not left[source]:
-            break
-    return found
 
 
 def _by_source(runs: Runs) -> dict[int, int]:

@@ -413,3 +413,36 @@ def test_rows_of_a_source_are_side_by_side_in_the_minibatch_that_priority_chose(
     values = [batch.column(0).to_pylist() for batch in found.batches]
     assert values == [[0, 1, 2], [100, 101, 102]]
     assert made_tokens == [3, 3], "not for each of the rows, which priority takes in turns"
+
+
+@pytest.mark.parametrize("floors", [(0.0, 0.0), (0.0, 0.2)])
+@pytest.mark.parametrize("chunk_rows", [1, 3, 8])
+def test_it_does_not_matter_how_rows_were_cut(floors: tuple[float, float], chunk_rows: int) -> None:
+    def served(rows: int) -> list[tuple[object, ...]]:
+        found = queue(64, (10.0, 1.0), 10_000, floors=floors)
+        for source, task in enumerate("ab"):
+            found.open_task(source, task, 0)
+            for first in range(0, 240, rows):
+                put(found, source, task, chunk([0] * rows, first))
+            assert found.reserve(source, task, 1)
+            found.end_task(source, task, "end")
+        found.set_pending({}, is_last=True)
+        frames = []
+        while (frame := found.pop(0)) is not None:
+            values = [value for batch in frame.batches for value in batch.column(0).to_pylist()]
+            frames.append((*popped(frame), values))
+        return frames
+
+    assert served(chunk_rows) == served(240)
+
+
+def test_a_floor_is_not_exceeded_when_chunks_are_small() -> None:
+    served = queue(256, (10.0, 1.0), 10_000, floors=(0.0, 0.2))
+    for source, task in enumerate("ab"):
+        served.open_task(source, task, 0)
+        for first in range(0, 1000, 4):
+            put(served, source, task, chunk([0] * 4, first))
+    while served.queued()["old"] > 256:
+        assert served.pop(0) is not None
+    old, new = (1000 - rows for rows in served.queued().values())
+    assert 0.15 <= new / (old + new) <= 0.25, "the rest is by weight"
