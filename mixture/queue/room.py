@@ -150,8 +150,11 @@ class Room:
         is being read can take away the room that there is now.
         """
         others = self._readers - len(self._ended)  # they are being read, or will be
-        ended = sum(share.rows for each, share in self._shares.items() if self._has_ended(each))
-        if ended + (others + 1) * self._task_bound.rows > self._bound.rows:
+        taken = self._task_bound.times(others + 1)
+        for each, share in self._shares.items():
+            if self._has_ended(each):
+                taken = taken.plus(share)
+        if not taken.is_within(self._bound):
             return False
         after = self.held.plus(self._kept_free()).plus(self._chunk())
         return self.share(task) == NOTHING or after.is_within(self._bound)

@@ -19,6 +19,7 @@ TASKS = st.lists(
     max_size=12,
 )
 # From a chunk of two rows for each task that is read, to room for all rows.
+ROW_BYTES = 40
 ROWS_MAX = st.sampled_from([20, 60, 200, 10_000])
 
 
@@ -58,14 +59,19 @@ def test_the_order_of_rows_is_that_of_their_plan(
 def test_more_tasks_than_are_read_at_a_time_wait_in_order_for_little_room(
     rows_max: int, chunk_rows: int
 ) -> None:
-    """Plans of tasks that do not fit; the more rows are waiting, the more a source leads."""
+    """Plans of tasks that do not fit; the more rows are waiting, the more a source leads.
+
+    A row takes up to 54 bytes, so the bytes have room for half as many rows more.
+    """
     for seed in range(8):
         drawn = random.Random(seed)
         tasks = [
             (drawn.randint(0, 2), drawn.choices(range(6), k=drawn.randint(0, 200)))
             for _ in range(drawn.randint(6, 12))
         ]
-        limits = Limits(16, rows_max, 1 << 20, chunk_rows, 1.0, drawn.choice([None, 0, 1]), 1e9)
+        limits = Limits(
+            16, rows_max, 80 * rows_max, chunk_rows, 1.0, drawn.choice([None, 0, 1]), 1e9
+        )
         first, second = (
             _served(tasks, limits, 2, drawn, weights=(1.0, 1.0, 1.0), queue_unit=rows_max)
             for _ in range(2)
@@ -88,7 +94,7 @@ def _served(
     """All frames with rows, of readers that take their turns as they are drawn."""
     ordered = sorted((sorted(hours), source) for source, hours in tasks)
     readers = [
-        Reader(source, f"{number}", deque(hours), 1)
+        Reader(source, f"{number}", deque(hours), ROW_BYTES)
         for number, (hours, source) in enumerate(ordered)
     ]
     world = World(readers, limits, together, **priorities)
