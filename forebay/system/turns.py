@@ -20,8 +20,9 @@ from pathlib import Path
 
 from forebay.system.activities import waiting
 
-# The last number is in the first bytes: of six, so that no content of theirs is too high to lock.
+# The last number is in the first bytes. It begins anew before it is too high to be locked or told.
 _NUMBER_BYTES = 6
+_NUMBER_MAX = (1 << 8 * _NUMBER_BYTES) - 1
 _FIRST_OFFSET = _NUMBER_BYTES
 # struct flock of 64-bit Linux: l_type, l_whence, l_start, l_len, l_pid.
 _FLOCK = "hhqqi4x"
@@ -110,7 +111,8 @@ class _Place:
         if not self._lock(fcntl.F_WRLCK, 0, 1, wait=wait):
             return None
         try:
-            number = int.from_bytes(os.pread(self._descriptor, _NUMBER_BYTES, 0), "little") + 1
+            last = int.from_bytes(os.pread(self._descriptor, _NUMBER_BYTES, 0), "little")
+            number = last % _NUMBER_MAX + 1
             # Locked before it is told, so that nobody with a higher one can miss it.
             self._lock(fcntl.F_WRLCK, _FIRST_OFFSET + number, 1)
             os.pwrite(self._descriptor, number.to_bytes(_NUMBER_BYTES, "little"), 0)

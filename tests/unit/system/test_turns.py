@@ -236,6 +236,18 @@ def test_without_locks_of_open_files_it_excludes_in_no_order(
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff" * 6, b"not a number at all"])
+def test_whatever_the_file_holds(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    first, second = TurnLock(path), TurnLock(path)
+    for _ in range(2):
+        assert first.acquire(0)
+        assert not second.acquire(0.05)
+        first.release()
+        assert second.acquire(0)
+        second.release()
+
+
 def lock_number(descriptor: int, kind: int) -> None:
     asked = struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 1, 0)
     fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, asked)
