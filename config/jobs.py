@@ -62,6 +62,19 @@ class RoleSpec(Spec):
     threads: int = Field(default=2, ge=1, le=256, description="Decode or TensorFlow threads")
 
 
+class TrainerRoleSpec(RoleSpec):
+    """The trainer's process."""
+
+    count: int = Field(default=1, description="Always 1: a job has one trainer")
+
+    @field_validator("count")
+    @classmethod
+    def _one(cls, count: int) -> int:
+        if count != 1:
+            raise ValueError(f"count is {count}, but a job has one trainer: remove count")
+        return count
+
+
 class RolesSpec(Spec):
     """All roles of a job."""
 
@@ -69,17 +82,10 @@ class RolesSpec(Spec):
         default=RoleSpec(),
         description="Data executors: they read, decode and serve rows",
     )
-    trainer: RoleSpec = Field(
-        default=RoleSpec(),
+    trainer: TrainerRoleSpec = Field(
+        default=TrainerRoleSpec(),
         description="The trainer: always one process",
     )
-
-    @field_validator("trainer")
-    @classmethod
-    def _one_trainer(cls, role: RoleSpec) -> RoleSpec:
-        if role.count != 1:
-            raise ValueError(f"count is {role.count}, but a job has one trainer: remove count")
-        return role
 
 
 class BuffersSpec(Spec):
@@ -92,7 +98,8 @@ class BuffersSpec(Spec):
     chunk_rows: int = Field(
         default=32_768,
         ge=1,
-        description="Most rows decoded at a time; fewer if there are many columns",
+        description="Most rows decoded at a time; fewer if there are many columns, or if rows_max "
+        "leaves less room for each task that is read",
     )
     credits: int = Field(default=4, ge=1, description="Minibatches in flight per data executor")
     flush_seconds: float = Field(

@@ -1,8 +1,8 @@
 """The database as one SQLite file below FOREBAY_HOME.
 
-Writers queue for a lock file before they begin, in order of arrival. SQLite itself would let them
-poll: with 50 writers, the unlucky ones then wait ten seconds instead of one. Only SQLite may open
-its own files: closing any other descriptor of them would drop its locks.
+Writers queue for a lock file before they begin, in order of arrival (`system.turns`). SQLite itself
+would let them poll: with 50 writers, the unlucky ones then wait ten seconds instead of one. Only
+SQLite may open its own files: closing any other descriptor of them would drop its locks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from forebay.home.database import Database, Kind, T, Work
 from forebay.home.paths import Home
 from forebay.home.privacy import make_home
 from forebay.system.files import make_folder, sync, writing
-from forebay.system.locks import FileLock, locked
+from forebay.system.locks import locked
+from forebay.system.turns import TurnLock
 
 FILE_NAME = "forebay.db"
 _WRITES = "forebay_writes"
@@ -74,10 +75,10 @@ class SqliteDatabase(Database):
 
     def transact(self, work: Work[T]) -> T:
         """See `Database.transact`."""
-        lock = FileLock(self._lock_path)
+        lock = TurnLock(self._lock_path)
         with writing(self._lock_path):
             make_home(self._home)
-            if not lock.acquire_in_turn(_WRITE_LOCK_SECONDS):
+            if not lock.acquire(_WRITE_LOCK_SECONDS):
                 raise InfrastructureError(
                     f"{self._lock_path} has been locked for {_WRITE_LOCK_SECONDS:g} s: a process "
                     "that writes to this home hangs, or its disk does"

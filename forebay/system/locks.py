@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
-from forebay.system.activities import progressed, waiting
+from forebay.system.activities import progressed
 
 _POLL_SECONDS = 0.01
 
@@ -45,17 +44,6 @@ class FileLock:
                 return False
             progressed()  # it waits for the holder, with a deadline of its own
             time.sleep(_POLL_SECONDS)
-
-    def acquire_in_turn(self, wait_seconds: float) -> bool:
-        """Like `acquire`, but in order of arrival: nobody is overtaken.
-
-        A thread waits in the kernel's queue, because that wait cannot have a deadline.
-        """
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not _try(descriptor, fcntl.LOCK_EX) and not _Waiter(descriptor).wait(wait_seconds):
-            return False
-        self._descriptor = descriptor
-        return True
 
     @classmethod
     def inherited(cls, path: Path, descriptor: int) -> FileLock | None:
@@ -99,33 +87,6 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)
         self._descriptor = None
-
-
-class _Waiter:
-    """Waits in a thread for the lock on a descriptor; gives up both if it comes too late."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._state = threading.Condition()
-        self._locked = self._given_up = False
-
-    def wait(self, seconds: float) -> bool:
-        """Whether the lock was taken in time."""
-        threading.Thread(target=self._take, name="lock", daemon=True).start()
-        with waiting(), self._state:
-            taken = self._state.wait_for(lambda: self._locked, seconds)
-            self._given_up = not taken
-        return taken
-
-    def _take(self) -> None:
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        with self._state:
-            if self._given_up:
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-                os.close(self._descriptor)
-                return
-            self._locked = True
-            self._state.notify()
 
 
 def take(descriptor: int, path: Path) -> bool:

@@ -146,6 +146,7 @@ class ServingBuffer:
     def end_task(self, task: Hashable, token: object) -> None:
         """No further chunk comes; `token` says that the task is at its end."""
         self.room.arrived(task, NOTHING)
+        self.room.end(task)
         self._queues[task].end = token
 
     @property
@@ -154,8 +155,10 @@ class ServingBuffer:
         return sum(queue.end is None for queue in self._queues.values())
 
     def reading(self) -> dict[Hashable, int]:
-        """The hour of the next row of each task that is still being read, as far as known."""
-        return {task: queue.hour for task, queue in self._queues.items() if queue.end is None}
+        """The hour of the next row, as far as known, of each task whose place is not given away."""
+        return {
+            task: queue.hour for task, queue in self._queues.items() if self.room.is_placed(task)
+        }
 
     def hour(self) -> int | None:
         """The earliest hour that is waiting here or may still come; None when nothing is open.
@@ -182,7 +185,7 @@ class ServingBuffer:
             for task, queue in self._queues.items()
         ):
             return True
-        return any_hour and self.room.has_place(self.reading())
+        return any_hour and self.room.has_place
 
     def _may_move(self, task: Hashable) -> bool:
         """Whether a task can continue now. What is being decoded may leave room for others."""

@@ -271,7 +271,7 @@ class PrioritisedQueue:
         return dict(zip(self._sources.names, rows, strict=False))
 
     def reading(self) -> dict[Hashable, int]:
-        """The hour reached by each task that is still being read."""
+        """The hour reached by each task that is still being read, or that no other may replace."""
         with self._changed:
             return {
                 task: hour for buffer in self._buffers for task, hour in buffer.reading().items()
@@ -427,8 +427,13 @@ class PrioritisedQueue:
         return self._is_last and self._is_drained()
 
     def _next_hour(self) -> int:
-        """The earliest hour that is here or still to come."""
-        hours = [*(buffer.hour() for buffer in self._buffers), *self._pending]
+        """The earliest hour that is here or on its way; later tasks without a place are not."""
+        pending = (
+            hour
+            for buffer, hour in zip(self._buffers, self._pending, strict=True)
+            if buffer.room.has_place
+        )
+        hours = [*(buffer.hour() for buffer in self._buffers), *pending]
         return min((hour for hour in hours if hour is not None), default=0)
 
     def _is_left(self, assembly: _Assembly, hour: int) -> bool:

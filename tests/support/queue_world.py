@@ -39,7 +39,14 @@ class Reader:
 class World:
     """Readers in any order, and a trainer that takes a frame now and then."""
 
-    def __init__(self, readers: list[Reader], limits: Limits, together: int) -> None:
+    def __init__(
+        self,
+        readers: list[Reader],
+        limits: Limits,
+        together: int,
+        weights: tuple[float, float, float] = (1.0, 5.0, 2.0),
+        queue_unit: float = 1.0,
+    ) -> None:
         self.limits = limits
         self.waiting = deque(readers)
         self.together = together
@@ -47,7 +54,8 @@ class World:
         self.ended: list[Reader] = []
         self.frames: list[FrameRows] = []
         self.names = ["a", "b", "c"]
-        sources = QueueSources(self.names, FEEDS, [1.0, 5.0, 2.0], [0, 1, 2], [0.0, 0.2, 0.0])
+        floors = [0.0, 0.2, 0.0]
+        sources = QueueSources(self.names, FEEDS, weights, [0, 1, 2], floors, queue_unit)
         self.queue = PrioritisedQueue(
             sources, limits, dict.fromkeys(self.names, together), clock=lambda: self.now
         )

@@ -94,6 +94,8 @@ NUMBERS = {
     "ReadySpec.wait": "default 0s",
     "RoleSpec.count": "default 1, >= 1, <= 1024",
     "RoleSpec.threads": "default 2, >= 1, <= 256",
+    "TrainerRoleSpec.count": "default 1",
+    "TrainerRoleSpec.threads": "default 2, >= 1, <= 256",
     "ScheduleSpec.active_runs_max": "default 16, >= 1, <= 10000",
     "ScheduleSpec.grace": "default 1m",
     "ScheduleSpec.owner": "default forebay, length >= 1, length <= 500",

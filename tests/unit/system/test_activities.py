@@ -29,6 +29,7 @@ from forebay.system.activities import (
 from forebay.system.files import copy_file, file_digest
 from forebay.system.locks import FileLock, locked
 from forebay.system.pulse import Pulse, PulseFile, start_pulse
+from forebay.system.turns import TurnLock
 
 
 def look(ages: ActivityAges, *found: Activity, cpu: float = 0.0, times: int = 1) -> float:
@@ -174,7 +175,10 @@ def test_a_large_file_and_the_wait_for_a_lock_are_progress(
     assert (tmp_path / "copy").read_bytes() == source.read_bytes()
     with locked(tmp_path / "lock", 0):
         assert marks(lambda: FileLock(tmp_path / "lock").acquire(0.1)) > 0
-        assert marks(lambda: FileLock(tmp_path / "lock").acquire_in_turn(0.1)) == 2
+    turn = TurnLock(tmp_path / "line")
+    assert turn.acquire(0)
+    assert marks(lambda: TurnLock(tmp_path / "line").acquire(0.1)) == 2
+    turn.release()
 
 
 FULL = """

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -70,44 +68,6 @@ def test_locked_gives_up_at_its_deadline(tmp_path: Path) -> None:
     ):
         pass
     assert not is_held(path)
-
-
-def test_whoever_came_first_is_next(tmp_path: Path) -> None:
-    path, order = tmp_path / "a.lock", list[int]()
-    first = FileLock(path)
-    assert first.acquire_in_turn(1.0)
-
-    def take(number: int) -> None:
-        lock = FileLock(path)
-        assert lock.acquire_in_turn(10.0)
-        order.append(number)
-        lock.release()
-
-    waiting = []
-    for number in range(5):
-        waiting.append(threading.Thread(target=take, args=(number,)))
-        waiting[-1].start()
-        time.sleep(0.05)
-    first.release()
-    for each in waiting:
-        each.join(10)
-    assert order == [0, 1, 2, 3, 4]
-
-
-def test_a_turn_that_comes_too_late_is_given_on(tmp_path: Path) -> None:
-    path = tmp_path / "a.lock"
-    holder, late, next_one = FileLock(path), FileLock(path), FileLock(path)
-    assert holder.acquire_in_turn(1.0)
-    assert not late.acquire_in_turn(0.05)
-    holder.release()
-    assert next_one.acquire_in_turn(5.0)
-    late.release()
-    assert is_held(path)
-    next_one.release()
-    deadline = time.monotonic() + 5.0
-    while is_held(path):  # the turn of the late one may come, and be given on, only now
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 INHERITS = """

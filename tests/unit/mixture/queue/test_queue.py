@@ -49,7 +49,7 @@ def made(
     hours_together: int | None = None,
     settle_seconds: float = 0.0,
 ) -> PrioritisedQueue:
-    """Chunks of up to a quarter of the bound, from two readers of each source."""
+    """Chunks of up to a sixth of the bound, from two readers of each source."""
     limits = Limits(
         minibatch_rows,
         rows_max,
@@ -86,13 +86,13 @@ def test_rows_go_out_in_time_order_whatever_the_weight() -> None:
 
 
 def test_a_task_that_is_ahead_does_not_hold_up_an_earlier_one() -> None:
-    served = queue(rows_max=16)
+    served = queue(rows_max=24)
     served.open_task(0, "late", 5)
     served.open_task(0, "early", 0)
-    for first in (0, 4, 8):
+    for first in (0, 4):
         put(served, 0, "late", chunk([5] * 4, first))
-    assert not served.reserve(0, "late", 0.01), "what is left is kept for the other task"
-    assert served.queued()["old"] == 12
+    assert not served.reserve(0, "late", 0.01), "what is left is kept for other tasks"
+    assert served.queued()["old"] == 8
     put(served, 0, "early", chunk([0] * 4, 100))
     assert popped(served.pop(0))[3] == {"early": 104}
     served.end_task(0, "early", "end")
@@ -141,14 +141,14 @@ def test_priority_decides_inside_a_hour_and_the_floor_corrects_it() -> None:
 
 
 def test_rows_wait_for_room_and_closing_lets_everyone_go() -> None:
-    served = queue(minibatch_rows=4, rows_max=16)
+    served = queue(minibatch_rows=4, rows_max=24)
     served.open_task(0, "a", 0)
-    for first in (0, 4, 8):
+    for first in (0, 4):
         put(served, 0, "a", chunk([0] * 4, first))
     threading.Timer(0.1, served.pop, [1.0]).start()
     assert served.reserve(0, "a", 5)
-    served.put(0, "a", chunk([0] * 4, 12))
-    assert served.queued() == {"old": 12, "new": 0}
+    served.put(0, "a", chunk([0] * 4, 8))
+    assert served.queued() == {"old": 8, "new": 0}
     threading.Timer(0.1, served.close).start()
     with pytest.raises(QueueClosedError):
         served.reserve(0, "a", 5)
@@ -181,18 +181,22 @@ def test_bytes_are_given_back_when_the_last_rows_of_a_chunk_are_sent() -> None:
     assert room.held == (0, 0)
 
 
-def test_a_task_that_ended_makes_way_once_the_next_one_finds_room() -> None:
-    served = queue(minibatch_rows=1, rows_max=16)
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_tasks_that_ended_make_way_as_far_as_there_is_room_for_the_next(first: str) -> None:
+    """Whichever of them ended first."""
+    served = queue(minibatch_rows=1, rows_max=24)
+    second = "ab".replace(first, "")
     for task in ("a", "b"):
         served.open_task(0, task, 0)
+    for task in (first, second):
         put(served, 0, task, chunk([0] * 4))
-    put(served, 0, "b", chunk([0] * 4, 4))
-    put(served, 0, "b", chunk([0] * 4, 8))
-    served.end_task(0, "a", "end")
-    assert not served.settle(0, "a", 0.05), "16 rows are held"
-    for _ in range(4):
+        put(served, 0, task, chunk([0] * 4, 4))
+        served.end_task(0, task, "end")
+    assert served.settle(0, first, 0.05)
+    assert not served.settle(0, second, 0.05), "16 rows wait, and the next task may have 8"
+    for _ in range(8):
         served.pop(0)
-    assert served.settle(0, "a", 0.05)
+    assert served.settle(0, second, 0.05)
 
 
 def test_memory_is_stronger_than_order() -> None:

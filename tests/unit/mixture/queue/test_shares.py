@@ -107,7 +107,9 @@ def test_a_task_that_ended_leaves_with_its_last_row_or_alone() -> None:
     buffer.put("a", chunk([4, 4]))
     buffer.end_task("a", "end of a")
     buffer.end_task("b", "end of b")
-    assert (buffer.open_tasks, buffer.reading()) == (1, {"c": 4})
+    assert (buffer.open_tasks, buffer.reading()) == (1, {"a": 4, "b": 4, "c": 4})
+    assert buffer.room.settle("a")
+    assert buffer.reading() == {"b": 4, "c": 4}, "another task is read in place of the first"
     (ended,) = buffer.take_ended()
     assert (ended.task, ended.batch, ended.rows, ended.hour) == ("b", None, 0, 4)
     assert ended.token() == "end of b"

@@ -1,0 +1,179 @@
+"""A lock on a file that is given in order of arrival, however busy the processors are.
+
+`flock` keeps no order. When a holder lets go, the kernel only wakes the next one, and whoever asks
+before that one gets a processor takes the lock; the woken one is then the last in line. On a busy
+machine some wait ten times as long as others.
+
+Here each has a number, one higher than the last, which the file tells. It locks the byte at its
+number, and its turn comes when nobody holds an earlier one. The kernel releases the byte of whoever
+dies; whoever is stopped while it waits holds up those behind it, as a stopped holder does.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import threading
+from pathlib import Path
+
+from forebay.system.activities import waiting
+
+# The last number is in the first bytes. It begins anew before it is too high to be locked or told.
+_NUMBER_BYTES = 6
+_NUMBER_MAX = (1 << 8 * _NUMBER_BYTES) - 1
+_FIRST_OFFSET = _NUMBER_BYTES
+# struct flock of 64-bit Linux: l_type, l_whence, l_start, l_len, l_pid.
+_FLOCK = "hhqqi4x"
+
+
+class TurnLock:
+    """An exclusive lock on a file, in order of arrival: nobody is overtaken.
+
+    It excludes other threads of this process too. Where the kernel has no locks that belong to an
+    open file (fcntl(2), F_OFD_SETLK), it still excludes, but in no order.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened before `acquire`."""
+        self.path = path
+        self._place: _Place | None = None
+
+    def acquire(self, wait_seconds: float) -> bool:
+        """Take the lock; False when it was not this one's turn before the deadline.
+
+        A thread waits in the kernel, because that wait cannot have a deadline.
+
+        Raises:
+            OSError: when the file cannot be opened, locked or written.
+        """
+        place = _Place(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        try:
+            come = place.come(wait=False)
+        except BaseException:
+            place.close()
+            raise
+        if not come and not _Waiter(place).wait(wait_seconds):
+            return False
+        self._place = place
+        return True
+
+    def release(self) -> None:
+        """Let the next one take it; no effect if it is not held."""
+        if self._place is not None:
+            self._place.close()
+        self._place = None
+
+
+class _Place:
+    """A place in line at an open file, which nobody else uses."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._offset: int | None = None
+
+    def come(self, *, wait: bool) -> bool:
+        """Get in line, and say whether everyone before has left; waiting for that, or not."""
+        try:
+            return self._stand(wait=wait)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return self._take_unordered(wait=wait)
+
+    def leave(self) -> None:
+        """Hold nothing and stand in line no more."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        try:
+            self._lock(fcntl.F_UNLCK, _FIRST_OFFSET, 0)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+
+    def close(self) -> None:
+        """Leave. It is not enough to close: a process forked meanwhile has a copy of it open."""
+        try:
+            self.leave()
+        finally:
+            os.close(self._descriptor)
+
+    def _stand(self, *, wait: bool) -> bool:
+        if self._offset is None:
+            self._offset = self._new_offset(wait=wait)
+        if self._offset is None:
+            return False
+        if wait:  # for its neighbour first, so that not all of the line wake when one leaves
+            self._lock(fcntl.F_RDLCK, self._offset - 1, 1, wait=True)
+        return self._lock(fcntl.F_RDLCK, _FIRST_OFFSET, self._offset - _FIRST_OFFSET, wait=wait)
+
+    def _new_offset(self, *, wait: bool) -> int | None:
+        if not self._lock(fcntl.F_WRLCK, 0, 1, wait=wait):
+            return None
+        try:
+            last = int.from_bytes(os.pread(self._descriptor, _NUMBER_BYTES, 0), "little")
+            number = last % _NUMBER_MAX + 1
+            # Locked before it is told, so that nobody with a higher one can miss it.
+            self._lock(fcntl.F_WRLCK, _FIRST_OFFSET + number, 1)
+            os.pwrite(self._descriptor, number.to_bytes(_NUMBER_BYTES, "little"), 0)
+        finally:
+            self._lock(fcntl.F_UNLCK, 0, 1)
+        return _FIRST_OFFSET + number
+
+    def _lock(self, kind: int, offset: int, length: int, *, wait: bool = False) -> bool:
+        command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+        asked = struct.pack(_FLOCK, kind, os.SEEK_SET, offset, length, 0)
+        try:
+            fcntl.fcntl(self._descriptor, command, asked)
+        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody holds it
+            return False
+        return True
+
+    def _take_unordered(self, *, wait: bool) -> bool:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True
+
+
+class _Waiter:
+    """Waits in a thread until the turn of a place comes, and closes it if that is too late."""
+
+    def __init__(self, place: _Place) -> None:
+        self._place = place
+        self._state = threading.Condition()
+        self._ended = self._given_up = False
+        self._error: OSError | None = None
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the turn came in time."""
+        try:
+            threading.Thread(target=self._wait, name="turn", daemon=True).start()
+        except BaseException:
+            self._place.close()
+            raise
+        with waiting(), self._state:
+            try:
+                self._state.wait_for(lambda: self._ended, seconds)
+            finally:
+                if not self._ended:
+                    self._given_up = True
+                    self._place.leave()  # at once: those behind do not wait for it
+        if self._error is not None:
+            self._place.close()
+            raise self._error
+        return self._ended
+
+    def _wait(self) -> None:
+        error = None
+        try:
+            self._place.come(wait=True)
+        except OSError as raised:
+            error = raised
+        with self._state:
+            if self._given_up:
+                self._place.close()
+                return
+            self._error, self._ended = error, True
+            self._state.notify()
