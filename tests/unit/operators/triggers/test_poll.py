@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -224,16 +224,19 @@ def test_nobody_is_read_for_after_a_cancel(home: Home) -> None:
 
 def test_a_loop_that_ended_is_forgotten(home: Home) -> None:
     ToldJob(home).tell("running")
-    loop = asyncio.new_event_loop()
-    watching = poll.poll_of(str(home.root))
+    # Kept: a context that nothing refers to is left at once.
+    watched = poll.poll_of(str(home.root)).watched(job_trigger(home))
 
     async def begin() -> None:
-        watching.watched(job_trigger(home)).__enter__()
+        watched.__enter__()
 
-    loop.run_until_complete(begin())
-    assert polling()
-    loop.close()
+    with closing(asyncio.new_event_loop()) as loop:
+        loop.run_until_complete(begin())
+        assert polling()
+        time.sleep(0.2)  # several looks
+        assert polling()
     eventually(lambda: not polling())
+    watched.__exit__(None, None, None)
 
 
 def test_a_database_that_is_away_is_waited_for(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
