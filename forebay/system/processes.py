@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -15,6 +16,7 @@ from forebay.system.message import Message
 
 # Counted from the process state, the first field after the command name in /proc/PID/stat.
 _STAT_STATE = 0
+_STAT_THREADS = 17
 _STAT_START_TIME = 19
 
 
@@ -30,13 +32,19 @@ class ProcessIdentity(Message):
     @classmethod
     def of(cls, pid: int) -> ProcessIdentity | None:
         """The process that has this pid now; None if there is none."""
-        found = _start_and_state(pid)
-        return cls(pid=pid, create_time=found[0]) if found is not None else None
+        found = _stat(pid)
+        return cls(pid=pid, create_time=found.start) if found is not None else None
 
     def alive(self) -> bool:
-        """Whether this very process still runs; one that is only waiting to be reaped does not."""
-        found = _start_and_state(self.pid)
-        return found is not None and found[0] == self.create_time and found[1] not in "ZX"
+        """Whether this very process still runs; one that is only waiting to be reaped does not.
+
+        Its first thread may have ended before the others: until they have, files are open and locks
+        held.
+        """
+        found = _stat(self.pid)
+        if found is None or found.start != self.create_time:
+            return False
+        return found.state not in "ZX" or found.threads > 1
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal to this very process. False when it has ended."""
@@ -128,8 +136,16 @@ def _environment(pid: int) -> dict[str, str]:
         return {}  # ended meanwhile, or another user's: not one of ours
 
 
-def _start_and_state(pid: int) -> tuple[int, str] | None:
-    """Start of a process in clock ticks from boot, and its state, both at the same moment.
+class _Stat(NamedTuple):
+    """start: in clock ticks from boot. state: of the first thread. threads: with that one."""
+
+    start: int
+    state: str
+    threads: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    """What a process is at this moment.
 
     Read by hand: psutil reports the start in seconds of a clock that may be set meanwhile, and the
     state in a second read, when the pid may belong to another process.
@@ -140,4 +156,4 @@ def _start_and_state(pid: int) -> tuple[int, str] | None:
         return None
     # The command name is in brackets, and may itself contain blanks and brackets.
     fields = text.rpartition(")")[2].split()
-    return int(fields[_STAT_START_TIME]), fields[_STAT_STATE]
+    return _Stat(int(fields[_STAT_START_TIME]), fields[_STAT_STATE], int(fields[_STAT_THREADS]))

@@ -33,6 +33,15 @@ child.wait()
 """
 
 
+# The first thread ends by itself (the system call exit, which ends one thread).
+FIRST_ENDS = """
+import ctypes, os, sys, threading, time
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print("up", flush=True)
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+"""
+
+
 def sleeper() -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "60"])
 
@@ -48,6 +57,19 @@ def test_an_identity_ends_with_its_process() -> None:
     assert not identity.alive()
     assert not identity.signal(signal.SIGKILL)
     assert ProcessIdentity.of(process.pid) is None
+
+
+def test_a_process_lives_until_its_last_thread_has_ended() -> None:
+    command = [sys.executable, "-c", FIRST_ENDS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        identity = ProcessIdentity.of(process.pid)
+        assert identity is not None
+        state = Path(f"/proc/{process.pid}/stat")
+        eventually(lambda: ") Z " in state.read_text())
+        assert identity.alive()
+        kill_all([identity])
+        assert process.wait(10) == -signal.SIGKILL
+        assert not identity.alive()
 
 
 def test_a_reused_pid_is_not_hit() -> None:
