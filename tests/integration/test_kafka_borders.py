@@ -135,6 +135,27 @@ def test_at_the_end_of_a_partition_the_clock_tells(planner: Planner) -> None:
     assert planner.ids(1, 2) == [[], [5, 6, 7, 8]], "hour 1 was planned, and it is what it was"
 
 
+@pytest.mark.parametrize("count", [2, 120, 1000])
+def test_what_is_ahead_of_the_clock_moves_no_window(planner: Planner, count: int) -> None:
+    """However few records follow: else no window before that time would have them."""
+    planner.send(*minutes(0), *[datetime.now(UTC) + 3000 * HOUR] * count, *minutes(1, 1))
+    assert planner.ids(0) == [[0, 1, 2, 3]]
+    planner.send(*minutes(1), *minutes(2))
+    first = 4 + count
+    assert planner.ids(1, 2, 3) == [
+        [*range(4, first + 5)],
+        [*range(first + 5, first + 9)],
+        [],
+    ]
+
+
+def test_one_record_behind_two_that_are_ahead_of_the_clock_is_in_its_window(
+    planner: Planner,
+) -> None:
+    planner.send(*minutes(0, 2), *[datetime.now(UTC) + 3 * HOUR] * 2, *minutes(0)[2:3])
+    assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], []]
+
+
 def test_silence_is_no_jump(planner: Planner) -> None:
     planner.send(*minutes(0), *minutes(9))
     assert planner.ids(*range(10)) == [[0, 1, 2, 3], *[[]] * 8, [4, 5, 6, 7]]

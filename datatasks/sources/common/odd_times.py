@@ -1,7 +1,9 @@
 """Times that are far ahead of those around them: a producer's clock was wrong, or nobody's was.
 
 A run of up to a hundred such times is odd, and decides nothing about windows. A longer one is no
-mistake of a clock: the stream has moved on, and what comes after it is late.
+mistake of a clock: the stream has moved on, and what comes after it is late. But no stream has
+moved on to a time that has not come: what is ahead of the planner's clock is odd wherever it is.
+Else no window would have what follows it, until that time.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ Ticks = npt.NDArray[np.int64]
 _NEVER = -(2**62)
 
 
-def odd_times(times: Ticks, jump: int, now: int | None) -> npt.NDArray[np.bool_]:
-    """Which of these are more than `jump` after both their neighbours.
+def odd_times(times: Ticks, jump: int, now: int) -> npt.NDArray[np.bool_]:
+    """Which of these are more than `jump` after both their neighbours, or after the clock.
 
     A run ends where times fall, and what they fall to has to stay for as long as the run. So one
     late time makes nothing odd that came before it, also where it is the last one. Where there is
@@ -25,16 +27,11 @@ def odd_times(times: Ticks, jump: int, now: int | None) -> npt.NDArray[np.bool_]
     Args:
         times: in the order of offsets.
         jump: how far ahead is too far.
-        now: the clock in the same unit, which is the neighbour of the last ones; None where more
-            times follow.
+        now: the clock in the same unit.
     """
-    odd = np.zeros(len(times), np.bool_)
-    for last in np.flatnonzero(times[:-1] - times[1:] > jump):
-        length = _run_before(times, int(last), jump)
-        odd[last + 1 - length : last + 1] = True
-    if now is not None:
-        usual = np.flatnonzero(times <= now + jump)
-        odd[int(usual[-1]) + 1 if len(usual) else 0 :] = True
+    odd = times > now + jump
+    past = np.flatnonzero(~odd)
+    odd[past] = _ahead_of_neighbours(times[past], jump)
     return odd
 
 
@@ -47,6 +44,14 @@ def settled_times(times: Ticks, odd: npt.NDArray[np.bool_]) -> Ticks:
     usual = np.append(np.where(odd, np.int64(_NEVER), times), np.int64(_NEVER))
     places = np.where(odd, len(times), np.arange(len(times)))
     return usual[np.minimum.accumulate(places[::-1])[::-1]]
+
+
+def _ahead_of_neighbours(times: Ticks, jump: int) -> npt.NDArray[np.bool_]:
+    odd = np.zeros(len(times), np.bool_)
+    for last in np.flatnonzero(times[:-1] - times[1:] > jump):
+        length = _run_before(times, int(last), jump)
+        odd[last + 1 - length : last + 1] = True
+    return odd
 
 
 def _run_before(times: Ticks, last: int, jump: int) -> int:

@@ -48,7 +48,7 @@ class TopicBorders(StreamBorders):
             spans: of the windows that are planned.
             borders: what is decided already, and where the rest is.
             jump: how far ahead of its neighbours a record's time may be.
-            now: the planner's clock, which says the same of a partition's last records.
+            now: the planner's clock, of which it may be as far ahead.
         """
         names = [str(partition) for partition in topic.partitions]
         super().__init__(borders, topic.topic_id, names, spans, f"topic {topic.name}")

@@ -15,9 +15,14 @@ _LOOKED_AT = 2 * ODD_RUN_MAX + 1
 
 @dataclass(frozen=True)
 class _Block:
-    """Consecutive records. times: in milliseconds. is_last: whether they end the partition."""
+    """Consecutive records, without those that are ahead of the clock.
+
+    begins: the first record since the one before, which is ahead of the clock if it is another one.
+    times: in milliseconds. is_last: whether they end the partition.
+    """
 
     offsets: Ticks
+    begins: Ticks
     times: Ticks
     is_last: bool
 
@@ -35,6 +40,7 @@ class RecordTimes:
         self._stretch = stretch
         self._jump_ms = jump_ms
         self._now_ms = now_ms
+        self._latest_ms = now_ms + jump_ms
         self._blocks: dict[int, _Block] = {}
 
     def has_record(self, offset: int) -> bool:
@@ -70,18 +76,16 @@ class RecordTimes:
     def _reached(self, first: int, instant_ms: int) -> int | None:
         """The first such record of a few, with those behind them to judge by; None for none."""
         block = self._around(first)
-        now_ms = self._now_ms if block.is_last else None
-        odd = odd_times(block.times, self._jump_ms, now_ms)
+        odd = odd_times(block.times, self._jump_ms, self._now_ms)
         reached = settled_times(block.times, odd) >= instant_ms
         found = np.flatnonzero(reached & (block.offsets >= first))
         if len(found) and (block.is_last or found[0] < len(block.times) - _LOOKED_AT):
-            return int(block.offsets[found[0]])
+            return max(first, int(block.begins[found[0]]))
         return self._stretch.end if block.is_last else None
 
     def _is_since(self, offset: int, instant_ms: int) -> bool:
         times = self._block(offset).times[:_LOOKED_AT]
-        usual = times[times <= self._now_ms + self._jump_ms]
-        return len(usual) == 0 or float(np.median(usual)) >= instant_ms
+        return len(times) == 0 or float(np.median(times)) >= instant_ms
 
     def _around(self, offset: int) -> _Block:
         """A block with what precedes an offset: a run that begins there is odd beside that."""
@@ -95,12 +99,18 @@ class RecordTimes:
 
     def _read(self, offset: int) -> _Block:
         self.calls += 1
-        offsets: list[int] = []
-        times: list[int] = []
+        offsets, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        found = 0
         for messages in self._reader.messages(self._stretch.between(offset, self._stretch.end)):
-            offsets += messages.offsets
-            times += messages.timestamps
-            if len(times) > 2 * _LOOKED_AT:
-                kept = slice(0, 2 * _LOOKED_AT)
-                return _Block(np.array(offsets[kept]), np.array(times[kept]), is_last=False)
-        return _Block(np.array(offsets, np.int64), np.array(times, np.int64), is_last=True)
+            offsets.append(np.array(messages.offsets, np.int64))
+            times.append(np.array(messages.timestamps, np.int64))
+            found += int(np.count_nonzero(times[-1] <= self._latest_ms))
+            if found > 2 * _LOOKED_AT:
+                break
+        return self._past(np.concatenate(offsets), np.concatenate(times))
+
+    def _past(self, offsets: Ticks, times: Ticks) -> _Block:
+        past = np.flatnonzero(times <= self._latest_ms)
+        kept = past[: 2 * _LOOKED_AT]
+        begins = np.concatenate([[0], kept[:-1] + 1])[: len(kept)]
+        return _Block(offsets[kept], offsets[begins], times[kept], is_last=len(kept) == len(past))

@@ -58,7 +58,7 @@ class LogBorders(StreamBorders):
             borders: what is decided already, and where the rest is.
             path: of the log, as it is declared: another one has other offsets.
             jump: how far ahead of its neighbours a segment's time may be.
-            now: the planner's clock, which says the same of a partition's last segments.
+            now: the planner's clock, of which it may be as far ahead.
         """
         self._firsts = {each.name: int(each.base[0]) for each in partitions}
         trimmed_away = sorted(borders.partitions(path) - {_NO_PARTITION, *self._firsts})

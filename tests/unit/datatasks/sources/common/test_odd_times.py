@@ -37,6 +37,13 @@ from forebay.datatasks.sources.common.odd_times import odd_times, settled_times
         ([1, 2, 90], []),
         ([1, 2, 120], [2]),
         ([120, 121], [0, 1]),
+        # Ahead of the clock, nothing has to follow, and there may be any number.
+        ([1, 120, 121, 2], [1, 2]),
+        ([1, *[150] * 101, 2], [*range(1, 102)]),
+        ([1, 50, 120, 2], [1, 2]),
+        ([1, 120, 50, 120, 2, 120], [1, 2, 3, 5]),
+        ([1, 110, 2, 3], [1]),
+        ([1, 2, 110], []),
     ],
 )
 def test_which_times_are_odd(times: list[int], odd: list[int]) -> None:
@@ -51,7 +58,3 @@ def test_an_odd_run_goes_with_what_follows_it() -> None:
     assert found[5] < 0, "nothing follows it"
     nothing = np.zeros(0, np.int64)
     assert settled_times(nothing, odd_times(nothing, 10, 100)).tolist() == []
-
-
-def test_where_more_follow_nobody_asks_the_clock() -> None:
-    assert not odd_times(np.array([1, 2, 120], np.int64), 10, None).any()
