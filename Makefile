@@ -59,9 +59,8 @@ test: $(READY) lint  ## Lint, types and every test but those of chaos; real Kafk
 test-embedded: $(READY) lint  ## The same without a Kafka broker
 	@$(PYTEST) -m 'not chaos and not kafka'
 
-# The longest first, which takes what the others leave of the processors.
 chaos: $(READY)  ## Long kills, each extra alone, a stock Airflow, the demo: more than an hour
-	@$(PYTEST) -m chaos tests/chaos/test_every_point.py tests
+	@$(PYTEST) -m chaos
 
 mutants: $(READY)  ## Plant 40 small faults in pure rules, see the tests find them; SEED=7
 	@$(BIN)/python tests/mutants.py $(if $(SEED),--seed $(SEED)) --count $(or $(COUNT),40)

@@ -23,3 +23,11 @@ settings.register_profile(
     "mutants", settings.get_profile("shared"), phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("shared")
+
+# It takes most of an hour of whatever processors the others leave.
+LONGEST = "tests/chaos/test_every_point.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first. The order of files on the command line says nothing to pytest."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
