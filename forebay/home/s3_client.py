@@ -19,6 +19,7 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 from s3transfer.exceptions import RetriesExceededError
+from urllib3.exceptions import HTTPError
 
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.home.s3_address import S3Address
@@ -85,7 +86,9 @@ def calling(place: str) -> Iterator[None]:
         raise _refused(place, error) from error
     except (NoCredentialsError, PartialCredentialsError) as error:
         raise InfrastructureError(f"{place}: {error}: set {_CREDENTIALS}") from error
-    except (BotoCoreError, ResponseParserError, RetriesExceededError) as error:
+    # boto3 leaves urllib3's own error as it is where an object was asked for and refused, and the
+    # text of the refusal stops coming.
+    except (BotoCoreError, HTTPError, ResponseParserError, RetriesExceededError) as error:
         reason = getattr(error, "last_exception", error)
         raise InfrastructureError(
             f"{place} cannot be reached ({reason}): check the server and the network, or "

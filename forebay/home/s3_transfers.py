@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
+from weakref import WeakSet
 
 from boto3.s3.transfer import TransferConfig, create_transfer_manager
 
@@ -33,6 +34,32 @@ class _Progress:
         """Called by boto3 with every part."""
         if self._activity is not None:
             self._activity.marks += 1
+
+
+class _Closing:
+    """The client, for one call of ours: objects that it still reads in the end are not read on.
+
+    boto3 forgets the rest of those that it no longer wants, as when the disk is full. Their
+    connections would stay open until the garbage collector finds them.
+    """
+
+    def __init__(self, client: Any) -> None:  # noqa: ANN401 - boto3's
+        self._client = client
+        self._bodies: WeakSet[Any] = WeakSet()
+
+    def get_object(self, **request: object) -> Any:  # noqa: ANN401 - boto3's
+        """See `client.get_object`."""
+        answer = self._client.get_object(**request)
+        self._bodies.add(answer["Body"])
+        return answer
+
+    def close(self) -> None:
+        """Called when all threads of the call have ended."""
+        for body in self._bodies:
+            body.close()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - boto3's
+        return getattr(self._client, name)
 
 
 class S3Transfers:
@@ -112,7 +139,8 @@ class S3Transfers:
         )
         with (
             calling(self._address.url()),
-            create_transfer_manager(self._client, config) as manager,
+            closing(_Closing(self._client)) as client,
+            create_transfer_manager(client, config) as manager,
         ):
             yield manager
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import socket
 import sys
 import time
+from contextlib import suppress
+from errno import ENOSPC
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from threading import Event
 
 import pytest
-from support.s3_server import refusing_server, s3_url, silent_server
+from support.s3_server import answering_server, refusing_server, s3_url, silent_server
 from support.stored_trees import NEVER, NEVER_A_TREE, make_tree, read_tree
 
 from forebay.errors import ConfigError, InfrastructureError, MissingExtraError
 from forebay.home import s3_client
 from forebay.home.paths import Home
+from forebay.home.s3_address import s3_address
+from forebay.home.s3_transfers import S3Transfers
 from forebay.home.store import store_of
+
+# Several times what the client reads at once.
+OBJECT_BYTES = 4 << 20
 
 
 @pytest.mark.usefixtures("s3_access")
@@ -70,6 +81,23 @@ class TestS3Refuses:
         with silent_server() as endpoint:
             self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*[Tt]imeout")
 
+    def test_a_refusal_that_stops_coming_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        over = Event()
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+            handler.send_response(403)
+            handler.send_header("Content-Length", "1000")
+            handler.end_headers()
+            handler.wfile.write(b"<Error>")
+            over.wait(60)
+
+        with answering_server(answer) as endpoint:
+            self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*timed? ?out")
+            over.set()
+
     def check(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, says: str
     ) -> None:
@@ -107,6 +135,49 @@ class TestS3Refuses:
         monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/without")
         with pytest.raises(InfrastructureError, match=r"s3://bucket/.* set AWS_ACCESS_KEY_ID"):
             store_of(Home(tmp_path)).put("f", "x", b"1")
+
+
+class FullDisk(io.BytesIO):
+    """Takes nothing. full: set once it has said so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = Event()
+
+    def write(self, _: object) -> int:
+        self.full.set()
+        raise OSError(ENOSPC, "No space left on device")
+
+
+@pytest.mark.usefixtures("s3_access")
+def test_what_is_no_longer_wanted_is_not_read_on() -> None:
+    """The disk is full while an object comes: its connection is closed, and nobody waits for it."""
+    target, closed = FullDisk(), Event()
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(206)
+        handler.send_header("Content-Range", f"bytes 0-{OBJECT_BYTES - 1}/{OBJECT_BYTES}")
+        handler.send_header("Content-Length", str(OBJECT_BYTES))
+        handler.end_headers()
+        handler.wfile.write(bytes(OBJECT_BYTES // 2))
+        target.full.wait(30)
+        time.sleep(0.5)  # until the client has made up its mind
+        with suppress(BrokenPipeError, ConnectionResetError):
+            handler.wfile.write(bytes(OBJECT_BYTES // 4))
+            handler.connection.settimeout(30)
+            handler.rfile.read(1)
+        closed.set()
+
+    gc.disable()
+    try:
+        with answering_server(answer) as endpoint:
+            address = s3_address(s3_url(endpoint))
+            transfers = S3Transfers(s3_client.client_of(address), address)
+            with pytest.raises(OSError, match="No space left"):
+                transfers.download([("x", target)])
+            assert closed.wait(10)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

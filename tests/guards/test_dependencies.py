@@ -37,6 +37,7 @@ BROUGHT_BY = {
     "botocore": "boto3",
     "googleapis-common-protos": "protobuf",  # both bring modules of `google`
     "s3transfer": "boto3",
+    "urllib3": "boto3",
     "pendulum": "apache-airflow",
     "uvicorn": "apache-airflow",
     "pydantic-core": "pydantic",

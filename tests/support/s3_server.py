@@ -136,7 +136,7 @@ def refusing_server(status: int, code: str, body: bytes = b"") -> Iterator[str]:
         if handler.command != "HEAD":
             handler.wfile.write(body)
 
-    with _server(answer) as endpoint:
+    with answering_server(answer) as endpoint:
         yield endpoint
 
 
@@ -144,7 +144,7 @@ def refusing_server(status: int, code: str, body: bytes = b"") -> Iterator[str]:
 def silent_server() -> Iterator[str]:
     """Accepts requests and never answers; its host and port."""
     over = Event()
-    with _server(lambda _: over.wait(60)) as endpoint:
+    with answering_server(lambda _: over.wait(60)) as endpoint:
         yield endpoint
         over.set()
 
@@ -157,7 +157,9 @@ class _QuietServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def _server(answer: Callable[[BaseHTTPRequestHandler], object]) -> Iterator[str]:
+def answering_server(answer: Callable[[BaseHTTPRequestHandler], object]) -> Iterator[str]:
+    """Has this answer every request, each in a thread of its own; its host and port."""
+
     def log_nothing(*_: object) -> None:
         return
 
