@@ -30,10 +30,10 @@ setup: $(READY)  ## Create .venv from requirements.lock (about 3 GB)
 
 $(READY): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \
-	  echo "error: $(PYTHON) is not installed: install Python 3.11 or newer," \
+	  echo "error: $(PYTHON) is not installed: install Python 3.11, 3.12 or 3.13," \
 	       "or name it with PYTHON=" >&2; exit 1; }
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "error: $(PYTHON) is older than 3.11: name a newer one with PYTHON=" >&2; exit 1; }
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
+	  echo "error: $(PYTHON) is not Python 3.11, 3.12 or 3.13: name one that is with PYTHON=" >&2; exit 1; }
 	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "error: $(PYTHON) cannot make environments: install python3-venv" >&2; exit 1; }
 	echo "setting up $(VENV) from requirements.lock: about 3 GB on disk, several minutes"

@@ -31,7 +31,7 @@ class StreamSpec(Spec):
     """Sources read together with one offset.
 
     `offset: 24h` means that the run of window W reads the rows of W minus 24 hours. `feed` says
-    which tower the rows train: by default bounded sources feed `batch`, unbounded ones `stream`.
+    what the rows are used for: by default bounded sources feed `batch`, unbounded ones `stream`.
     `weight` is w in Primus Eq. 4; `floor` is the smallest share of rows that the stream gets.
     """
 
@@ -47,14 +47,16 @@ class StreamSpec(Spec):
     )
     feed: Feed | None = Field(
         default=None,
-        description="Which tower the rows train. By default bounded sources feed `batch`, "
-        "unbounded ones `stream`",
+        description="What the rows are: `batch`, history with complete labels, or `stream`, fresh "
+        "rows whose labels may be missing. By default bounded sources feed `batch`, unbounded ones "
+        "`stream`",
     )
     weight: float = Field(
         default=1.0,
         gt=0,
         allow_inf_nan=False,
-        description="Weight w of the stream in the queue (Primus Eq. 4)",
+        description="Factor on the stream's priority; rows of the stream with the highest priority "
+        "are served next (w in Primus Eq. 4)",
     )
     floor: float = Field(
         default=0.0,
@@ -92,8 +94,8 @@ class DatasetSpec(Spec):
     )
     label_join: Duration | None = Field(
         default=None,
-        description="How long before a window a stream may have published copies of its batch "
-        "rows, which are found by event id. Default: the largest offset. Set it longer if batch "
+        description="How far back before a window the stream's copies of the window's batch rows "
+        "are searched for, by event id. Default: the largest offset. Set it longer if batch "
         "rows are stored by a time other than their event's. Each of several labels may have its "
         "own",
     )
@@ -108,11 +110,15 @@ class DatasetSpec(Spec):
     slices: list[str] = Field(
         default=[],
         max_length=8,
-        description="Features for whose values event scores are also shown separately. Not "
-        "numeric features or lists",
+        description="At most eight features for whose values event scores are also shown "
+        "separately. Not numeric features or lists",
     )
     queue_unit: float = Field(
-        default=1.0, gt=0, allow_inf_nan=False, description="Rows per unit of q in Primus Eq. 4"
+        default=1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="How many queued rows count as 1 in a stream's priority, weight times "
+        "sigmoid(queued rows / queue_unit) (Primus Eq. 4)",
     )
     plan_ahead_windows: int = Field(
         default=400, ge=1, description="Most windows planned in one scan"

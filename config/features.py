@@ -24,7 +24,9 @@ class _Column(Spec):
         description="Column to read; by default the feature's own name",
     )
     part: TimePart | None = Field(
-        default=None, description="Of a timestamp in UTC: hour 0-23, or weekday 0 (Monday) to 6"
+        default=None,
+        description="Read this part of a timestamp column, in UTC, instead of its value: hour "
+        "0-23, or weekday 0 (Monday) to 6",
     )
 
 

@@ -59,7 +59,13 @@ class RoleSpec(Spec):
         default=RuntimeSpec(),
         description="Interpreter and environment of the processes",
     )
-    threads: int = Field(default=2, ge=1, le=256, description="Decode or TensorFlow threads")
+    threads: int = Field(
+        default=2,
+        ge=1,
+        le=256,
+        description="Threads of each process: a data executor decodes with them, the trainer runs "
+        "TensorFlow with them",
+    )
 
 
 class TrainerRoleSpec(RoleSpec):
@@ -92,7 +98,9 @@ class BuffersSpec(Spec):
     """Bounds of the data path."""
 
     rows_max: int = Field(
-        default=131_072, ge=1, description="Most rows of one source that are decoded but not sent"
+        default=131_072,
+        ge=1,
+        description="Most rows of one source that a data executor has decoded but not sent",
     )
     bytes_max: int = Field(default=64 * 2**20, ge=2**16, description="Most bytes of these rows")
     chunk_rows: int = Field(
@@ -103,7 +111,10 @@ class BuffersSpec(Spec):
     )
     credits: int = Field(default=4, ge=1, description="Minibatches in flight per data executor")
     flush_seconds: float = Field(
-        default=0.2, gt=0, description="Longest wait of a partial minibatch"
+        default=0.2,
+        gt=0,
+        description="How long a partial minibatch waits without growing before it is sent; while "
+        "rows of the next hour are on their way, up to settle_seconds longer",
     )
     settle_seconds: float = Field(
         default=5.0,
@@ -116,7 +127,8 @@ class BuffersSpec(Spec):
     align_hours: int = Field(
         default=6,
         ge=1,
-        description="How many hours data executors may run ahead of the slowest stream",
+        description="With several data executors: how many hours of data a task may be ahead of "
+        "the earliest unread row",
     )
 
 
@@ -153,7 +165,7 @@ class FailoverSpec(Spec):
     restarts_max: int = Field(
         default=8,
         ge=0,
-        description="Most restarts of one role in a job",
+        description="Most restarts of one process in a job. If it ends once more, the job fails",
     )
     heartbeat_timeout: Duration = Field(
         default=timedelta(seconds=10),
@@ -219,8 +231,8 @@ class PublishSpec(Spec):
     )
     against: Literal["best_paradigm", "served"] = Field(
         default="best_paradigm",
-        description="What the gate compares with: the best trained paradigm, or the model that "
-        "serves now",
+        description="Which paradigm serves until another one is significantly better: the declared "
+        "one (`best_paradigm`), or the one that serves now (`served`)",
     )
     min_rows: int = Field(
         default=30_000,
@@ -290,7 +302,9 @@ class JobSpec(Spec):
         default=10_000,  # more than a year of hours
         ge=1,
         le=_WINDOWS_KEPT_MAX,
-        description="How many of the newest windows of a model line keep everything",
+        description="How many of the newest windows of a model line keep their scores, steps, "
+        "folders of ended jobs and replaced plans. Checkpoints and exported models have limits of "
+        "their own: `job.checkpoint.windows_kept` and `job.publish.windows_kept`",
     )
 
     @model_validator(mode="after")

@@ -211,7 +211,7 @@ def _folder_problems(config_dir: Path) -> list[Problem]:
     if os.path.isdir(config_dir):  # noqa: PTH112
         return []
     if os.path.exists(config_dir):  # noqa: PTH110
-        message = "this is no folder: --config takes the folder with sources/ and pipelines/"
+        message = "this is not a folder: --config takes the folder with sources/ and pipelines/"
     else:
         message = "no such folder: give --config DIR, or start with `forebay init .`"
     return [Problem(str(config_dir), 1, 1, "no-config-folder", message)]

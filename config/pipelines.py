@@ -151,7 +151,7 @@ class PipelineSpec(Spec):
     )
     schedule: ScheduleSpec = Field(
         default=ScheduleSpec(),
-        description="When Airflow runs it",
+        description="When Airflow runs the pipeline",
     )
 
     @property

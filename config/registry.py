@@ -76,7 +76,8 @@ def kind_named(name: str) -> type[SourceKind]:
         kind = entry.load()
     except (ImportError, AttributeError) as error:
         raise MissingExtraError(
-            f"kind {name!r} is registered as {entry.value} and cannot be imported: {error}"
+            f"kind {name!r} is registered as {entry.value} and cannot be imported: {error}; "
+            "reinstall or upgrade the package that provides it"
         ) from error
     if not (isinstance(kind, type) and issubclass(kind, SourceKind)):
         raise MissingExtraError(f"kind {name!r}: {entry.value} is not a SourceKind")

@@ -24,7 +24,7 @@ class ScheduleSpec(Spec):
     )
     grace: Duration = Field(
         default=timedelta(seconds=60),
-        description="How long a task checks in its worker before it defers",
+        description="How long a task waits in its worker, holding its slot, before it defers",
     )
     retries: int = Field(
         default=3, ge=2, le=1_000, description="Retries after infrastructure failures"

@@ -88,16 +88,23 @@ class SourceSpec(Spec):
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the kind")
     columns: dict[ColumnName, ColumnType] = Field(
         min_length=1,
-        description="Columns to read, each with its type. Columns that are not listed are never "
-        "decoded",
+        description="Columns to read, each with its type: `string`, `int`, `float`, `bool`, "
+        "`timestamp`, `list<string>`, `list<int>` or `list<float>`. Columns that are not listed "
+        "are never decoded",
     )
     event_time: str | None = Field(
         default=None, description="Timestamp column that says when a row's event happened"
     )
     starts: Instant | None = Field(
-        default=None, description="All rows are at or after this instant"
+        default=None,
+        description="The source has rows from this instant on: nothing earlier is read or waited "
+        "for",
     )
-    ends: Instant | None = Field(default=None, description="All rows are before this instant")
+    ends: Instant | None = Field(
+        default=None,
+        description="The source has no rows from this instant on: nothing later is read or waited "
+        "for",
+    )
     ready: ReadySpec = Field(
         default=ReadySpec(),
         description="When a window of this source is complete, and what to do if it is not",

@@ -102,7 +102,9 @@ def read_document(text: str, file: str) -> tuple[Document | None, list[Problem]]
             loader.dispose()
     document = reader.document
     if not isinstance(document.value, dict) and not reader.problems:
-        message = f"a mapping (key: value) is expected, not {type(document.value).__name__}"
+        given = {list: "a list", str: "text", type(None): "nothing"}
+        what = given.get(type(document.value), "a single value")
+        message = f"a mapping (key: value) is expected, not {what}"
         reader.problems.append(document.problem((), "not-a-mapping", message))
     return (document if isinstance(document.value, dict) else None), reader.problems
 

@@ -38,7 +38,7 @@ def sync(config_dir: Path, dags_dir: Path) -> SyncReport:
     config_dir = config_dir.absolute()
     if not config_dir.is_dir():
         raise ConfigError(
-            f"{config_dir}: no such folder, so it is not known which DAGs there should be"
+            f"{config_dir}: no such folder: give the one with sources/ and pipelines/ as --config"
         )
     wanted = {stub.file_name: stub for stub in _stubs(config_dir)}
     there = _there(dags_dir)

@@ -85,13 +85,14 @@ def _difference(ledger: Ledger, plan: WindowPlan, source: str, now: Versions) ->
         return f"{source}: its data has changed since it was planned (which files is not recorded)"
     then = _versions(tasks.filter(pc.equal(tasks["source"], source)))
     kinds = {
-        "unplanned": now.keys() - then.keys(),
+        "new": now.keys() - then.keys(),
         "changed": {path for path in now.keys() & then.keys() if now[path] != then[path]},
-        "gone": then.keys() - now.keys(),
+        "removed": then.keys() - now.keys(),
     }
     parts = [f"{len(paths)} {kind} ({_some(paths)})" for kind, paths in kinds.items() if paths]
-    what = ", ".join(parts) or "its declaration changed"
-    return f"{source}: files since it was planned: {what}"
+    if not parts:
+        return f"{source}: its declaration has changed since it was planned"
+    return f"{source}: its files have changed since it was planned: {', '.join(parts)}"
 
 
 def _of_span(scan: Scan, index: int) -> pa.Table:

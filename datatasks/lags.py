@@ -13,6 +13,7 @@ from forebay.config.sources import SourceSpec
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.common.base import PartitionLag
 from forebay.errors import ForebayError
+from forebay.system.counted import counted
 from forebay.system.message import Message
 
 
@@ -39,7 +40,8 @@ class Lag(Message):
         if not self.count:
             return f"{place}: nothing after the sealed position"
         oldest = "" if self.seconds is None else f", the oldest {self.seconds:,.0f} s old"
-        return f"{place}: {self.count:,} {self.unit} after the sealed position{oldest}"
+        behind = counted(self.count, self.unit.removesuffix("s"))
+        return f"{place}: {behind} after the sealed position{oldest}"
 
 
 def commit_group(pipeline: str, use: str) -> str:

@@ -151,8 +151,9 @@ class Ledger:
             paths = [self.store.path(stored[stream]) for stream in streams if stream in stored]
         except DataError as error:
             raise DataError(
-                f"window {window}, generation {generation}: {error}, or plan the window again: "
-                f"forebay forget {self.pipeline} {window} --line {self.line}"
+                f"window {window}, generation {generation}: {error}, or plan the window again "
+                f"(`forebay forget {self.pipeline} {window} --line {self.line}`, then run it; in "
+                "Airflow, clear its run)"
             ) from error
         return read_manifests(paths, plan.sources)
 
@@ -228,13 +229,13 @@ class Ledger:
     def _gone(self, window: str, generation: int) -> DataError:
         return DataError(
             f"pipeline {self.pipeline!r} has no generation {generation} of window {window}: it "
-            "was forgotten, run the window again"
+            "was forgotten: run the window again"
         )
 
 
 def _changed(generations: Mapping[str, int], newest: Mapping[str, int]) -> dict[str, str]:
     return {
-        window: f"data changed (generation {number} was planned from it, this model from "
-        f"generation {generations[window]})"
+        window: f"data changed (generation {number} was planned from the new data, and this model "
+        f"was trained from generation {generations[window]})"
         for window, number in newest.items()
     }

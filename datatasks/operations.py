@@ -261,7 +261,7 @@ def too_late(source: str, wait: timedelta, window: str, reason: str) -> NotReady
     waited = f" after {format_duration(wait)}" if wait else ""
     return NotReadyError(
         f"window {window}: source {source!r} is not complete{waited}: {reason} "
-        "(wait for it, raise `ready.wait`, or let `ready.late: skip` go on without it)"
+        "(wait for it, raise `ready.wait`, or set `ready.late: skip` to go on without it)"
     )
 
 

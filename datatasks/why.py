@@ -66,10 +66,10 @@ def why_not_planned(
     listed = listings.windows().get(window.key)
     if listed:
         missing = [name for name in shares if name not in listed]
-        still = f"; {', '.join(missing)} not yet" if missing else " and wait for the sink"
+        still = f"waiting for {', '.join(missing) or 'the task sink'}"
         return NotPlanned(
             "not planned",
-            f"its run plans it: {', '.join(sorted(listed))} listed{still}",
+            f"its run is planning it: {', '.join(sorted(listed))} listed, {still}",
             "nothing; if its run has ended without a plan, clear it in Airflow",
         )
     return NotPlanned(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import (
@@ -75,6 +75,8 @@ def _require_inside(pipeline: PipelineSpec, windows: Sequence[Window]) -> None:
             f"({dataset.start:%Y-%m-%dT%H:%M}Z): begin with {begin.key}"
         )
     if dataset.end is not None and windows[-1].start >= dataset.end:
+        last = dataset.grid.at(dataset.end - timedelta(microseconds=1))
         raise ConfigError(
-            f"window {windows[-1].key} is after the dataset's end ({dataset.end:%Y-%m-%dT%H:%M}Z)"
+            f"window {windows[-1].key} is after the dataset's end "
+            f"({dataset.end:%Y-%m-%dT%H:%M}Z): end with {last.key}"
         )

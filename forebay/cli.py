@@ -19,6 +19,8 @@ from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.system.redaction import filter_output
 from forebay.system.terminal import fitted, printable
 
+__all__ = ["run"]
+
 if TYPE_CHECKING:
     from io import TextIOWrapper
 

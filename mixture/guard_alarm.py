@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from forebay.mixture.learner import Learner
 
 _LOG = logging.getLogger(__name__)
-_MEANWHILE = "Memory answers until labels arrive again"
-_WHILE_OTHERS_TEACH = "Memory answers while all sources of the stream are paused"
+_MEANWHILE = "Until labels arrive again, scores come from the memory tower alone"
+_WHILE_OTHERS_TEACH = (
+    "While every source of the stream is paused, scores come from the memory tower alone"
+)
 
 
 class GuardAlarm:

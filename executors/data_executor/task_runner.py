@@ -210,5 +210,5 @@ class TaskRunner:
             raise DataError(
                 f"source {self._spec.name!r}: task {self._task.task_id} alone has "
                 f"{counted(found.after.dead_rows, 'dead letter')}, more than dead_letter_rows_max "
-                f"({most})"
+                f"({most}): correct the rows, or raise it"
             )

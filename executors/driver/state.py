@@ -28,6 +28,7 @@ from forebay.executors.wire.messages import (
     TaskFailure,
     TrainerBeat,
 )
+from forebay.system.counted import counted
 from forebay.system.error_report import ErrorReport
 
 FATAL_EXIT_CODES = (1, 2, 3)  # a retry would not help
@@ -196,7 +197,8 @@ class DriverState:
         self._journal.append("failure", task=call.task_id, message=cause.message[:500])
         if verdict is FailureAction.EXHAUSTED:
             times = served.leases.failures[row]
-            message = f"task {call.task_id} failed {times} times, the last time: {cause.message}"
+            often = counted(times, "time")
+            message = f"task {call.task_id} failed {often}, the last time: {cause.message}"
             self._stop(session, ErrorReport.of(InfrastructureError(message)))
         else:
             self._lose(member)

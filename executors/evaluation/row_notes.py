@@ -79,8 +79,8 @@ def _left_out_notes(windows: Collection[Json]) -> list[str]:
                 notes.append(
                     f"{place}: {', '.join(held)} did not train on "
                     f"{counted(max(held.values()), 'row')}: far fewer were positive than their "
-                    "features suggest, as if labels had stopped coming (train.guard). Memory "
-                    "answered while all sources of the stream were paused"
+                    "features suggest, as if labels had stopped coming (train.guard). While every "
+                    "source of the stream was paused, scores came from the memory tower alone"
                 )
     return notes
 

@@ -163,7 +163,7 @@ def refuse_older(row: JobRow, epoch: int) -> None:
     """
     if row.epoch > epoch:
         raise FencedError(
-            f"job {row.job_id} has a newer owner (epoch {row.epoch}), "
+            f"job {row.job_id} has a newer owner (epoch {row.epoch}): "
             f"epoch {epoch} cannot cancel it"
         )
 

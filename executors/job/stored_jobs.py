@@ -174,4 +174,4 @@ def _with_windows(
 
 
 def _unknown(home: Home, job_id: str) -> UsageError:
-    return UsageError(f"no job {job_id!r} below {home.root}")
+    return UsageError(f"no job {job_id!r} below {home.root}: `forebay jobs ls` lists its jobs")

@@ -289,14 +289,20 @@ def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
     for name, source in plan.sources.items():
         rows = source_rows(source, link)
         if not rows.agree:
-            line = "" if chain.line == DEFAULT_LINE else f"--line {chain.line} "
             raise RowsLostError(
                 f"{rows.difference(link.window, name)}. The window is not added to the model line, "
-                f"and its training is discarded. What to do: fix the cause and run it again, or "
-                f"plan it again too (in Airflow, clear its run): forebay run {chain.pipeline} "
-                f"{line}--from {link.window} "
-                f"--to {link.window} --reprocess"
+                "and its training is discarded. What to do: fix the cause and run it again, or "
+                f"plan it again too (`{_plan_again(chain, link.window)}`; in Airflow, clear its "
+                "run)"
             )
+
+
+def _plan_again(chain: ModelChain, window: str) -> str:
+    """The command after which a window is planned anew."""
+    line = "" if chain.line == DEFAULT_LINE else f"--line {chain.line} "
+    if is_warm_start(window):  # which --reprocess never covers
+        return f"forebay forget {chain.pipeline} {line}{window}"
+    return f"forebay run {chain.pipeline} {line}--from {window} --to {window} --reprocess"
 
 
 def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
@@ -336,7 +342,7 @@ def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None
     if is_warm_start(link.window):
         way = "leave out train.warm_start, or set it to where the history begins"
     else:
-        way = "begin with a window that has rows for it (forebay preview shows what a source has)"
+        way = "begin with a window that has rows for it (`forebay preview SOURCE` shows its rows)"
     raise NotReadyError(
         f"window {link.window} cannot begin line {chain.line!r}: its model has seen {seen} and "
         f"was trained on none of them. What to do: {way}"

@@ -179,7 +179,7 @@ def collect_after(event: str, home: Home, pipeline: PipelineSpec, line: str) -> 
     except (ForebayError, OSError, SQLAlchemyError) as error:
         _LOG.warning(
             "%s, but files of older windows of pipeline %r were not removed: %s. "
-            "forebay gc removes them",
+            "The next window that is trained removes them, or `forebay gc` does",
             event,
             pipeline.name,
             error,

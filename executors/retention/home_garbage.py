@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from sqlalchemy import Row, select
@@ -82,7 +83,7 @@ def _notes(home: Home, project: Project) -> list[str]:
     known = database_of(home).read(lambda connection: list(connection.scalars(rows)))
     return [
         f"all windows of pipeline {name!r} are kept: it is not declared in {project.config_dir}, "
-        "or has errors (forebay check)"
+        f"or has errors (`forebay check --config {quote(str(project.config_dir))}`)"
         for name in known
         if name not in project.pipelines
     ]

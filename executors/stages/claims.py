@@ -77,7 +77,10 @@ class Claims:
         ledger = self._ledger
         found = plan_rows.plan_for(rows, ledger.pipeline, ledger.line, self._window)
         if found is None:
-            raise DataError(f"window {self._window} has no plan: it was forgotten; plan it again")
+            raise DataError(
+                f"window {self._window} has no plan: it was forgotten (clear the whole run, which "
+                "plans it again)"
+            )
         return found.generation
 
     def _renew(self, rows: Connection) -> int:

@@ -162,7 +162,7 @@ def _no_model(seen: Situation, line: Line) -> str:
         return ""
     if seen.previous is PreviousRun.DONE:
         return (
-            f"window {seen.before} is not trained although its run says so (marked success by "
+            f"window {seen.before} is not trained although its run says so (marked as success by "
             f"hand?): clear that run, then this one ({seen.window})"
         )
     return line.gap
@@ -187,5 +187,6 @@ def _wait(seen: Situation) -> str | None:
         return f"window {seen.window} waits for window {seen.before}, whose run has not ended"
     if seen.line is not None and seen.line.holder:
         name, holder = seen.line.name, seen.line.holder
-        return f"window {seen.window} waits for line {name!r}, which job {holder} trains"
+        job = f"job {holder}" if " " not in holder else holder  # which may not be known yet
+        return f"window {seen.window} waits for line {name!r}, which {job} trains"
     return seen.answer

@@ -101,7 +101,7 @@ def _unless_refused(target: StageTarget, found: Why) -> Why:
     return found.model_copy(
         update={
             "reason": f"{found.reason}; line {target.line!r} cannot train it: {refusal}",
-            "next": "do what that says",
+            "next": "resolve that first",
             "command": "",
         }
     )

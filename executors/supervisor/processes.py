@@ -19,6 +19,7 @@ from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
 from forebay.executors.supervisor.crashes import ExaminedCrashes
 from forebay.executors.supervisor.restarts import role_policy
+from forebay.system.counted import counted
 from forebay.system.error_report import ErrorReport
 from forebay.system.hangs import HangGuard
 from forebay.system.pulse import PulseFile
@@ -188,8 +189,9 @@ class JobProcesses:
         if ended.guard.reason:
             return ErrorReport.of(
                 InfrastructureError(
-                    f"{command.name} {ended.guard.reason}; it has ended {self.ends[command.name]} "
-                    f"times, and the stacks of its threads are in its log: {log_path}"
+                    f"{command.name} {ended.guard.reason}; it has ended "
+                    f"{counted(self.ends[command.name], 'time')}, and the stacks of its threads "
+                    f"are in its log: {log_path}"
                 )
             )
         last = _last_line(_tail(log_path))

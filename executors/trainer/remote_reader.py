@@ -54,6 +54,7 @@ Reply = TypeVar("Reply", bound=Message)
 class _Session:
     """One window as it is open at the driver."""
 
+    pipeline: str
     window: str
     generation: int
     step: int
@@ -76,7 +77,8 @@ class _Session:
             if found > most:
                 raise DataError(
                     f"source {source!r}: {counted(found, 'dead letter')} in window {self.window}, "
-                    f"more than dead_letter_rows_max ({most}); `forebay dead ls` lists them"
+                    f"more than dead_letter_rows_max ({most}): correct the rows, or raise it "
+                    f"(`forebay dead ls {self.pipeline} --window {self.window}` says why)"
                 )
 
 
@@ -94,6 +96,7 @@ class RemoteReader:
         pipeline, specs = request.pipeline_spec(), request.source_specs()
         job = pipeline.job
         patience = patience_seconds(job)
+        self._pipeline = pipeline.name
         self._layout = layout
         self._credits = job.buffers.credits
         self._dead_rows_max = {
@@ -126,6 +129,7 @@ class RemoteReader:
             positions = dict(sealed)
             opened = self._open(window, generation, step, positions, positions)
             session = _Session(
+                pipeline=self._pipeline,
                 window=window,
                 generation=generation,
                 step=step,

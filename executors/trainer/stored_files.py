@@ -6,12 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from forebay.config.windows import is_warm_start
 from forebay.errors import DataError
 from forebay.executors.model_line.link import FileKind, Link, StoredSeal
 from forebay.executors.window_files.checkpoints import MODEL_FOLDER, Seal
 from forebay.executors.window_files.dead_letters import gather_letters
 from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
+from forebay.home.paths import DEFAULT_LINE
 from forebay.home.store import Store, Stored
 from forebay.home.store_names import MODELS
 from forebay.mixture.learner import Learner
@@ -106,5 +108,8 @@ class WindowArchive:
         return DataError(f"{error}; or {self._train_again(window)}")
 
     def _train_again(self, window: str) -> str:
-        command = f"forebay run {self.pipeline} --from {window} --to {window}"
-        return f"train window {window} again ({command} --reprocess)"
+        line = "" if self.line == DEFAULT_LINE else f" --line {self.line}"
+        if is_warm_start(window):  # which --reprocess never covers
+            return f"forget it and run again (`forebay forget {self.pipeline} {window}{line}`)"
+        command = f"forebay run {self.pipeline}{line} --from {window} --to {window} --reprocess"
+        return f"train window {window} again (`{command}`; in Airflow, clear its run)"

@@ -149,8 +149,8 @@ class CheckpointStore:
         if damaged:
             raise InfrastructureError(
                 f"checkpoint {folder.parent} is damaged ({', '.join(damaged)} changed since it was "
-                f"sealed): restore the folder, or train window {seal.window} again (forebay run "
-                f"PIPELINE --from {seal.window} --to {seal.window} --reprocess)"
+                f"sealed): restore the folder, or train window {seal.window} again (`forebay run` "
+                "with --reprocess; in Airflow, clear its run)"
             )
         learner.load(folder)
         return seal

@@ -212,7 +212,8 @@ def _left_out(task: DataTask, number: int, rows: int, most: int) -> str:
         window=task.window,
         generation=task.generation,
         location={},
-        reason=f"no letter is kept: the source has {most:,} bytes of them (dead_letter_bytes_max)",
+        reason=f"not kept: the source's dead letters have reached {most:,} bytes in this window "
+        "(dead_letter_bytes_max)",
         rows=rows,
         number=number,
         left_out=True,

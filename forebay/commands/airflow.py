@@ -19,7 +19,7 @@ _SETTINGS = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("airflow", context_settings=_SETTINGS)(airflow)
+    app.command("airflow", context_settings=_SETTINGS, options_metavar="ARGUMENTS…")(airflow)
 
 
 def airflow(context: typer.Context) -> None:

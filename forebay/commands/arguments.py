@@ -116,7 +116,7 @@ OnePipeline = Annotated[
     str | None,
     typer.Argument(
         help="Only this pipeline.",
-        metavar="[PIPELINE]",
+        metavar="PIPELINE",
         callback=name,
         autocompletion=complete.pipelines,
     ),

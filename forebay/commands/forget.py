@@ -41,7 +41,8 @@ def forget(
     active = [job for job in jobs_with_window(home, spec.name, window) if job.status.is_active]
     if active:
         raise InfrastructureError(
-            f"job {active[0].job_id} is working on window {window}: wait until it ends"
+            f"job {active[0].job_id} is working on window {window}: wait until it ends, or end it "
+            f"(`forebay cancel {spec.name} --line {active[0].row.line}`)"
         )
     if not ledger.forget(window):
         known = ", ".join(ledger.windows()[-5:]) or "none"

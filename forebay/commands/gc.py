@@ -35,8 +35,9 @@ def gc(
 
     Removes files of older windows, files that nothing refers to, and leftovers of killed writers.
 
-    job.windows_kept in a pipeline's YAML says how many windows keep everything. gc may run at any
-    time, alongside runs and jobs: it never removes what they need or are storing.
+    A pipeline's YAML says how many windows keep what: job.windows_kept, job.checkpoint.windows_kept
+    and job.publish.windows_kept. gc may run at any time, alongside runs and jobs: it never removes
+    what they need or are storing.
     """
     from forebay.config.load import load_project
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
@@ -44,7 +45,10 @@ def gc(
     act = find_garbage if dry_run else remove_garbage
     home, project = open_home(), load_project(config)
     if read_marker(home) is None:
-        raise UsageError(f"{home.root} is not a home yet: nothing to remove")
+        raise UsageError(
+            f"{home.root} is not a home yet: nothing to remove (set FOREBAY_HOME to the "
+            "folder that you mean)"
+        )
     with working("looking for what is no longer kept"):
         found = act(home, project)
     for text in found.notes:

@@ -38,7 +38,10 @@ def check(output: Form = OutputFormat.TEXT) -> None:
 
     home = open_home()
     if read_marker(home) is None:
-        raise UsageError(f"{home.root} is not a home yet: nothing to check")
+        raise UsageError(
+            f"{home.root} is not a home yet: nothing to check (set FOREBAY_HOME to the "
+            "folder that you mean)"
+        )
     shown, looked = Output(output), HomeCheck(home, DOCUMENTS)
     with working("reading all facts and every stored file"):
         faults = list(looked.faults())

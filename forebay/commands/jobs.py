@@ -121,7 +121,7 @@ def logs(
         followed.show_last(lines)
         if follow:
             state = followed.follow()
-            note(f"job {found.job_id} {_ENDS.get(state, state)}")
+            note(f"job {found.job_id} {_ENDS.get(state, state).format(job=found.job_id)}")
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
@@ -199,7 +199,7 @@ class _Logs:
 
 _ENDS = {
     "succeeded": "has succeeded",
-    "failed": "has failed: `forebay jobs show` says why",
+    "failed": "has failed: `forebay jobs show {job}` says why",
     "cancelled": "was cancelled",
     "lost": "lost its supervisor: run its windows again, to continue from the newest checkpoint",
 }

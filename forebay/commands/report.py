@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 
 HtmlFile = Annotated[
     Path | None,
-    option("--html", help="Where to write the page (default: beside the summary).", metavar="FILE"),
+    option(
+        "--html",
+        help="Where to write the page (default: beside the summary; of a pipeline, in "
+        "FOREBAY_HOME/reports).",
+        metavar="FILE",
+    ),
 ]
 
 
@@ -79,7 +85,7 @@ def _write_page(page: Path, facts: Facts) -> None:
         page.write_text(redacted(render_html(facts)))
 
 
-def _changes(target: LineTarget, keys: list[str]) -> list[str]:
+def _changes(target: LineTarget, config: Path, keys: list[str]) -> list[str]:
     """Notes on files that were added, changed or removed since the windows were planned."""
     from forebay.datatasks.changes import changes_since
 
@@ -87,8 +93,11 @@ def _changes(target: LineTarget, keys: list[str]) -> list[str]:
     ledger, project = target.ledger, target.project
     plans = list(ledger.plans(trained).values())
     changed = changes_since(project.root, target.pipeline, project.sources, ledger, plans)
+    why = ["forebay", "why", target.pipeline.name]
+    options = [] if target.line == arguments.DEFAULT_LINE else ["--line", target.line]
+    options += [] if config == arguments.DEFAULT_CONFIG else ["--config", str(config)]
     return [
-        f"window {key}: {'; '.join(texts)} (`forebay why {target.pipeline.name} {key}`)"
+        f"window {key}: {'; '.join(texts)} (`{join([*why, key, *options])}`)"
         for key, texts in changed.items()
     ]
 
@@ -105,7 +114,7 @@ def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> 
     target = LineTarget.load(config, pipeline, line)
     keys = [window.key for window in parse_range(target.pipeline, first, last)]
     summary = summarise_windows(target.pipeline, target.chain, keys)
-    summary["notes"] += _changes(target, keys)
+    summary["notes"] += _changes(target, config, keys)
     name = range_job_id(pipeline, line, keys[0], keys[-1])
     path = target.home.root / "reports" / f"{name}.json"
     write_atomically(path, redacted(json.dumps(summary, indent=1)) + "\n")

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -200,4 +201,5 @@ def _print(output: Output, facts: dict[str, Any], summary: Path | None) -> None:
     output.line()
     print_report(facts_of(facts), Console())
     if summary is not None:
-        output.line(f"summary  {summary}  (forebay report {summary} makes an HTML page of it)")
+        command = join(["forebay", "report", str(summary)])
+        output.line(f"summary  {summary}  (`{command}` makes an HTML page of it)")

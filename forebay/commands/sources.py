@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import join
+
 import typer
 
 from forebay.commands import arguments
@@ -39,7 +41,8 @@ def sources(
     wrong = errors(project.problems)
     if wrong:
         found = counted(len(wrong), "problem")
-        note(f"{found} in the YAML files: forebay check --config {config}")
+        command = join(["forebay", "check", "--config", str(config)])
+        note(f"{found} in the YAML files: `{command}` lists them")
 
 
 def _declared(project: Project) -> list[dict[str, object]]:

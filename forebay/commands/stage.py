@@ -31,7 +31,7 @@ AskedBy = Annotated[
     str,
     option(
         "--asked-by",
-        help="The pass of the run: its id and clear number.",
+        help="The run that asks, and how often it was cleared: DAG/RUN_ID#0.",
         callback=arguments.one_line,
     ),
 ]

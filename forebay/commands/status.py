@@ -56,7 +56,8 @@ def _facts(embedded: Embedded, state: ClusterStatus) -> dict[str, Any]:
     dags = import_errors = None
     health: dict[str, str] = {}
     if state.state == "lost":
-        problem = f"its keeper died: `forebay up` restarts it; {embedded.layout.log('keeper')}"
+        log = embedded.layout.log("keeper")
+        problem = f"its keeper died: `forebay up` restarts it (log: {log})"
     if state.state == "running":
         api = AirflowApi(embedded.endpoint(), REQUEST_SECONDS)
         try:

@@ -115,7 +115,10 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
         note(f"warning: {facts['sync_error']}")
     if facts["failed"]:
         names = ", ".join(facts["failed"])
-        note(f"warning: {names} died too often: see {facts['logs']}, then `forebay down` and `up`")
+        note(
+            f"warning: {names} died too often: see {facts['logs']}, then run `forebay down` and "
+            "`forebay up`"
+        )
     if shown.is_json:
         shown.json(facts)
         return

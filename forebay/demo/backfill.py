@@ -79,7 +79,7 @@ class Backfill:
             self.say("airflow  an earlier backfill continues")
             return
         missing = sum(window.key not in before for window in self.windows)
-        self.say(f"airflow  backfill {made['id']}: {asked}; {missing} runs were missing")
+        self.say(f"airflow  backfill {made['id']}: {asked}; runs missing: {missing}")
 
     def follow(self, shown: Shown, deadline: float) -> None:
         """Show the runs until all of them are green.

@@ -72,6 +72,11 @@ def up_command(home: Path, config: Path) -> str:
     return f"FOREBAY_HOME={shlex.quote(str(home))} {shlex.join(words)}"
 
 
+def down_command(home: Path) -> str:
+    """The command that stops the demo's Airflow."""
+    return f"FOREBAY_HOME={shlex.quote(str(home))} {shlex.join([_program(), 'down'])}"
+
+
 def backfill_link(url: str, dag_id: str) -> str:
     """The page closest to the backfill form, and what to click there."""
     return f"{url}/dags/{dag_id}  there: Trigger, then Backfill"

@@ -17,7 +17,7 @@ from forebay.demo.backfill import Backfill
 from forebay.demo.console import say
 from forebay.demo.live import Shown
 from forebay.demo.mode import Json
-from forebay.demo.next_steps import backfill_link, up_command
+from forebay.demo.next_steps import backfill_link, down_command, up_command
 from forebay.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
 from forebay.demo.signals import wait_for_ctrl_c
 from forebay.demo.trained_rows import TrainedRows
@@ -126,7 +126,8 @@ class ThroughAirflow:
     def stop(self) -> None:
         """End Airflow and all jobs that its tasks started."""
         if not self.ends_airflow:
-            say("airflow  it was already running and stays up: `forebay down` stops it")
+            down = down_command(self._settings.home.root)
+            say(f"airflow  it was already running and stays up; to stop it: {down}")
         elif self._embedded.state() is not None:
             say("airflow  stopping")
             self._embedded.stop()

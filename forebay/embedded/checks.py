@@ -20,6 +20,7 @@ from forebay.errors import ConfigError, ForebayError
 from forebay.executors.wire.sockets import sockets_problem
 from forebay.home.privacy import exposed, mode_text, require_own
 from forebay.home.store import STORE_NAME
+from forebay.system.counted import counted
 from forebay.system.extras import missing_modules
 from forebay.system.message import Message
 
@@ -142,7 +143,7 @@ def _privacy(layout: Layout) -> Iterator[Check]:
         if store.startswith("/"):
             require_own(Path(store), STORE_NAME)
     except ConfigError as error:
-        yield Check(name="privacy", state="failure", found="no store", remedy=str(error))
+        yield Check(name="privacy", state="failure", found=store, remedy=str(error))
 
 
 def _folders_outside(layout: Layout) -> Iterator[Path]:
@@ -163,7 +164,9 @@ def _database_place(layout: Layout) -> Check:
         place = database_place(layout)
         place.check()
     except ForebayError as error:
-        return Check(name="database", state="failure", found="no place", remedy=str(error))
+        return Check(
+            name="database", state="failure", found="it cannot run here", remedy=str(error)
+        )
     if place.account is None:
         return Check(name="database", state="ok", found=str(place.data))
     found = f"{place.data}, run by {place.account.name}"
@@ -227,7 +230,7 @@ def _comfort(layout: Layout) -> Iterator[Check]:
     yield _measured(
         "load",
         "warning" if busy else "ok",
-        f"{load:.1f} on {cores} cores",
+        f"{load:.1f} on {counted(cores, 'core')}",
         "starting takes longer: wait until other programs have finished",
     )
     foreign = sorted(name for name in os.environ if name.startswith("AIRFLOW__"))

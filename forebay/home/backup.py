@@ -63,11 +63,15 @@ def back_up(home: Home, target: Path) -> BackedUp:
     if not isinstance(database, SqliteDatabase):
         raise UsageError(
             "the database of this home is on a PostgreSQL server: copy it with "
-            "`pg_dump --schema=forebay`, and copy the store as well (see docs/home.md)"
+            "`pg_dump --schema=forebay --dbname=DATABASE`, and copy the store as well "
+            "(docs/home.md)"
         )
     marker = read_marker(home)
     if marker is None:
-        raise UsageError(f"{home.root} is not a home yet: there is nothing to copy")
+        raise UsageError(
+            f"{home.root} is not a home yet: nothing to copy (set FOREBAY_HOME to the "
+            "folder that you mean)"
+        )
     root = store.root if isinstance(store, FolderStore) else None
     # A store outside the home stays with the original home: the copy gets an id of its own.
     copied_id = uuid.uuid4().hex if root and os.environ.get(STORE_NAME) else marker.id

@@ -13,6 +13,7 @@ import pwd
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from forebay.errors import ConfigError, InfrastructureError
@@ -113,8 +114,8 @@ def require_own(folder: Path, setting: str) -> None:
     owner, me = _name(status.st_uid), _name(os.geteuid())
     raise ConfigError(
         f"{setting}: {folder} belongs to {owner}, who can change what {me} trains and serves: set "
-        f"{setting} to a folder of your own, run as {owner}, or take it over if nobody else wrote "
-        f"to it (chown -R {me} {folder})"
+        f"{setting} to a folder of your own, run as {owner}, or, as root, take it over if nobody "
+        f"else wrote to it (chown -R {os.geteuid()} {quote(str(folder))})"
     )
 
 
@@ -150,10 +151,11 @@ def _open_root(home: Home) -> Iterator[Exposed]:
     if problem := _others_home(home.root, status):
         yield Exposed(home.root, f"mode {mode}", problem, severe=True)
     elif status.st_mode & OTHERS:
-        remedy = f"chmod 700 {home.root} (`forebay up` and `forebay run` do it)"
+        remedy = f"chmod 700 {quote(str(home.root))} (`forebay up` and `forebay run` do it)"
         yield Exposed(home.root, f"every user can enter it (mode {mode})", remedy)
     elif status.st_mode & _GROUP_WRITES:
-        remedy = f"chmod g-w {home.root}: a group may read a home, only its user writes to it"
+        way = f"chmod g-w {quote(str(home.root))}"
+        remedy = f"{way}: a group may read a home, only its user writes to it"
         yield Exposed(home.root, f"its group can replace what is in it (mode {mode})", remedy)
     yield from _open_way(home.root)
 
@@ -170,20 +172,20 @@ def _open_way(root: Path) -> Iterator[Exposed]:
             yield Exposed(folder, f"{_name(owner)} can put another home in its place", remedy)
         elif status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
             found = f"every user can put another home in its place (mode {_mode(status)})"
-            yield Exposed(folder, found, f"chmod o-w {folder}")
+            yield Exposed(folder, found, f"chmod o-w {quote(str(folder))}")
 
 
 def _open_folder(folder: Path) -> Iterator[Exposed]:
     status = _status(folder)
     if status is not None and status.st_mode & (stat.S_IROTH | stat.S_IWOTH):
-        remedy = f"chmod o= {folder}, or let a group in instead (chgrp, chmod 750)"
+        remedy = f"chmod o= {quote(str(folder))}, or let a group in instead (chgrp, chmod 750)"
         yield Exposed(folder, f"every user can list it (mode {_mode(status)})", remedy)
 
 
 def _open_file(path: Path) -> Iterator[Exposed]:
     status = _status(path)
     if status is not None and status.st_mode & (OTHERS | _GROUP):
-        remedy = f"chmod 600 {path}"
+        remedy = f"chmod 600 {quote(str(path))}"
         yield Exposed(path, f"not private to its user (mode {_mode(status)})", remedy)
 
 
@@ -210,11 +212,13 @@ def _others_home(root: Path, found: os.stat_result) -> str:
     if mine or (found.st_uid in _trusted() and not found.st_mode & OTHERS):
         return ""
     owner, me = _name(found.st_uid), _name(os.geteuid())
-    opened = " and is open to every user of this machine" if found.st_mode & OTHERS else ""
+    opened = "; it is also open to every user of this machine" if found.st_mode & OTHERS else ""
+    place = quote(str(root))
     return (
-        f"{root} belongs to {owner}{opened} (mode {_mode(found)}), who can change what {me} runs "
-        f"and trains: set {ENVIRONMENT_NAME} to a folder of your own, run as {owner}, or take it "
-        f"over if nobody else wrote to it (chown -R {me} {root} && chmod 700 {root})"
+        f"{root} (mode {_mode(found)}) belongs to {owner}, who can change what {me} runs and "
+        f"trains{opened}: set {ENVIRONMENT_NAME} to a folder of your own, run as {owner}, or, as "
+        f"root, take it over if nobody else wrote to it (chown -R {os.geteuid()} {place} && "
+        f"chmod 700 {place})"
     )
 
 

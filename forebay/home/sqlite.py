@@ -81,7 +81,8 @@ class SqliteDatabase(Database):
             if not lock.acquire(_WRITE_LOCK_SECONDS):
                 raise InfrastructureError(
                     f"{self._lock_path} has been locked for {_WRITE_LOCK_SECONDS:g} s: a process "
-                    "that writes to this home hangs, or its disk does"
+                    "that writes to this home hangs, or its disk does: end it, or check the disk, "
+                    "and run again"
                 )
         try:
             opened = self._current() or self._made()
@@ -245,8 +246,8 @@ def _way_out(reason: str) -> str:
     ways = {
         "is full": "free some space and run again",
         "disk I/O": "check the disk and run again",
-        "readonly": "make the file and its folder writable for this user",
-        "unable to open": "make the folder readable and writable for this user",
+        "readonly": "make the file and its folder writable by this user",
+        "unable to open": "make the folder readable and writable by this user",
         "malformed": "restore it from a backup",
         "not a database": "restore it from a backup",
         "locking protocol": "put FOREBAY_HOME on a local disk, or set FOREBAY_DATABASE",

@@ -32,12 +32,12 @@ _PART_BYTES = 4 << 20
 _WAYS_OUT = {
     errno.ENOSPC: ": free some space and run again",
     errno.EDQUOT: ": free some space, or ask for a larger quota, and run again",
-    errno.EACCES: ": make it accessible for this user",
-    errno.EPERM: ": make it accessible for this user",
+    errno.EACCES: ": make it accessible to this user",
+    errno.EPERM: ": make it accessible to this user",
     errno.EROFS: ": make the file system writable, or use another one",
     errno.EIO: ": check the disk and run again",
-    errno.ENOLCK: ": use a file system with locks",
-    errno.ENOSYS: ": use a file system with locks",
+    errno.ENOLCK: ": use a file system that supports locks",
+    errno.ENOSYS: ": use a file system that supports locks",
 }
 
 

@@ -112,7 +112,11 @@ def kill_all(processes: list[ProcessIdentity], wait_seconds: float = 5.0) -> Non
     deadline = time.monotonic() + wait_seconds
     while left := [process.pid for process in processes if process.alive()]:
         if time.monotonic() > deadline:
-            raise InfrastructureError(f"processes {left} do not end: look at their state with ps")
+            pids = ",".join(map(str, left))
+            raise InfrastructureError(
+                f"still running {wait_seconds:g} s after SIGKILL, stuck in the kernel: check the "
+                f"disk (`ps -o pid,stat,wchan,args -p {pids}` shows what they wait for)"
+            )
         time.sleep(0.01)
 
 

@@ -53,10 +53,11 @@ def _after_failure(dag_id: str, run_id: str) -> None:
         end_jobs_of(dag_id, run_id)
     except (ForebayError, OSError) as error:
         _LOG.error(
-            "jobs of run %s of %s may still run (%s): `forebay cancel` ends a pipeline's job",
+            "jobs of run %s of %s may still run (%s): `forebay cancel %s` ends them",
             run_id,
             dag_id,
             error,
+            dag_id,
         )
 
 

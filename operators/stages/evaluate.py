@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import join
 from typing import TYPE_CHECKING, Any
 
 from forebay.executors.stages.results import EvaluateResult
@@ -45,6 +46,8 @@ class EvaluateOperator(StageOperator):
                     counted(rows, "row"),
                     label,
                 )
-        shown = f"forebay report {self.pipeline} --from {result.window} --to {result.window}"
-        self.log.info("intervals and plots: %s --line %s", shown, self.line)
+        windows = ["--from", result.window, "--to", result.window]
+        place = ["--line", self.line, "--config", self.config]
+        report = join(["forebay", "report", self.pipeline, *windows, *place])
+        self.log.info("intervals and plots, in a shell: %s", report)
         return result.model_dump(mode="json")

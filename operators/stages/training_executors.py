@@ -171,7 +171,8 @@ class TrainingExecutorsOperator(JobOperator):
         if attempt.resubmitted >= RESUBMISSIONS_MAX:
             raise InfrastructureError(
                 f"job {status.job_id} is {status.state} again, although this task has resubmitted "
-                f"it {attempt.resubmitted} times"
+                f"it {attempt.resubmitted} times: see its logs, then clear this task\n"
+                f"logs: {self.home.job(status.job_id) / 'logs'}"
             )
         self.refuse_killed()
         self.log.info(

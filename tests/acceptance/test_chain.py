@@ -103,7 +103,10 @@ def test_changed_data_of_one_line_marks_the_others(tmp_path: Path) -> None:
     found = project.run(FIRST, FIRST)
     assert found["trained_windows"] == []
     assert found["seen"] == first["seen"]
-    changed = "data changed (generation 2 was planned from it, this model from generation 1)"
+    changed = (
+        "data changed (generation 2 was planned from the new data, and this model was trained from "
+        "generation 1)"
+    )
     assert found["windows"][0]["data_changed"] == changed
     asked = why(project, FIRST)
     assert asked["state"] == "data changed"

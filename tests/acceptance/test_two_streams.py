@@ -118,7 +118,7 @@ def test_files_are_trained_once_for_each_stream_and_compared_in_both(tmp_path: P
     write_history(project.files / "late", DAYS[1], 5, seed=900)
     for window, name in ((FIRST, LIVE), (LAST, YESTERDAY)):
         why = project.forebay("why", "ads", window).stdout
-        assert f"{name}: files since it was planned: 2 unplanned" in why
+        assert f"{name}: its files have changed since it was planned: 2 new" in why
     project.forebay("forget", "ads", LAST)
     summary = project.run(LAST, LAST)
     assert trained(summary) == [{LIVE: ROWS + 2, YESTERDAY: ROWS + 1 + 5}]

@@ -229,7 +229,9 @@ def test_facts_on_a_server_are_copied_by_its_own_program(
     monkeypatch.setenv("FOREBAY_DATABASE", new_database())
     home = Home(tmp_path / "home")
     database_of(home).prepare()
-    with pytest.raises(UsageError, match=r"`pg_dump --schema=forebay`, .* docs/home\.md"):
+    with pytest.raises(
+        UsageError, match=r"`pg_dump --schema=forebay --dbname=DATABASE`, .*docs/home\.md"
+    ):
         back_up(home, target)
     close_databases()
     assert not target.exists()

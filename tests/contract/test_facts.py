@@ -60,7 +60,7 @@ def test_a_plan_is_read_as_it_was_recorded(ledger: Ledger) -> None:
         record_tasks(ledger, FIRST, SPAN, {"history": [(0, 5)]})
     for window, generation in ((FIRST, 2), (SECOND, 1)):
         assert ledger.plans({window: generation}) == {}
-        with pytest.raises(DataError, match="it was forgotten, run the window again"):
+        with pytest.raises(DataError, match="it was forgotten: run the window again"):
             ledger.plan(window, generation)
 
 

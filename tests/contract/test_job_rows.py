@@ -104,7 +104,7 @@ class JobSuite:
     def test_only_the_newest_owner_asks_for_the_end(self, home: Home) -> None:
         store_job(request(home, "j1", {DAY: 1}), "running")
         attach(home, "j1")
-        with pytest.raises(FencedError, match=r"newer owner \(epoch 2\), epoch 1 cannot"):
+        with pytest.raises(FencedError, match=r"newer owner \(epoch 2\): epoch 1 cannot"):
             ask_to_cancel(home, 1)
         assert answer(home) is None
         ask_to_cancel(home, 2)

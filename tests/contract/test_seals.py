@@ -281,7 +281,8 @@ def test_a_damaged_copy_is_refused_with_the_way_out(root: Path, one: Host) -> No
     assert stored.name in told
     assert told.endswith(
         "or train window 2026-03-01 again "
-        "(forebay run ads --from 2026-03-01 --to 2026-03-01 --reprocess)"
+        "(`forebay run ads --from 2026-03-01 --to 2026-03-01 --reprocess`; in Airflow, clear its "
+        "run)"
     )
 
 

@@ -15,8 +15,8 @@ Parameter = Any
 BAR = "\\|"
 HEAD = """# Reference: the command line
 
-Generated from the commands by `make pages`. Every option can also be set by the environment
-variable beside it. `forebay --debug COMMAND` shows the full traceback of an error.
+Generated from the commands by `make pages`. Every option but `--version` can also be set by the
+environment variable beside it. `forebay --debug COMMAND` shows the full traceback of an error.
 
 | exit code | meaning |
 |---|---|

@@ -10,11 +10,11 @@ Node = Mapping[str, Any]
 HEAD = """# Reference: every key of the YAML files
 
 Generated from the schema by `make pages`; [concepts.md](concepts.md) explains the terms. A
-**duration** is a number with a unit: `30s`, `15m`, `24h` or `7d`. An **instant** is a date,
-`2026-03-01`, or a date and time, `2026-03-01T07:00:00Z`; without a zone it is UTC. NAME stands
-for a name of your choice. `forebay check` reports unknown keys and wrong values with file, line and
-column, and `forebay schema` prints the same as JSON Schema for editors. *Primus* is the paper that
-[learning.md](learning.md#the-mixture) names.
+**duration** is a whole number with a unit (`s`, `m`, `h` or `d`): `30s`, `15m`, `24h` or `7d`. An
+**instant** is a date, `2026-03-01`, or a date and time, `2026-03-01T07:00:00Z`; without a zone it
+is UTC. NAME stands for a name of your choice. `forebay check` reports unknown keys and wrong values
+with file, line and column, and `forebay schema` prints the same as JSON Schema for editors.
+*Primus* is the paper that [learning.md](learning.md#the-mixture) names.
 """
 COLUMNS = "| key | type | default | meaning |\n|---|---|---|---|\n"
 DURATION = r"^\d+[smhd]$"

@@ -17,6 +17,7 @@ from forebay.config.spelling import nearest
 from forebay.datatasks.sources.common.base import ARROW_TYPES, Finding, is_held
 from forebay.datatasks.sources.common.odd_values import odd_values
 from forebay.datatasks.sources.common.times import as_utc
+from forebay.system.counted import counted
 
 _REASON_MAX = 160
 _SHOWN = 8
@@ -147,7 +148,7 @@ def _failing(array: pa.Array, declared: ColumnType, cast: _Cast) -> dict[int, st
     odd = odd_values(array, declared)
     others = _halved(_without(array, odd), cast)
     rows = [*np.flatnonzero(odd).tolist(), *others]
-    alike = f"the value does not fit, like {len(rows) - 1:,} others of its batch"
+    alike = f"the value does not fit, like {counted(len(rows) - 1, 'other')} of its batch"
     found = dict.fromkeys(sorted(rows), alike) | others
     for row in itertools.islice(found, _EXPLAINED_MAX):
         found |= _halved(array.slice(row, 1), cast, row)

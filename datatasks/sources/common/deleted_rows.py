@@ -27,8 +27,7 @@ def ways_out(spans: Iterable[Interval]) -> str:
     """What a person can do about rows of these spans that are gone for good."""
     behind: datetime = max(span.end for span in spans)
     return (
-        "Planning again finds none of them. A model line that has trained nothing yet may begin "
-        "at a later window (run a later window, --line NAME for a new line); any line "
-        f"continues without these rows once the source declares `starts: {behind:{MINUTE}}` or "
-        "later"
+        "They cannot be planned again. Any line continues without them once the source declares "
+        f"`starts: {behind:{MINUTE}}` or later; a line that has trained nothing yet may begin at a "
+        "later window instead (--line NAME begins a new line)"
     )

@@ -26,5 +26,7 @@ class StreamOptions(Spec):
     )
     timestamp_jump_max: Duration = Field(
         default=timedelta(hours=1),
-        description="How far ahead of the records around it a record's time may be",
+        description="How far a record's time may be ahead of the records around it, or of the "
+        "planner's clock. A record further ahead moves no window's border, and is counted in "
+        "odd_timestamps",
     )

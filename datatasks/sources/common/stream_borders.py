@@ -183,7 +183,8 @@ class StreamBorders:
         has_ended = first == end < gone and Border(partition, span.end) in self.known
         if is_whole and not has_ended:
             return ""
-        unless = "" if has_ended else f"; if none was, declare `starts` ({span.start:{MINUTE}})"
+        starts = f"`starts: {span.start:{MINUTE}}`"
+        unless = "" if has_ended else f"; if none of them was deleted, declare {starts}"
         return (
             f"records before offset {gone} were deleted, and rows of {_span_text(span)} may be "
             f"among them{unless}"

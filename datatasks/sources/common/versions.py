@@ -96,4 +96,4 @@ class PlannedFile:
 
 def plan_again(window: str) -> str:
     """The way out where storage lets files be replaced."""
-    return f"run window {window} again: it is planned again, with the file as it is then"
+    return f"run window {window} again: it is then planned from the file as it is now"

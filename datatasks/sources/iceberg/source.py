@@ -111,8 +111,8 @@ class IcebergSource(IcebergKind, MarkerSource):
         snapshot = table.current_snapshot()
         if snapshot is None and self.spec.starts is None:
             raise DataError(
-                f"source {self.spec.name!r}: table {self.table.identifier} has no snapshot (where "
-                "an empty table is fine, say with `starts` when rows begin)"
+                f"source {self.spec.name!r}: table {self.table.identifier} has no snapshot: write "
+                "to it, or declare `starts` (when its rows begin) if it may be empty"
             )
         if snapshot is None or not spans:
             texts = [_digest([]) for _ in spans]

@@ -14,6 +14,7 @@ from forebay.datatasks.sources.common.files import read_failure
 from forebay.datatasks.sources.common.versions import version_text
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.system.extras import require_extra
+from forebay.system.redaction import redacted
 
 _SQLITE = "sqlite:///"
 _FILE = "file://"
@@ -158,7 +159,8 @@ class IcebergTable:
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigError(f"options.catalog cannot be used: {error}") from error
         except Exception as error:
-            raise InfrastructureError(f"the catalog at {uri} does not answer: {error}") from error
+            text = redacted(f"the catalog at {uri} does not answer: {error}")
+            raise InfrastructureError(text) from error
         return self._catalog
 
     def _missing(self, catalog: Any) -> str:  # noqa: ANN401

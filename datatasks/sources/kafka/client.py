@@ -83,8 +83,8 @@ def wait_for_port(bootstrap: str, timeout_seconds: float = CONNECT_SECONDS) -> N
             return
         if time.monotonic() >= deadline:
             raise InfrastructureError(
-                f"no Kafka broker answers at {bootstrap}: {reason}. "
-                "Start it (forebay kafka start) or correct `bootstrap`."
+                f"no Kafka broker answers at {bootstrap}: {reason}: start that broker, or correct "
+                "the address (the source's `bootstrap`, or KAFKA_BOOTSTRAP)"
             )
         time.sleep(_RETRY_SECONDS)
 

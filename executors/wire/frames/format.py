@@ -97,8 +97,8 @@ def pack_rows(head: bytes, rows: int, lengths: Sequence[int], limit: int) -> byt
     payload = padded(begun) + sum(map(padded, lengths))
     if payload > limit:
         raise FrameFormatError(
-            f"a minibatch of {rows} rows has {payload} bytes, but a frame has {limit} at most: "
-            "lower train.minibatch_rows, or use `transport: flight`"
+            f"a minibatch of {rows} rows has {payload} bytes, but a frame can have at most "
+            f"{limit}: lower train.minibatch_rows, or set `job.transport: flight`"
         )
     header = _HEADER.pack(_MAGIC, VERSION, ROWS, len(lengths), len(head), payload, rows)
     return header + table + head + bytes(padded(begun) - begun)

@@ -152,7 +152,9 @@ class Broker:
                 running.process.signal(signal.SIGKILL)
                 if not _ended(running.process, timeout_seconds):
                     raise InfrastructureError(
-                        f"the broker (pid {running.process.pid}) does not end"
+                        f"the broker (pid {running.process.pid}) still runs after SIGKILL: check "
+                        f"the disk (`ps -o pid,stat,wchan -p {running.process.pid}` shows what it "
+                        "waits for)"
                     )
         return True
 

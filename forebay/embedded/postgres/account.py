@@ -53,7 +53,7 @@ def account_for_root(data: Path) -> Account:
             return found
     raise InfrastructureError(
         f"PostgreSQL does not run as root, and this machine has no account {PACKAGED}, {OWN} or "
-        f"{SHARED}: add one (useradd --system {OWN}), or run forebay as another user than root"
+        f"{SHARED}: add one (useradd --system {OWN}), or run forebay as a user other than root"
     )
 
 

@@ -15,6 +15,7 @@ import hashlib
 import os
 import pwd
 import secrets
+import shlex
 import shutil
 import stat
 from contextlib import suppress
@@ -73,7 +74,8 @@ class Place:
         elif closed := closed_on_the_way(nearest_folder(self.folder)):
             raise InfrastructureError(
                 f"for root, PostgreSQL runs as {self.account.name}, which cannot enter {closed}: "
-                f"open it (chmod o+x {closed}), or run forebay as another user than root"
+                f"open it (chmod o+x {shlex.quote(str(closed))}), or run forebay as a user "
+                "other than root"
             )
 
 

@@ -243,11 +243,28 @@ def foretold_borders(
         elsewhere: instants that had borders of other partitions before: it was not there yet.
     """
     low = 0
+    absent_until = _absent_until(known, wanted, elsewhere)
     for instant in sorted({*known, *wanted}):
         if instant in known:
             low = max(low, known[instant])
             continue
-        found = low if instant in elsewhere else max(low, partition.reached(instant))
+        absent = absent_until is not None and instant <= absent_until
+        found = low if absent else max(low, partition.reached(instant))
         later = [offset for other, offset in known.items() if other > instant]
         yield instant, min([found, *later])
         low = max(low, wanted[instant])
+
+
+def _absent_until(
+    known: dict[datetime, int], wanted: dict[datetime, int], elsewhere: set[datetime]
+) -> datetime | None:
+    """The last instant up to which others were planned before a partition was there.
+
+    All of it is in the next window after that, also when an earlier one is planned only now.
+    """
+    last = max(wanted.keys() - known.keys(), default=None)
+    if last is None:
+        return None
+    own = min((instant for instant in known if instant > last), default=None)
+    missed = (instant for instant in elsewhere - known.keys() if own is None or instant < own)
+    return max(missed, default=None)

@@ -209,7 +209,7 @@ def test_following_ends_with_the_job(
         "trainer-0    of a process that came later",
         "trainer-0    and a last word",
     }
-    assert shown.err == f"job {JOB} has failed: `forebay jobs show` says why\n"
+    assert shown.err == f"job {JOB} has failed: `forebay jobs show {JOB}` says why\n"
 
 
 def test_ctrl_c_ends_following_quietly(

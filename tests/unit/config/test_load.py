@@ -300,7 +300,7 @@ def test_unreadable_text_and_missing_folder(files: Files, tmp_path: Path) -> Non
         load_one(files.config / "a_file", "ads", {}),
     ):
         assert [problem.code for problem in project.problems] == ["no-config-folder"]
-        assert "this is no folder" in project.problems[0].message
+        assert "this is not a folder" in project.problems[0].message
 
 
 def test_an_empty_project_is_fine(tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ def test_a_kind_whose_package_cannot_be_imported(tmp_path: Path) -> None:
     (line,) = result.stdout.splitlines()
     assert line.endswith(
         ":1:7: kind 'tape' is registered as tapes:Tape and cannot be imported: "
-        "No module named 'a_module_that_is_not_there'"
+        "No module named 'a_module_that_is_not_there'; reinstall or upgrade the package that "
+        "provides it"
     )
 
 

@@ -75,10 +75,10 @@ def test_a_late_source_that_may_be_skipped_or_that_breaks(tmp_path: Path) -> Non
 def test_its_run_is_planning_it(project: Stages) -> None:
     project.source(0, "a")
     found = why(project)
-    assert found.reason == "its run plans it: a listed; b not yet"
+    assert found.reason == "its run is planning it: a listed, waiting for b"
     assert "clear it in Airflow" in found.next
     project.source(0, "b")
-    assert why(project).reason == "its run plans it: a, b listed and wait for the sink"
+    assert why(project).reason == "its run is planning it: a, b listed, waiting for the task sink"
     project.late["a"] = START
     assert why(project).state == "not planned", "what is listed is not looked at again"
     Listings(project.ledger).ask("a", KEY, "r#1", project.now + timedelta(seconds=1))

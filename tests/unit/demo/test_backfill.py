@@ -102,7 +102,7 @@ def test_missing_runs_are_asked_for_and_failed_ones_cleared(tmp_path: Path) -> N
     assert api.calls == ["clear run 2013-06-01", "backfill 06-01 06-02"]
     assert said[-1] == (
         "airflow  backfill 7: flights 2013-06-01 to 2013-06-02, missing runs, 10 active runs; "
-        "1 runs were missing"
+        "runs missing: 1"
     )
 
 

@@ -172,7 +172,7 @@ def test_a_store_of_somebody_else_is_a_failure(
     store.mkdir(mode=0o700)
     monkeypatch.setenv("FOREBAY_STORE", str(store))
     monkeypatch.setattr(privacy, "_trusted", lambda: (os.geteuid() + 1,))
-    remedies = [each.remedy for each in all_checks(Layout(Home(home))) if each.found == "no store"]
+    remedies = [each.remedy for each in all_checks(Layout(Home(home))) if each.found == str(store)]
     assert len(remedies) == 1
     assert f"{store} belongs to " in remedies[0]
 

@@ -260,7 +260,7 @@ def test_a_report_says_which_windows_are_forgotten(runs: Runs) -> None:
 def test_a_forgotten_window_that_nobody_judged_cannot_be_reported(runs: Runs) -> None:
     runs.trained(0)
     assert runs.stages.ledger.forget(FIRST)
-    with pytest.raises(DataError, match=f"1 of window {FIRST}: it was forgotten, run the window"):
+    with pytest.raises(DataError, match=f"1 of window {FIRST}: it was forgotten: run the window"):
         summarise(runs, FIRST)
 
 

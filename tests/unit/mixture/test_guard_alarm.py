@@ -27,8 +27,11 @@ class Guarded(CountingLearner):
 @pytest.mark.parametrize(
     ("others", "says"),
     [
-        (True, "Memory answers while all sources of the stream are paused;"),
-        (False, "Memory answers until labels arrive again;"),
+        (
+            True,
+            "While every source of the stream is paused, scores come from the memory tower alone;",
+        ),
+        (False, "Until labels arrive again, scores come from the memory tower alone;"),
     ],
 )
 def test_each_change_is_told_once_and_names_the_source(

@@ -47,7 +47,7 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
         (ACTIVE, BUSY, "wait", "window B"),
         (DONE, TRAINED, "go", ""),
         (DONE, BEHIND, "go", ""),
-        (DONE, BEGINS, "refuse", "marked success by hand?"),
+        (DONE, BEGINS, "refuse", "marked as success by hand?"),
         (DONE, MISSING, "refuse", "clear that run"),
         (DONE, BUSY, "wait", "ads-main-D-g1"),
         (FAILED, TRAINED, "go", ""),

@@ -65,9 +65,9 @@ def test_from_nothing_to_listed(found: Stages) -> None:
     until = found.now.replace(hour=2)
     assert waits.next == f"its run waits until {until:%Y-%m-%dT%H:%M:%SZ}, then it fails"
     found.late.clear()
-    assert why(found).reason == "its run plans it: a listed; b not yet"
+    assert why(found).reason == "its run is planning it: a listed, waiting for b"
     found.source(0, "b")
-    assert why(found).reason == "its run plans it: a, b listed and wait for the sink"
+    assert why(found).reason == "its run is planning it: a, b listed, waiting for the task sink"
 
 
 def test_a_plan_waits_for_the_window_before_it(found: Stages) -> None:

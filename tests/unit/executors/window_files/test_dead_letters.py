@@ -156,7 +156,10 @@ def test_a_reason_shows_no_secret(folder: Path) -> None:
     assert found.reason == "postgresql://me:***@db/x refuses the row"
 
 
-REASON = "no letter is kept: the source has 1,000 bytes of them (dead_letter_bytes_max)"
+REASON = (
+    "not kept: the source's dead letters have reached 1,000 bytes in this window "
+    "(dead_letter_bytes_max)"
+)
 
 
 def bounded(folder: Path, most: int = 1000) -> DeadLetterWriter:

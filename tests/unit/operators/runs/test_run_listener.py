@@ -120,4 +120,4 @@ def test_a_database_that_is_away_does_not_hold_the_scheduler_up(
             if thread.name == "forebay-failed":
                 thread.join(20)
     assert "jobs of run run 19 of ads may still run" in caplog.text
-    assert "`forebay cancel` ends a pipeline's job" in caplog.text
+    assert "`forebay cancel ads` ends them" in caplog.text

@@ -52,7 +52,7 @@ def test_a_difference_names_the_file_both_versions_and_the_way_out() -> None:
         file.require_unchanged()
     assert str(raised.value) == (
         "s3://b/x was changed after it was planned: it had 5 bytes, ETag a, and now has 6 bytes, "
-        "ETag b (run window 2026-03-01 again: it is planned again, with the file as it is then)"
+        "ETag b (run window 2026-03-01 again: it is then planned from the file as it is now)"
     )
     same = PlannedFile("s3://b/x", "5|ETag=a|footer=d", lambda: "5|ETag=a", "")
     same.require_unchanged()
