@@ -55,7 +55,7 @@ def take_lease(request: JobRequest, expired_seconds: float = EXPIRED_SECONDS) ->
     make_folder(folder)
     lock = FileLock(folder / LEASE_NAME)
     if not lock.acquire(_LEASE_SECONDS):
-        raise _busy(request, lock.path.read_text() or "another job")
+        raise _busy(request, lock.path.read_text())
     try:
         epoch = _take(request, home, expired_seconds)
     except BaseException:
@@ -108,14 +108,14 @@ def _take(request: JobRequest, home: Home, expired_seconds: float) -> int:
     if seen is not None and not is_silent(stored_job(home, seen.job_id), expired_seconds):
         seen = _remote(home, pipeline, line)
         if seen is not None:  # it has not ended: it is alive
-            raise _busy(request, f"job {seen.job_id}")
+            raise _busy(request, seen.job_id)
     here = database_of(home)
     known = here.read(lambda rows: lease_rows.holder(rows, pipeline, line))
     if known is not None and known.runtime == runtime_of(home):
         seen = known  # the lock file is ours, so it is gone
     epoch = here.transact(lambda rows: lease_rows.take(rows, pipeline, line, request.job_id, seen))
     if epoch is None:
-        raise _busy(request, f"job {known.job_id}" if known is not None else "another job")
+        raise _busy(request, known.job_id if known is not None else "")
     return epoch
 
 
@@ -126,7 +126,8 @@ def _remote(home: Home, pipeline: str, line: str) -> Holder | None:
 
 
 def _busy(request: JobRequest, holder: str) -> LineBusyError:
+    job = f"job {holder}" if holder else "another job"
     return LineBusyError(
-        f"{holder} trains line {request.line!r} of pipeline {request.pipeline_name!r}: "
+        f"{job} trains line {request.line!r} of pipeline {request.pipeline_name!r}: "
         "wait for it to end, or cancel it"
     )

@@ -174,11 +174,13 @@ def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:
     last = chain.before(first)
     if last is None or first.start <= last.end:
         return ""
-    expected = grid.at(last.end).key
+    expected, newest = grid.at(last.end).key, grid.before(first).key
+    missing = (
+        f"window {expected} is" if expected == newest else f"windows {expected} to {newest} are"
+    )
     return (
-        f"windows {expected} up to {first.key} are not trained yet, and each starts "
-        f"from the one before it: begin with {expected} (--from {expected}; in Airflow, create a "
-        f"backfill from {expected})"
+        f"{missing} not trained yet, and each window starts from the one before it: begin with "
+        f"{expected} (--from {expected}; in Airflow, create a backfill from {expected})"
     )
 
 

@@ -283,4 +283,4 @@ def test_a_job_that_comes_when_the_line_has_moved_leaves_no_gap(tmp_path: Path) 
     assert (status.state, made.chain.windows()) == ("failed", [FIRST])
     assert status.error is not None
     assert status.error.error == "ConfigError"
-    assert f"windows {SECOND} up to {third} are not trained yet" in status.error.message
+    assert f"window {SECOND} is not trained yet" in status.error.message

@@ -270,7 +270,9 @@ class Sequences(RuleBasedStateMachine):
         lost = trimmed and self.log.place in refusal
         gone = trimmed and f"data/{STREAM}/" in refusal
         reasons = {
-            "are not trained yet, and each starts": lambda: first > next_window,
+            "not trained yet, and each window starts": lambda: (
+                first > next_window or self._follows_a_gap(first, line)
+            ),
             "is silent: no rows for longer": lambda: self._is_silent(refusal),
             "it has no rows": lambda: self._is_empty(refusal),
             "and was trained on none of them": lambda: self._is_empty(refusal),
@@ -285,6 +287,12 @@ class Sequences(RuleBasedStateMachine):
             "is part of the warm start": lambda: self.warm,
         }
         return any(text in refusal and is_so() for text, is_so in reasons.items())
+
+    def _follows_a_gap(self, first: int, line: str) -> bool:
+        """Whether a line began anew with an earlier window, and the day before one is missing."""
+        spans = [span_of(window) for window in self.judge.trained(line)]
+        before = [end for start, end in spans if number_of(start) < first]
+        return bool(before) and number_of(before[-1]) < first
 
     def _is_silent(self, refusal: str) -> bool:
         """Whether a source that a refusal names has no rows in its window."""

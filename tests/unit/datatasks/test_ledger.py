@@ -184,7 +184,7 @@ def test_a_damaged_manifest_is_named_with_the_way_out(ledger: Ledger, damage: st
     path = next(path for path in ledger.store.root.rglob("*") if "g1-history" in path.name)
     path.unlink() if damage == "missing" else path.write_bytes(path.read_bytes()[:-1] + b"?")
     way = "forebay forget ads 2026-03-01 --line main"
-    with pytest.raises(DataError, match=rf"generation 1: {path} .* {way}"):
+    with pytest.raises(DataError, match=rf"generation 1: {path} .* .`{way}`"):
         ledger.tasks("2026-03-01", 1)
 
 

@@ -193,7 +193,7 @@ def test_a_gap_and_a_changed_model_are_refused(project: Stages) -> None:
     plan(project, 0)
     chain = train(project, 0)
     (gap,) = cost(project, 2, 3).refused
-    assert "2026-03-02 up to 2026-03-03 are not trained yet" in gap
+    assert "window 2026-03-02 is not trained yet" in gap
     link = chain.newest(project.window(0).key)
     assert link is not None
     replace_link(chain, link.model_copy(update={"model_fingerprint": "another"}))

@@ -157,7 +157,7 @@ def test_windows_outside_the_dataset_are_refused(runs: Runs) -> None:
 
 def test_a_gap_is_refused_before_anything_is_submitted(runs: Runs) -> None:
     runs.trained(0)
-    with pytest.raises(ConfigError, match=f"windows {SECOND} up to {THIRD} are not trained yet"):
+    with pytest.raises(ConfigError, match=f"window {SECOND} is not trained yet"):
         runs.run(THIRD)
     assert (runs.told.planned, runs.told.submitted) == ([], [])
 
@@ -278,7 +278,7 @@ def test_a_window_whose_start_is_not_kept_is_refused_before_it_is_planned(runs: 
 
 def test_a_gap_is_refused_before_anything_is_planned(runs: Runs) -> None:
     runs.run(FIRST, FIRST, runs.succeeds)
-    with pytest.raises(ConfigError, match=f"windows {SECOND} up to {THIRD} are not trained yet"):
+    with pytest.raises(ConfigError, match=f"window {SECOND} is not trained yet"):
         runs.run(THIRD)
     assert runs.stages.ledger.latest_plan(THIRD) is None
 

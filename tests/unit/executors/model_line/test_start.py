@@ -122,15 +122,15 @@ def test_the_next_window_has_to_follow(chain: ModelChain) -> None:
     assert gap(chain, "2026-03-02") == ""
     assert gap(chain, "2026-03-03") == "", "again"
     assert gap(chain, "2026-03-04") == ""
-    assert gap(chain, "2026-03-05").startswith("windows 2026-03-04 up to 2026-03-05")
+    assert gap(chain, "2026-03-05").startswith("window 2026-03-04 is not trained yet")
 
 
 def test_windows_after_a_gap_do_not_close_it(chain: ModelChain) -> None:
     record(chain, "2026-03-02", "2026-03-03", "2026-03-09")
     found = gap(chain, "2026-03-06")
-    assert found.startswith("windows 2026-03-04 up to 2026-03-06")
+    assert found.startswith("windows 2026-03-04 to 2026-03-05 are not trained yet")
     again = gap(chain, "2026-03-09")
-    assert again.startswith("windows 2026-03-04 up to 2026-03-09")
+    assert again.startswith("windows 2026-03-04 to 2026-03-08 are not trained yet")
 
 
 def test_after_a_warm_start_its_first_window_has_to_follow(chain: ModelChain) -> None:

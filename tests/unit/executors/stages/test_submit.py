@@ -271,7 +271,7 @@ def test_a_window_without_a_plan_is_refused(found: Stages) -> None:
 def test_a_gap_is_refused_before_anything_is_decided(found: Stages) -> None:
     train(found, FIRST)
     plan(found, SECOND, THIRD)
-    with pytest.raises(ConfigError, match=f"windows {SECOND} up to {THIRD} are not trained yet"):
+    with pytest.raises(ConfigError, match=f"window {SECOND} is not trained yet"):
         submit(found, 2)
     with pytest.raises(ConfigError, match=f"window {SECOND} is not trained although its run says"):
         submit(found, 2, previous=DONE)

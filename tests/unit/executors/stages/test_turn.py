@@ -16,7 +16,7 @@ from forebay.executors.stages.turn import (
 )
 
 NONE, ACTIVE, DONE, FAILED = PreviousRun
-GAP = "windows A up to C are not trained yet"
+GAP = "windows A to C are not trained yet"
 TRAINED = Line("main", trained=2, planned=2, gap="")
 PLANNED = Line("main", trained=None, planned=1, gap=GAP)
 BEHIND = Line("main", trained=1, planned=2, gap="")

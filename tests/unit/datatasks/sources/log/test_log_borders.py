@@ -181,7 +181,7 @@ def test_nobody_can_tell_what_was_trimmed_before_the_first_plan(planner: Planner
     written = planner.send(*minutes(0), *minutes(1))
     written[0].unlink()
     with pytest.raises(
-        DataError, match=r"before offset 1 were deleted, .* declare `starts` .2026-03-01T00:00Z"
+        DataError, match=r"before offset 1 were deleted, .* declare `starts: 2026-03-01T00:00Z`"
     ):
         planner.ids(0)
     assert planner.ids(1) == [[4, 5, 6, 7]]
