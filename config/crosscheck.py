@@ -28,9 +28,8 @@ Sources = Mapping[str, Loaded[SourceSpec]]
 
 def check_source(source: Loaded[SourceSpec]) -> list[Problem]:
     """Contradictions inside one source."""
-    if source.spec is None:
-        return []
-    return [*_event_time(source, source.spec), *_lifetime(source, source.spec)]
+    spec = source.repaired
+    return [] if spec is None else [*_event_time(source, spec), *_lifetime(source, spec)]
 
 
 def _event_time(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Problem]:
@@ -66,7 +65,7 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
     Unknown names are also reported in files with structural problems, as far as these files can be
     read, so that whoever corrects a file sees everything in one go.
     """
-    spec, parts = pipeline.spec, dataset_parts(pipeline)
+    spec, parts = pipeline.repaired, dataset_parts(pipeline)
     names = chain(_stream_names(pipeline, parts), _source_names(pipeline, parts, sources))
     named = list(islice(names, PROBLEMS_MAX + 1))
     used = {name: sources[name] for name in parts.source_names if name in sources}

@@ -28,6 +28,8 @@ AnySpec = TypeVar("AnySpec", SourceSpec, PipelineSpec)
 class Loaded(Generic[AnySpec]):
     """A file as far as it could be read. `spec` is None if it has a structural problem.
 
+    repaired: what the file says with each unknown key spelled as suggested; None if something else
+    is wrong. Nothing but `check` uses it, to find what is wrong besides.
     kind, options: set for a source whose kind is installed and whose options are valid.
     variables: names of the environment variables that it refers to.
     """
@@ -35,6 +37,7 @@ class Loaded(Generic[AnySpec]):
     name: str
     document: Document
     spec: AnySpec | None = None
+    repaired: AnySpec | None = None
     problems: list[Problem] = field(default_factory=list)
     kind: type[SourceKind] | None = None
     options: Spec | None = None
@@ -113,6 +116,7 @@ def _validated(loaded: Loaded[AnySpec], model: type[AnySpec]) -> Loaded[AnySpec]
         spec, problems = validate(model, {**value, "name": loaded.name}, loaded.document)
         _add(loaded, problems)
         loaded.spec = None if loaded.problems else spec
+        loaded.repaired = spec if all(map(_is_misspelled_key, loaded.problems)) else None
     return loaded
 
 
@@ -124,6 +128,10 @@ def _add(loaded: Loaded[AnySpec], problems: list[Problem]) -> None:
         for problem in problems
         if problem.code == "missing-key" or _place(problem) not in known
     ]
+
+
+def _is_misspelled_key(problem: Problem) -> bool:
+    return problem.code == "unknown-key" and bool(problem.hint)
 
 
 def _place(problem: Problem) -> tuple[str, int, int]:

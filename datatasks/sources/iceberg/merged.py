@@ -138,7 +138,8 @@ class MergedReader:
         wanted = list(dict.fromkeys([*columns, name]))
         if row_range.path not in self._scan_tasks:
             raise DataError(
-                f"{row_range.path} is not in the planned snapshot any more: plan it again"
+                f"{row_range.path} is no longer in the planned snapshot: forget the window "
+                "(`forebay forget`) and run it again"
             )
         span = (to_us(task.data_from), to_us(task.data_to))
         scan_task = self._scan_tasks[row_range.path]

@@ -248,7 +248,8 @@ class IcebergSource(IcebergKind, MarkerSource):
             if table.snapshot_by_id(snapshot_id) is None:
                 raise DataError(
                     f"source {self.spec.name!r}: snapshot {snapshot_id} of {self.table.identifier} "
-                    "has expired since the window was planned: plan it again"
+                    "has expired since the window was planned: forget the window (`forebay "
+                    "forget`) and run it again"
                 )
             with reading_metadata(self._place):
                 planned = table.scan(snapshot_id=snapshot_id).plan_files()

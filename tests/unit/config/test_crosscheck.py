@@ -378,6 +378,25 @@ def test_unknown_names_are_found_together_with_all_other_slips(declared: Declare
     ]
 
 
+def test_contradictions_are_found_together_with_misspelled_keys(declared: Declared) -> None:
+    declared.dataset["lable"] = declared.dataset.pop("label")
+    declared.dataset["end"] = "2026-03-01"
+    declared.sources["history"] |= {"strts": "2026-01-02", "ends": "2026-01-02"}
+    assert codes(declared) == [
+        ("empty-range", ""),
+        ("empty-range", ""),
+        ("unknown-key", "label"),
+        ("unknown-key", "starts"),
+    ]
+    project = load_project(declared.config, {})
+    assert (project.sources.keys(), project.pipelines.keys()) == ({"clicks"}, set())
+
+
+def test_a_key_that_nobody_can_guess_contradicts_nothing(declared: Declared) -> None:
+    declared.sources["history"]["zzzzzz"] = declared.sources["history"].pop("event_time")
+    assert codes(declared) == [("unknown-key", "")]
+
+
 def test_a_part_with_a_slip_has_no_second_one(declared: Declared) -> None:
     declared.dataset["features"]["f"] = {"encode": "hash", "buckets": 9, "zzzzzz": "user"}
     declared.dataset["label"] = {"columm": 5}
