@@ -211,7 +211,7 @@ def test_files_that_come_and_change_after_their_window_was_trained(tmp_path: Pat
     same_count(project)
     found = why(project)
     assert found["state"] == "trained"
-    assert "1 unplanned (date=2026-02-28/part-9.parquet)" in found["reason"]
+    assert "1 new (date=2026-02-28/part-9.parquet)" in found["reason"]
     assert "1 changed (date=2026-02-28/part-1.parquet)" in found["reason"]
     assert found["command"] == f"forebay run ads --from {WINDOW} --to {WINDOW} --reprocess"
     report = ("report", "ads", "--from", WINDOW, "--to", WINDOW, "--output", "json")

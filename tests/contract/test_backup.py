@@ -215,7 +215,7 @@ def test_a_folder_that_is_used_is_refused(home: Home, target: Path) -> None:
 
 
 def test_what_is_no_home_is_refused(tmp_path: Path, target: Path) -> None:
-    with pytest.raises(UsageError, match="is not a home yet: there is nothing to copy"):
+    with pytest.raises(UsageError, match="is not a home yet: nothing to copy"):
         back_up(Home(tmp_path / "nothing"), target)
     assert not target.exists()
 
