@@ -159,6 +159,6 @@ def test_kill_all_has_a_deadline() -> None:
             def signal(self, number: signal.Signals) -> bool:
                 return True
 
-        with pytest.raises(InfrastructureError, match="do not end"):
+        with pytest.raises(InfrastructureError, match=r"still running .* after SIGKILL"):
             kill_all([Deaf(**identity.model_dump())], wait_seconds=0.05)
         process.kill()
