@@ -52,10 +52,13 @@ class DatasetParts:
 
 
 def dataset_parts(pipeline: Loaded[PipelineSpec]) -> DatasetParts:
-    """All parts of a pipeline; if its file has structural problems, the parts without one."""
-    if pipeline.spec is None:
+    """All parts of a pipeline; if its file has structural problems, the parts without one.
+
+    Keys that are only misspelled are no such problem: their parts are taken as they were meant.
+    """
+    if pipeline.repaired is None:
         return _Reader(pipeline).parts()
-    dataset = pipeline.spec.dataset
+    dataset = pipeline.repaired.dataset
     return DatasetParts(
         event_id=dataset.event_id,
         targets=dataset.targets,

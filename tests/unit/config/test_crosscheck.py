@@ -392,6 +392,16 @@ def test_contradictions_are_found_together_with_misspelled_keys(declared: Declar
     assert (project.sources.keys(), project.pipelines.keys()) == ({"clicks"}, set())
 
 
+def test_sources_below_a_misspelled_key_are_looked_at(declared: Declared) -> None:
+    new = declared.dataset["streams"]["new"]
+    new["sourcs"] = new.pop("sources")
+    declared.dataset["end"] = "2026-03-01"
+    assert ("unknown-key", "sources") in codes(declared)
+    assert ("empty-range", "") in codes(declared)
+    new["sourcs"] = ["clikcs"]
+    assert ("unknown-source", "clicks") in codes(declared)
+
+
 def test_a_key_that_nobody_can_guess_contradicts_nothing(declared: Declared) -> None:
     declared.sources["history"]["zzzzzz"] = declared.sources["history"].pop("event_time")
     assert codes(declared) == [("unknown-key", "")]
