@@ -29,7 +29,7 @@ class Loaded(Generic[AnySpec]):
     """A file as far as it could be read. `spec` is None if it has a structural problem.
 
     repaired: what the file says with each unknown key spelled as suggested; None if something else
-    is wrong. Nothing but `check` uses it, to find what is wrong besides.
+    is wrong. It serves only to find further problems, never to run.
     kind, options: set for a source whose kind is installed and whose options are valid.
     variables: names of the environment variables that it refers to.
     """

@@ -37,10 +37,10 @@ class _Progress:
 
 
 class _Closing:
-    """The client, for one call of ours: objects that it still reads in the end are not read on.
+    """The client for one call of ours, which closes the objects that are still open when it ends.
 
-    boto3 forgets the rest of those that it no longer wants, as when the disk is full. Their
-    connections would stay open until the garbage collector finds them.
+    boto3 drops the body of an object that it no longer wants, for example when the disk is full.
+    The connection would stay open until the garbage collector finds it.
     """
 
     def __init__(self, client: Any) -> None:  # noqa: ANN401 - boto3's
