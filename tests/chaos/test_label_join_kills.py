@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.kills import kill_role, kill_tree, running, summary_of
+from support.kills import kill_role, kill_tree, running, summary_of, wait_for_ends
 from support.projects import DAY, FIRST_DAY, Project
 from support.same_bytes import (
     DAY_ROWS,
@@ -149,10 +149,10 @@ def test_a_trainer_that_dies_twice(runs: Runs, tmp_path: Path, window: str) -> N
     with running(made, *arguments(made)) as run:
         for share in shares:
             wait_until(made, window, int(share * 2 * DAY_ROWS), run)
-            kill_role(made, "trainer")
+            wait_for_ends([kill_role(made, "trainer")])
         output, _ = run.communicate(timeout=END_SECONDS)
     assert run.returncode == 0, f"killed at {shares}: {output}"
-    assert summary_of(made.home / "summary.json")["restarts"]["trainer"] == 2
+    assert summary_of(made.home / "summary.json")["restarts"]["trainer"] == 2, shares
     runs.assert_same(made)
 
 

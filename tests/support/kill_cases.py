@@ -24,6 +24,7 @@ from support.kills import (
     progress_of,
     running,
     summary_of,
+    wait_for_ends,
     wait_for_rows,
 )
 from support.projects import DAY, FIRST_DAY, Project
@@ -78,8 +79,8 @@ class KillCase:
         return summary_of(self.summary)
 
     def kill(self, *roles: str) -> Act:
-        """Kills one process of each role."""
-        return lambda: [kill_role(self.project, role) for role in roles]
+        """Kills one process of each role, all of them before any is waited for."""
+        return lambda: wait_for_ends([kill_role(self.project, role) for role in roles])
 
     # What died, and what has to be true afterwards ------------------------------------------
 

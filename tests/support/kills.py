@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,17 @@ def signal_role(project: Project, role: str, number: signal.Signals) -> int:
             return living[0]
         assert time.monotonic() < deadline, f"no {role} lives: {status(project)}"
         time.sleep(0.05)
+
+
+def wait_for_ends(pids: Collection[int]) -> None:
+    """Return when none of them lives: a process takes a while to die of its SIGKILL.
+
+    Until then its counter shows what it has used, and the next kill could meet it once more.
+    """
+    deadline = time.monotonic() + 30
+    while living := [pid for pid in pids if is_alive(pid)]:
+        assert time.monotonic() < deadline, f"{living} have not died"
+        time.sleep(0.002)
 
 
 def is_alive(pid: int) -> bool:
