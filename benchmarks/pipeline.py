@@ -90,7 +90,7 @@ class Roles:
         keys = self.pipeline.dataset.grid.between("2026-03-01", f"2026-03-{windows:02d}")
         self.report = plan_windows(
             project.root, self.pipeline, project.sources, Ledger(home, "criteo"), keys,
-            warm_start=None, reprocess=False, clock=lambda: datetime.now(UTC),
+            warm_start=None, clock=lambda: datetime.now(UTC),
         )  # fmt: skip
         requests = [
             WindowRequest(key=p.window, generation=p.generation, start=p.start, end=p.end)

@@ -128,7 +128,6 @@ def build(root: Path, count: int) -> LineTarget:
         target.ledger,
         windows,
         warm_start=None,
-        reprocess=False,
         clock=lambda: datetime.now(UTC),
     )
     for window in windows:

@@ -15,7 +15,8 @@ from forebay.system.names import shown
 
 __all__ = ["ColumnType", "ReadySpec", "SourceSpec"]
 
-# The reason why a source has no rows in a span after its `ends`.
+# The reasons why a source has no rows in a span before its `starts`, or after its `ends`.
+BEFORE_START = "before start"
 AFTER_END = "after end"
 
 DEAD_LETTER_BYTES_MAX = 16 << 20
@@ -137,4 +138,4 @@ class SourceSpec(Spec):
         if part is not None:
             return part, ""
         early = self.starts is not None and span.end <= self.starts
-        return None, "before start" if early else AFTER_END
+        return None, BEFORE_START if early else AFTER_END

@@ -173,11 +173,14 @@ class Ledger:
             hour_base=source.hour_base,
         )
 
-    def record_plan(self, plan: WindowPlan, tables: Mapping[str, pa.Table]) -> None:
+    def record_plan(
+        self, plan: WindowPlan, tables: Mapping[str, pa.Table], *, proposed: bool = False
+    ) -> None:
         """Store a generation as a whole.
 
         Args:
             plan: the figures of the tables.
+            proposed: it counts only once a job that trains it is submitted.
             tables: by stream; MANIFEST_SCHEMA, or TASK_SCHEMA's columns without `span` and with
                 `task_id` and `source`, in any column order.
 
@@ -196,10 +199,22 @@ class Ledger:
         facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}
 
         def work(rows: Connection) -> None:
-            plan_rows.store_plan(rows, self.pipeline, self.line, plan, stored)
+            plan_rows.store_plan(rows, self.pipeline, self.line, plan, stored, proposed=proposed)
             history.note(rows, self.pipeline, plan.window, "planned", facts)
 
         self.database.transact(work)
+
+    def proposed(self, window: str) -> int | None:
+        """The generation that the line's next submission of the trained window may train."""
+        return self.database.read(
+            lambda rows: plan_rows.proposed_generation(rows, self.pipeline, self.line, window)
+        )
+
+    def drop_proposal(self, window: str) -> None:
+        """Forget what the line proposed for a window and never submitted."""
+        self.database.transact(
+            lambda rows: plan_rows.drop_proposal(rows, self.pipeline, self.line, window)
+        )
 
     def trained(self, window: str) -> int | None:
         """The newest generation that the line has trained to its end."""

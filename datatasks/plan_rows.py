@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     Connection,
     Row,
+    Update,
     bindparam,
     delete,
     func,
@@ -52,15 +53,25 @@ _FORGOTTEN = (
 )
 _COUNTS = plans.c.generation > func.coalesce(_FORGOTTEN, 0)
 _GENERATIONS = select(plans.c.document).join(windows).where(_OF_WINDOW)
-_NEWEST = _GENERATIONS.where(_COUNTS).order_by(plans.c.generation.desc()).limit(1)
+_IN_FORCE = plans.c.proposed.is_(False)
+_NEWEST = _GENERATIONS.where(_COUNTS, _IN_FORCE).order_by(plans.c.generation.desc()).limit(1)
 _GENERATION = _GENERATIONS.where(plans.c.generation == bindparam("generation"))
 _OF_LINE = (
     _GENERATIONS.where(plans.c.generation >= bindparam("trained"))
     .where(
-        or_(plans.c.generation == bindparam("trained"), plans.c.line == bindparam("line")),
+        or_(
+            plans.c.generation == bindparam("trained"),
+            (plans.c.line == bindparam("line")) & _IN_FORCE,
+        )
     )
     .order_by(plans.c.generation.desc())
     .limit(1)
+)
+_PROPOSED = (
+    select(plans.c.id, plans.c.generation)
+    .join(windows)
+    .where(_OF_WINDOW, plans.c.line == bindparam("line"), plans.c.proposed.is_(True))
+    .order_by(plans.c.generation.desc())
 )
 _OF_WINDOWS = (windows.c.pipeline == bindparam("pipeline")) & windows.c.key.in_(
     bindparam("keys", expanding=True)
@@ -71,7 +82,7 @@ _DOCUMENTS = (
 _FINGERPRINTS = (
     select(windows.c.key, plans.c.generation, plans.c.fingerprint)
     .join(plans)
-    .where(_OF_WINDOWS)
+    .where(_OF_WINDOWS, _IN_FORCE)
     .order_by(windows.c.key, plans.c.generation)
 )
 _LINE_ID = select(lines.c.id).where(
@@ -95,7 +106,7 @@ _WITH_LINKS = (
     .select_from(windows)
     .join(plans)
     .outerjoin(links, _TRAINED_BY_LINE)
-    .where(_OF_WINDOWS, _COUNTS)
+    .where(_OF_WINDOWS, _COUNTS, or_(links.c.id.is_not(None), _IN_FORCE))
     .order_by(plans.c.generation)
 )
 _STORE_WINDOW, _STORE_PLAN, _STORE_MANIFESTS = insert(windows), insert(plans), insert(manifests)
@@ -274,7 +285,7 @@ def manifests_of(
 
 
 def copy_plan(connection: Connection, pipeline: str, line: str, window: str) -> WindowPlan:
-    """Make the tasks of a line's plan a new generation of this line. Reads no storage.
+    """Propose the tasks of a line's plan as a new generation of this line. Reads no storage.
 
     Raises:
         DataError: when the window has no plan.
@@ -285,14 +296,68 @@ def copy_plan(connection: Connection, pipeline: str, line: str, window: str) -> 
     stored = manifests_of(connection, pipeline, window, newest.generation)
     generation = last_generation(connection, pipeline, window) + 1
     plan = newest.model_copy(update={"generation": generation})
-    store_plan(connection, pipeline, line, plan, stored)
+    store_plan(connection, pipeline, line, plan, stored, proposed=True)
     return plan
 
 
+def proposed_generation(
+    connection: Connection, pipeline: str, line: str, window: str
+) -> int | None:
+    """The generation that a line's next submission of a trained window may train."""
+    asked = {"pipeline": pipeline, "line": line, "window": window}
+    found = connection.execute(_PROPOSED, asked).first()
+    return None if found is None else found.generation
+
+
+def drop_proposal(connection: Connection, pipeline: str, line: str, window: str) -> None:
+    """Forget what a line proposed for a window and never submitted."""
+    asked = {"pipeline": pipeline, "line": line, "window": window}
+    _drop(connection, [row.id for row in connection.execute(_PROPOSED, asked)])
+
+
+def let_count(connection: Connection, pipeline: str, generations: Mapping[str, int]) -> None:
+    """Let plans count that a job is about to train. generations: of the plans, by window."""
+    for window, generation in generations.items():
+        connection.execute(_set_proposed(connection, pipeline, window, generation, proposed=False))
+
+
+def withdraw(
+    connection: Connection, pipeline: str, line: str, generations: Mapping[str, int]
+) -> None:
+    """Make plans proposals again that a job has refused to train, where older ones are trained.
+
+    generations: of the job's plans, by window; what it has trained stays as it is.
+    """
+    for window, generation in generations.items():
+        trained = trained_generation(connection, pipeline, line, window)
+        if trained is not None and trained < generation:
+            change = _set_proposed(connection, pipeline, window, generation, proposed=True)
+            connection.execute(change.where(plans.c.line == line))
+
+
+def _set_proposed(
+    connection: Connection, pipeline: str, window: str, generation: int, *, proposed: bool
+) -> Update:
+    of_window = plans.c.window_id == window_id(connection, pipeline, window)
+    return (
+        update(plans)
+        .where(of_window, plans.c.generation == generation, plans.c.proposed.is_not(proposed))
+        .values(proposed=proposed)
+    )
+
+
 def store_plan(
-    connection: Connection, pipeline: str, line: str, plan: WindowPlan, stored: dict[str, Stored]
+    connection: Connection,
+    pipeline: str,
+    line: str,
+    plan: WindowPlan,
+    stored: dict[str, Stored],
+    *,
+    proposed: bool = False,
 ) -> None:
     """Make a plan, which a line asked for, the newest of its window.
+
+    proposed: not before a job that trains it is submitted; it replaces what was proposed before.
 
     Raises:
         FencedError: when the window has had a generation of this number meanwhile.
@@ -317,12 +382,14 @@ def store_plan(
         of_window = found.id
         _require_same_span(connection, found, plan.as_window)
         connection.execute(update(windows).where(windows.c.id == of_window).values(newest))
+    drop_proposal(connection, pipeline, line, plan.window)
     stored_plan = {
         "window_id": of_window,
         "generation": plan.generation,
         "line": line,
         "fingerprint": plan.fingerprint,
         "document": plan.model_dump_json(),
+        "proposed": proposed,
         "planned_at": now_us(),
     }
     plan_id = inserted_id(connection.execute(_STORE_PLAN, stored_plan))
@@ -388,9 +455,12 @@ def _drop_unwanted(connection: Connection, window: int) -> None:
     up_to = {row.line: row.generation for row in rows}
     kept = {row[1] for row in connection.execute(wanted) if row[1] > up_to.get(row[0], 0)}
     unwanted = (plans.c.window_id == window, plans.c.generation.not_in(kept))
-    ids = list(connection.scalars(select(plans.c.id).where(*unwanted)))
     decided = (requests.c.window_id == window, requests.c.generation.not_in(kept))
     connection.execute(delete(requests).where(*decided))
+    _drop(connection, list(connection.scalars(select(plans.c.id).where(*unwanted))))
+
+
+def _drop(connection: Connection, ids: list[int]) -> None:
     connection.execute(delete(manifests).where(manifests.c.plan_id.in_(ids)))
     connection.execute(delete(plans).where(plans.c.id.in_(ids)))
 

@@ -56,17 +56,18 @@ def plan_windows(
     windows: Sequence[Window],
     *,
     warm_start: Window | None,
-    reprocess: bool,
+    again: AbstractSet[str] = frozenset(),
     clock: Clock,
     check_trained: bool = False,
     waiting: Callable[[str], None] = lambda _text: None,
 ) -> PlanReport:
     """Plan windows that need it and record them.
 
-    A trained window keeps its generation and is not looked at again, unless `reprocess` wants a
-    new one (never of the warm start: forget that one to have it again) or `check_trained` wants
-    to know whether its data changed. A planned window keeps its generation while its data has
-    the same fingerprint. `waiting` is told once for each source that is waited for.
+    A trained window keeps its generation and is not looked at again, unless `again` names it (never
+    the warm start: forget that one to have it again), so that a new one is proposed, or
+    `check_trained` wants to know whether its data changed. A planned window keeps its generation
+    while its data has the same fingerprint. `waiting` is told once for each source that is waited
+    for.
 
     Raises:
         NotReadyError: when a window is not closed, or a source is late and may not be skipped.
@@ -74,7 +75,6 @@ def plan_windows(
     """
     asked = sorted([*([warm_start] if warm_start else []), *windows])
     shares = shares_of(pipeline, sources, asked)
-    again = {window.key for window in windows} if reprocess else set()
     done = ledger.trained_plans(window.key for window in asked if window.key not in again)
     todo = [window for window in asked if check_trained or window.key not in done]
     keys = [window.key for window in todo]

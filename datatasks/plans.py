@@ -26,8 +26,7 @@ class SourcePlan(Message):
     "after end", NO_ROWS, "skipped: …"), or an empty text. fingerprint: of the source's data.
     hour_base: hours that the source starts into the window's data. offsets: of a stream, [first,
     end) by partition: what lies between them is the window's, whatever its time says. cut: see
-    `Source.cut`; empty where nothing was looked at, or by an older version. offset_seconds: of the
-    stream; None by an older version.
+    `Source.cut`; empty where nothing was looked at. offset_seconds: of the stream.
     """
 
     stream: str
@@ -43,7 +42,7 @@ class SourcePlan(Message):
     hour_base: int = 0
     offsets: dict[str, tuple[int, int]] = Field(default_factory=dict)
     cut: str = ""
-    offset_seconds: int | None = None
+    offset_seconds: int = 0
 
 
 class WindowPlan(Message):
@@ -64,6 +63,27 @@ class WindowPlan(Message):
         return sum(known) if known and len(known) == len(counts) else None
 
     @property
+    def counts(self) -> dict[str, int]:
+        """Rows of each source, or offsets where only reading can tell."""
+        return {
+            name: sum(end - first for first, end in source.offsets.values())
+            if source.rows is None
+            else source.rows
+            for name, source in self.sources.items()
+        }
+
+    @property
     def as_window(self) -> Window:
         """What was planned."""
         return Window(Interval(self.start, self.end), self.window)
+
+
+def fewer_rows(trained: WindowPlan, now: WindowPlan) -> list[str]:
+    """In words, which sources have fewer rows now than when a window was trained."""
+    before = trained.counts
+    return [
+        f"source {name} has {count:,} rows now, and had {before[name]:,} when it was trained"
+        + (f" ({now.sources[name].reason})" if now.sources[name].reason else "")
+        for name, count in now.counts.items()
+        if count < before.get(name, 0)
+    ]

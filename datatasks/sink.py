@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forebay.config.windows import Window
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.operations import Listed, by_stream, fingerprint_of
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans import WindowPlan, fewer_rows
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ def sink_window(
     ledger: Ledger, window: Window, found: Sequence[Listed], *, again: bool
 ) -> RecordedPlan:
     """Record a window, unless a plan of the same data is there or it is trained.
+
+    What is to replace a trained generation is only proposed: it counts once it is submitted.
 
     Args:
         ledger: where the plan goes.
@@ -56,5 +58,11 @@ def sink_window(
         sources=plans,
         fingerprint=fingerprint,
     )
-    ledger.record_plan(plan, by_stream(found))
-    return RecordedPlan(plan, recorded=True)
+    ledger.record_plan(plan, by_stream(found), proposed=state.is_trained)
+    return RecordedPlan(plan, recorded=True, note=_fewer(newest, plan) if state.is_trained else "")
+
+
+def _fewer(trained: WindowPlan | None, plan: WindowPlan) -> str:
+    """A note where a trained window is about to be trained on fewer rows; otherwise nothing."""
+    words = [] if trained is None else fewer_rows(trained, plan)
+    return f"window {plan.window}: {'; '.join(words)}" if words else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
+from forebay.executors.model_line.adjoining import require_all_adjoining
 from forebay.executors.model_line.start import (
     overlap_with,
     require_beginning,
@@ -84,17 +86,17 @@ class Run:
         job_id = range_job_id(
             pipeline.name, chain.line, windows[0].key, windows[-1].key, reprocess=reprocess
         )
-        # An interrupted reprocess continues with its own generations; it does not start over.
-        over = reprocess and not self._is_unfinished(job_id)
+        again = self._again(job_id, windows) if reprocess else frozenset()
         require_compatible(chain, pipeline, self.target.project.sources)
         # Checked before making new plans that nothing could be trained from.
-        self._require_start([*([warm] if warm else []), *windows], again=over)
-        report = self._plan(windows, warm, reprocess=over)
+        self._require_start([*([warm] if warm else []), *windows], again)
+        report = self._plan(windows, warm, again)
         todo = self._todo(report)
         self.watch.planned(report, todo)
         status = None
         if todo:
             require_beginning(chain, todo)
+            require_all_adjoining(chain, self.target.project.sources, todo)
             self._warn()
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
@@ -108,7 +110,9 @@ class Run:
         self._require_whole_model()
         return summary
 
-    def _plan(self, windows: list[Window], warm: Window | None, *, reprocess: bool) -> PlanReport:
+    def _plan(
+        self, windows: list[Window], warm: Window | None, again: AbstractSet[str]
+    ) -> PlanReport:
         phase = time.perf_counter()
         self.watch.doing("planning: asking each source for the data of the windows")
         project = self.target.project
@@ -119,7 +123,7 @@ class Run:
             self.target.ledger,
             windows,
             warm_start=warm,
-            reprocess=reprocess,
+            again=again,
             clock=lambda: datetime.now(UTC),
             waiting=self.watch.waiting,
         )
@@ -133,23 +137,30 @@ class Run:
         for text in line_warnings(self.target.pipeline, self.target.chain):
             self.watch.warned(text)
 
-    def _is_unfinished(self, job_id: str) -> bool:
-        """Whether a job was interrupted and nothing has trained or planned its windows since."""
+    def _again(self, job_id: str, windows: Sequence[Window]) -> AbstractSet[str]:
+        """Windows that a reprocess plans anew: all of them, unless its job was interrupted.
+
+        That job continues with its own generations, as long as nothing has trained or planned its
+        windows since; what it was refused to train is planned anew.
+        """
         job = find_job(self.target.home, job_id)
         if job is None or job.status.state == "succeeded":
-            return False
-        lost = job.status.state == "lost"  # it may have been killed after its last window
-        return any(
-            (plan := self.target.ledger.latest_plan(window.key)) is not None
+            return {window.key for window in windows}
+        ledger, lost = self.target.ledger, job.status.state == "lost"
+        refused = {each.key for each in job.windows if ledger.proposed(each.key) == each.generation}
+        is_unfinished = any(
+            (plan := ledger.latest_plan(window.key)) is not None
             and plan.generation == window.generation
+            # A lost one may have been killed after its last window.
             and (lost or not self.target.is_trained(window.key, window.generation))
             for window in job.windows
         )
+        return refused if refused or is_unfinished else {window.key for window in windows}
 
     def _todo(self, report: PlanReport) -> list[WindowPlan]:
         return [plan for plan in report.plans if not self._is_trained(plan)]
 
-    def _require_start(self, windows: Sequence[Window], *, again: bool) -> None:
+    def _require_start(self, windows: Sequence[Window], again: AbstractSet[str]) -> None:
         """Require that the first window to be trained has a model to start from.
 
         Raises:
@@ -161,17 +172,15 @@ class Run:
         overlap = overlap_with(chain, pipeline.dataset.grid, asked)
         if overlap:
             raise ConfigError(overlap)
-        first = next((each for each in windows if self._has_to_train(each, again=again)), None)
+        first = next((each for each in windows if self._has_to_train(each, again)), None)
         if first is None:
             return
         require_no_gap(chain, pipeline.dataset.grid, first)
         require_checkpoint(chain, chain.before(first), pipeline.job.checkpoints_kept)
 
-    def _has_to_train(self, window: Window, *, again: bool) -> bool:
+    def _has_to_train(self, window: Window, again: AbstractSet[str]) -> bool:
         plan = self.target.ledger.latest_plan(window.key)
-        if plan is None or not self._is_trained(plan):
-            return True
-        return again and not is_warm_start(window.key)
+        return plan is None or not self._is_trained(plan) or window.key in again
 
     def _train(self, request: JobRequest) -> JobStatus:
         job_dir = self.target.home.job(request.job_id)

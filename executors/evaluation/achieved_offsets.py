@@ -24,7 +24,7 @@ def achieved_offsets(store: Store, plan: WindowPlan, link: Link) -> Json:
 
     Returns:
         `offset_seconds`, and `measured_seconds`: the smaller and the larger of the two; None where
-        no row has a time. Streams of a plan that does not name its offsets are left out.
+        no row has a time.
 
     Raises:
         DataError: when the file with the steps of the window is damaged.
@@ -32,8 +32,6 @@ def achieved_offsets(store: Store, plan: WindowPlan, link: Link) -> Json:
     times = _times(store, link)
     found: Json = {}
     for name, source in plan.sources.items():
-        if source.offset_seconds is None:
-            continue
         known = found.setdefault(
             source.stream, {"offset_seconds": source.offset_seconds, "measured_seconds": None}
         )

@@ -44,6 +44,7 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
             "planned_offsets": rows.planned_offsets,
             "read_offsets": rows.read_offsets.model_dump(),
             "reason": source.reason,
+            "gap": _gap(link, name),
         }
     return {
         "window": plan.window,
@@ -55,6 +56,13 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
         "steps": link.steps,
         "sources": sources,
     }
+
+
+def _gap(link: Link, source: str) -> Json | None:
+    """Rows that a declaration took away from the line, see `Coverage`."""
+    covered = link.coverage.get(source)
+    gap = None if covered is None else covered.gap
+    return None if gap is None else gap.model_dump(mode="json")
 
 
 def opinion(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, update
 
+from forebay.datatasks import plan_rows
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
 from forebay.executors.job.request import (
@@ -74,6 +75,8 @@ def submit(
         if before.is_active and before.runtime != runtime and not _stands_still(before, silent):
             return None
         epoch = before.epoch + 1
+    generations = {each.key: each.generation for each in request.windows}
+    plan_rows.let_count(connection, request.pipeline_name, generations)
     status = _submitted(request.job_id, epoch, before)
     values = {
         "job_id": request.job_id,
@@ -215,6 +218,9 @@ def answer_cancel(connection: Connection, job_id: str, run_epoch: int) -> Cancel
 def report(connection: Connection, status: JobStatus, progress: str | None) -> None:
     """Store what a supervisor reports about its job; an end answers every request to cancel.
 
+    Where a person has to act first, what the job did not train of trained windows counts no more:
+    what they were trained from does.
+
     Raises:
         FencedError: when the job was submitted again, or is gone.
     """
@@ -222,6 +228,14 @@ def report(connection: Connection, status: JobStatus, progress: str | None) -> N
     if status.ended:
         values["cancel_epoch"] = None
     _change(connection, status.job_id, status.epoch, values)
+    if status.error is not None and status.error.exit_code != InfrastructureError.exit_code:
+        _withdraw(connection, _known(connection, status.job_id))
+
+
+def _withdraw(connection: Connection, row: JobRow) -> None:
+    windows = windows_of(connection, is_job(row.job_id)).get(row.id, [])
+    generations = {each.key: each.generation for each in windows}
+    plan_rows.withdraw(connection, row.pipeline, row.line, generations)
 
 
 def beat(connection: Connection, job_id: str, run_epoch: int, progress: str | None) -> None:

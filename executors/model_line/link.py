@@ -9,6 +9,7 @@ from pydantic import Field
 
 from forebay.datatasks.plans import SourcePlan
 from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
+from forebay.executors.model_line.coverage import Coverage
 from forebay.home.store import Stored
 from forebay.mixture.row_sums import RowSums
 from forebay.system.message import Message
@@ -64,6 +65,7 @@ class Link(Message):
     read: what data executors read for it, by source name.
     learnt: rows of it that each paradigm was trained on, by source name and paradigm; none where
     the model only counts.
+    coverage: which rows of each source were asked for, by this window and since the line began.
     files: its files in the store, until enough later windows are trained; saved_model is there
     if a job ended with the window, and gate and evidence if there was a gate.
     resumed_from_step: steps of the window that were sealed when its trainer last resumed it.
@@ -82,6 +84,7 @@ class Link(Message):
     seen: dict[str, RowSums]
     read: dict[str, ReadRows]
     learnt: dict[str, dict[str, int]] = Field(default_factory=dict)
+    coverage: dict[str, Coverage] = Field(default_factory=dict)
     files: dict[FileKind, Stored]
     resumed_from_step: int
     resumed_from_runtime: str | None = None

@@ -11,7 +11,7 @@ from forebay.config.base import format_duration
 from forebay.config.line_defaults import FIRST, NEWEST, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.source_uses import source_of
-from forebay.config.sources import AFTER_END, SourceSpec
+from forebay.config.sources import SourceSpec
 from forebay.config.windows import (
     Interval,
     Spanned,
@@ -25,20 +25,16 @@ from forebay.datatasks import history, plan_rows
 from forebay.datatasks.plans import NO_ROWS, WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.commands import retrain_command
 from forebay.executors.model_line.link import Link, source_rows
 from forebay.executors.model_line.model_changes import model_changes
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.rows import line_rows
 from forebay.home.database import database_of
-from forebay.home.paths import DEFAULT_LINE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day may be longer than others by this much where the clocks change.
 _LONGER_DAY = timedelta(hours=1)
-_UNDO = (
-    "Undo the change, train the line again from its start (--reprocess; in Airflow, a backfill "
-    "over all its runs), or train another line (--line NAME)"
-)
 
 
 def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> Window | None:
@@ -250,38 +246,6 @@ def require_heard(
             )
 
 
-def require_adjoining(
-    chain: ModelChain, sources: Mapping[str, SourceSpec], plan: WindowPlan, before: WindowPlan
-) -> None:
-    """Require that the rows of a window begin where those of the window before ended.
-
-    Rows outside a source's `starts` and `ends` do not exist, so they count as no gap.
-
-    Raises:
-        ConfigError: when rows of a source would be trained twice, or never.
-    """
-    for name, source in plan.sources.items():
-        last = before.sources.get(name)
-        if last is None or source.reason == AFTER_END:
-            continue
-        if last.cut and source.cut and last.cut != source.cut:
-            raise ConfigError(
-                f"window {plan.window}: rows of source {name!r} belong to windows by {source.cut} "
-                f"now, but window {before.window} was trained by {last.cut} on line "
-                f"{chain.line!r}: some rows would be trained twice, or never. {_UNDO}"
-            )
-        ended, begins = last.data_to, source.data_from
-        if begins == ended or (begins > ended and begins == sources[source_of(name)].starts):
-            continue
-        span = Interval(min(ended, begins), max(ended, begins))
-        what = "be trained twice" if begins < ended else "never be trained"
-        raise ConfigError(
-            f"window {plan.window}: rows of source {name!r} of {span} would {what} on line "
-            f"{chain.line!r}: window {before.window} was trained with another offset of their "
-            f"stream, or other `starts` or `ends`. {_UNDO}"
-        )
-
-
 def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
     """Require that all rows of a window are accounted for before it becomes a link.
 
@@ -291,20 +255,12 @@ def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
     for name, source in plan.sources.items():
         rows = source_rows(source, link)
         if not rows.agree:
+            again = retrain_command(chain, link.window, link.window)
             raise RowsLostError(
                 f"{rows.difference(link.window, name)}. The window is not added to the model line, "
                 "and its training is discarded. What to do: fix the cause and run it again, or "
-                f"plan it again too (`{_plan_again(chain, link.window)}`; in Airflow, clear its "
-                "run)"
+                f"plan it again too (`{again}`; in Airflow, clear its run)"
             )
-
-
-def _plan_again(chain: ModelChain, window: str) -> str:
-    """The command after which a window is planned anew."""
-    line = "" if chain.line == DEFAULT_LINE else f"--line {chain.line} "
-    if is_warm_start(window):  # which --reprocess never covers
-        return f"forebay forget {chain.pipeline} {line}{window}"
-    return f"forebay run {chain.pipeline} {line}--from {window} --to {window} --reprocess"
 
 
 def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:

@@ -92,7 +92,6 @@ def _planned(wanted: Windows, home: Home) -> list[WindowPlan]:
         Ledger(home, wanted.pipeline.name),
         wanted.windows,
         warm_start=None,
-        reprocess=False,
         clock=lambda: datetime.now(UTC),
         waiting=_LOG.info,
     )

@@ -66,7 +66,9 @@ def forget_plans(connection: Connection, old: Sequence[OldPlan]) -> list[str]:
 def _replaced() -> Select[Any]:
     newer = plans.alias("newer")
     replaced = select(newer.c.id).where(
-        newer.c.window_id == plans.c.window_id, newer.c.generation > plans.c.generation
+        newer.c.window_id == plans.c.window_id,
+        newer.c.generation > plans.c.generation,
+        newer.c.proposed.is_(False),
     )
     trained = select(links.c.id).where(
         links.c.window_id == plans.c.window_id, links.c.generation == plans.c.generation

@@ -86,6 +86,7 @@ def is_spent(
         select(plans.c.generation)
         .join(windows, windows.c.id == plans.c.window_id)
         .where(windows.c.pipeline == pipeline, windows.c.key == window)
+        .where(plans.c.proposed.is_(False))
         .order_by(plans.c.generation.desc())
     )
     if connection.scalar(newest.limit(1)) != generation:

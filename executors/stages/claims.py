@@ -47,7 +47,8 @@ class Claims:
         Args:
             claim: names the request.
             renewed: a generation that will not do, since it is trained already; if it is the
-                newest, its tasks are copied to a new one. None where any will do.
+                newest, what the sink proposed in its place is taken, or else its tasks are copied
+                to a new one. None where any will do.
 
         Raises:
             DataError: when the window has no plan.
@@ -59,7 +60,8 @@ class Claims:
                 return decided
             newest = self._newest(rows)
             if newest == renewed:
-                newest = self._renew(rows)
+                names = self._ledger.pipeline, self._ledger.line, self._window
+                newest = plan_rows.proposed_generation(rows, *names) or self._renew(rows)
             self._store(rows, claim, newest)
             return newest
 

@@ -90,6 +90,7 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
     )
     sunk = sink_window(ledger, window, found, again=again and trained and changed)
     if not sunk.recorded:
+        ledger.drop_proposal(window.key)
         ledger.note(window.key, "plan kept", generation=sunk.plan.generation, asked_by=asked_by)
     Claims(ledger, window.key).drop_run(_run_of(asked_by))
     listings.drop(window.key, heads)

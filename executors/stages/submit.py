@@ -13,6 +13,7 @@ from forebay.executors.job.heartbeat import BEATS_SECONDS, is_silent
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
+from forebay.executors.model_line.adjoining import require_all_adjoining
 from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.start import (
     gap_before,
@@ -145,6 +146,7 @@ class _Submission:
         if warm is not None and self.ledger.trained(warm.key) is None:  # or it was forgotten since
             plans.insert(0, self._warm_start_plan(warm))
         require_beginning(self.chain, plans)
+        require_all_adjoining(self.chain, self.target.project.sources, plans)
         request = self.target.job_request(self._job_id(generation), plans, publishes=False)
         python = self.spec.job.roles.data.runtime.python or sys.executable
         try:
@@ -171,7 +173,6 @@ class _Submission:
             self.ledger,
             [],
             warm_start=warm,
-            reprocess=False,
             clock=lambda: datetime.now(UTC),
         )
         return report.plans[0]

@@ -83,7 +83,6 @@ def _plan(
         Ledger(home, spec.name, line),
         parse_range(spec, first, last),
         warm_start=None,
-        reprocess=False,
         clock=lambda: datetime.now(UTC),
         check_trained=True,
         waiting=seen.say,

@@ -26,7 +26,7 @@ from sqlalchemy import (
 SCHEMA = "forebay"
 IN_SCHEMA = {None: SCHEMA}
 # What `forebay_version` holds: the newest revision in `migrations/`.
-REVISION = "0003"
+REVISION = "0004"
 
 METADATA = MetaData(
     naming_convention={
@@ -91,6 +91,8 @@ plans = Table(
     _text("line"),
     _text("fingerprint"),
     _text("document"),
+    # Whether it is to replace a trained generation, and no job that trains it was submitted yet.
+    Column("proposed", Boolean, nullable=False),
     _number("planned_at"),
     UniqueConstraint("window_id", "generation"),
 )
@@ -211,7 +213,8 @@ links = Table(
     Index(None, "line_id", "ends_at", "starts_at"),
 )
 # What the model of a link has seen of one source before the window and after it, what data
-# executors read and refused of it, and how many rows each paradigm trained on (JSON).
+# executors read and refused of it, how many rows each paradigm trained on, and which span of the
+# source the line has covered by then (JSON).
 link_rows = Table(
     "link_rows",
     METADATA,
@@ -230,6 +233,7 @@ link_rows = Table(
     _text("first_odd"),
     _number("label_not_known_rows"),
     _text("learnt"),
+    _text("coverage"),
     _number("offsets_records"),
     _number("offsets_control"),
     _number("offsets_aborted"),

@@ -72,7 +72,6 @@ class Stages:
             self.ledger,
             [window],
             warm_start=None,
-            reprocess=False,
             clock=lambda: NOW,
         )
 

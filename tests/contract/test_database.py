@@ -155,8 +155,8 @@ class DatabaseSuite:
         ("found", "said"),
         [
             (
-                "0004",
-                r"revision '0004', but .* needs '0003'\. A newer version .* use that version$",
+                "0005",
+                r"revision '0005', but .* needs '0004'\. A newer version .* use that version$",
             ),
             ("0002", r"An older version wrote them: use that version, or set FOREBAY_HOME \(and "),
         ],

@@ -101,7 +101,6 @@ def assert_planned_alike(found: Stages) -> None:
         other,
         windows,
         warm_start=None,
-        reprocess=False,
         clock=lambda: found.now,
     )
     for plan in report.plans:

@@ -79,7 +79,6 @@ class DataPath:
             ledger,
             windows,
             warm_start=None,
-            reprocess=False,
             clock=lambda: NOW,
         )
         self.windows = [

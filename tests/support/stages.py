@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from sqlalchemy import Connection
 
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
@@ -96,10 +97,20 @@ class Stages:
 
 def replanned(ledger: Ledger, window: str) -> int:
     """Make the newest plan of a window a new generation, as a submission does; its number."""
-    copied = ledger.database.transact(
-        lambda rows: plan_rows.copy_plan(rows, ledger.pipeline, ledger.line, window)
+
+    def work(rows: Connection) -> int:
+        plan = plan_rows.copy_plan(rows, ledger.pipeline, ledger.line, window)
+        plan_rows.let_count(rows, ledger.pipeline, {window: plan.generation})
+        return plan.generation
+
+    return ledger.database.transact(work)
+
+
+def let_count(ledger: Ledger, window: str, generation: int) -> None:
+    """What the submission of a job does with the plans that it is to train."""
+    ledger.database.transact(
+        lambda rows: plan_rows.let_count(rows, ledger.pipeline, {window: generation})
     )
-    return copied.generation
 
 
 def noon(number: int) -> datetime:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, insert, select
 
 from forebay.datatasks.tasks import OffsetsRead
+from forebay.executors.model_line.coverage import Coverage
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.home.rows import batches
 from forebay.home.tables import link_rows
@@ -52,6 +53,11 @@ def facts_of(rows: Sequence[Row[Any]]) -> dict[str, Any]:
         "seen": {each.source: seen_in(each) for each in rows},
         "read": {each.source: _read(each) for each in rows},
         "learnt": {each.source: found for each in rows if (found := json.loads(each.learnt))},
+        "coverage": {
+            each.source: Coverage.of_document(each.coverage, f"a link's {each.source}")
+            for each in rows
+            if each.coverage
+        },
     }
 
 
@@ -93,5 +99,6 @@ def _row_of(link: Link, source: str) -> dict[str, int | str]:
         "first_odd": read.first_odd,
         "label_not_known_rows": read.label_not_known,
         "learnt": json.dumps(link.learnt.get(source, {})),
+        "coverage": link.coverage[source].model_dump_json() if source in link.coverage else "",
         **{f"offsets_{kind}": getattr(read.offsets, kind) for kind in _OFFSETS},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from forebay.errors import ForebayError, InfrastructureError
+from forebay.executors.model_line.adjoining import coverage_after, covered_by
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.model_line.start import require_agreement, require_learnt
 from forebay.executors.trainer.window.open_window import OpenWindow
@@ -76,6 +77,7 @@ class WindowEnding:
             seen=dict(zip(parts.names, sealed.seen, strict=True)),
             read=read_rows(parts.names, sealed.progress),
             learnt=learnt_rows(parts.names, sealed),
+            coverage=coverage_after(opened.plan, covered_by(opened.parent)),
             files={},
             resumed_from_step=opened.counters.value("resumed_from_step"),
             resumed_from_runtime=opened.resumed_from_runtime,

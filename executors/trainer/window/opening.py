@@ -9,8 +9,9 @@ from pathlib import Path
 from forebay.datatasks.plans import WindowPlan
 from forebay.executors.job.request import WindowRequest
 from forebay.executors.judging.judge import EventJudge
+from forebay.executors.model_line.adjoining import covered_by, require_adjoining
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.start import require_adjoining, require_heard, require_no_gap
+from forebay.executors.model_line.start import require_heard, require_no_gap
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.window.open_window import COUNTERS, OpenWindow
 from forebay.executors.trainer.window.parts import TrainerParts
@@ -76,11 +77,7 @@ class WindowOpener:
         plan = parts.ledger.plan(window.key, window.generation)
         require_no_gap(parts.chain, parts.pipeline.dataset.grid, plan.as_window)
         require_heard(parts.chain, parts.pipeline, parts.sources, plan)
-        if parent is not None:
-            # None if no line has that plan any more.
-            before = parts.ledger.plans({parent.window: parent.generation}).get(parent.window)
-            if before is not None:
-                require_adjoining(parts.chain, parts.sources, plan, before)
+        require_adjoining(parts.chain, parts.sources, plan, covered_by(parent))
         return plan
 
     def _load(self, plan: WindowPlan, parent: Link | None, store: CheckpointStore) -> Seal | None:

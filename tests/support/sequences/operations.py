@@ -47,7 +47,6 @@ class Operations:
             target.ledger,
             target.pipeline.dataset.grid.between(first, last),
             warm_start=None,
-            reprocess=False,
             clock=lambda: datetime.now(UTC),
             check_trained=True,
         )

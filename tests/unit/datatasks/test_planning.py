@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.model_lines import mark_trained
 from support.stages import memory_source as declared_source
-from support.stages import table
+from support.stages import let_count, table
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
@@ -72,14 +72,15 @@ def plan(
     now: datetime = NOW,
     check_trained: bool = False,
 ) -> PlanReport:
+    windows = spec.dataset.grid.between(first, last)
     return plan_windows(
         ledger.home.root.parent,
         spec,
         {source.name: source for source in sources},
         ledger,
-        spec.dataset.grid.between(first, last),
+        windows,
         warm_start=warm,
-        reprocess=reprocess,
+        again={each.key for each in windows} if reprocess else frozenset(),
         clock=lambda: now,
         check_trained=check_trained,
     )
@@ -205,6 +206,10 @@ def test_reprocess_makes_a_new_generation_with_the_same_tasks(ledger: Ledger) ->
         ("2020-03-02", 2),
     ]
     assert ledger.tasks("2020-03-02", 2).equals(ledger.tasks("2020-03-02", 1))
+    kept = plan(ledger, spec, [source], "2020-03-02", "2020-03-02", warm=warm)
+    assert kept.plans[1].generation == 1, "what is proposed counts once a job trains it"
+    assert ledger.proposed("2020-03-02") == 2
+    let_count(ledger, "2020-03-02", 2)
     resumed = plan(ledger, spec, [source], "2020-03-02", "2020-03-02", warm=warm)
     assert resumed.plans == again.plans, "a reprocess that was cut off goes on"
 
@@ -293,7 +298,6 @@ def test_waiting_is_bounded_for_all_windows_together(ledger: Ledger) -> None:
         ledger,
         spec.dataset.grid.between("2020-03-03", "2020-03-09"),
         warm_start=None,
-        reprocess=False,
         clock=lambda: datetime.now(UTC),
     )
     assert 0.9 < (datetime.now(UTC) - started).total_seconds() < 5
@@ -400,7 +404,6 @@ def test_primus_6_no_windows_is_nothing_to_do(ledger: Ledger) -> None:
         ledger,
         [],
         warm_start=None,
-        reprocess=False,
         clock=lambda: NOW,
     )
     assert (report.plans, report.storage_calls, report.reused) == ([], 0, 0)
@@ -435,7 +438,6 @@ def test_primus_20_daily_and_hourly_files_of_one_stream_go_out_in_order(
         ledger,
         spec.dataset.grid.between("2020-01-01", "2020-01-04"),
         warm_start=None,
-        reprocess=False,
         clock=lambda: NOW,
     )
     order = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from forebay.executors.model_line.start import (
     defaults_of,
     gap_before,
     overlap_with,
-    require_adjoining,
     require_agreement,
     require_compatible,
     require_heard,
@@ -360,52 +358,6 @@ def test_silence_begins_with_the_line(chain: ModelChain) -> None:
     assert heard(chain, "2026-03-01")
     record_link(chain, "2026-03-01", {"a": 0})
     assert not heard(chain, "2026-03-02")
-
-
-def moved(window: str, days: int, **changes: Any) -> WindowPlan:
-    """A window's plan of rows that are so many days older."""
-    plan, back = planned(window, rows=5, reason=""), timedelta(days=days)
-    source = plan.sources["a"]
-    span = {"data_from": source.data_from - back, "data_to": source.data_to - back}
-    sources = {"a": source.model_copy(update={**span, **changes})}
-    return plan.model_copy(update={"sources": sources})
-
-
-@pytest.mark.parametrize(
-    ("before", "days", "what"),
-    [
-        (0, 1, "2026-03-01T00:00Z to 2026-03-02T00:00Z would be trained twice"),
-        (1, 0, "2026-03-01T00:00Z to 2026-03-02T00:00Z would never be trained"),
-    ],
-)
-def test_rows_begin_where_those_of_the_window_before_ended(
-    chain: ModelChain, before: int, days: int, what: str
-) -> None:
-    last, plan = moved("2026-03-01", before), moved("2026-03-02", days)
-    with pytest.raises(ConfigError, match=f"window 2026-03-02: rows of source 'a' of {what}"):
-        require_adjoining(chain, SOURCES, plan, last)
-    require_adjoining(chain, SOURCES, plan, moved("2026-03-01", days))
-
-
-def test_rows_outside_of_what_a_source_declares_are_not_left_out(chain: ModelChain) -> None:
-    last = moved("2026-03-01", 1)
-    begins = moved("2026-03-02", 0)
-    starts = {"a": memory_source("a", starts="2026-03-02")}
-    require_adjoining(chain, starts, begins, last)
-    require_adjoining(chain, SOURCES, moved("2026-03-02", 0, reason="after end"), last)
-    other = last.model_copy(update={"sources": {}})
-    require_adjoining(chain, SOURCES, begins, other)
-
-
-def test_rows_belong_to_windows_by_the_same_as_before(chain: ModelChain) -> None:
-    last = moved("2026-03-01", 0, cut="column 'at'")
-    require_adjoining(chain, SOURCES, moved("2026-03-02", 0, cut="column 'at'"), last)
-    require_adjoining(chain, SOURCES, moved("2026-03-02", 0), last)
-    require_adjoining(
-        chain, SOURCES, moved("2026-03-02", 0, cut="column 'at'"), moved("2026-03-01", 0)
-    )
-    with pytest.raises(ConfigError, match=r"by column 'sent' now, but .* trained by column 'at'"):
-        require_adjoining(chain, SOURCES, moved("2026-03-02", 0, cut="column 'sent'"), last)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.model_lines import export, mark_trained
-from support.stages import Stages, memory_source, noon, pipeline, stages, table
+from support.stages import Stages, let_count, memory_source, noon, pipeline, stages, table
 
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
@@ -97,6 +97,8 @@ def test_a_newer_generation_that_is_not_trained_is_open(found: Stages) -> None:
     MEMORY["a"] = table([noon(0)] * 5)
     list_all(found, "r#1")
     assert found.sink(0, "r#1", again=True).generation == 2
+    assert timer(found).state == "trained", "it is only proposed"
+    let_count(found.ledger, KEY, 2)
     assert timer(found).state == "open"
 
 

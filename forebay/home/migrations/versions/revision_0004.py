@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 
-revision, down_revision = "0003", None
+revision, down_revision = "0004", None
 
 
 def upgrade() -> None:
@@ -52,6 +52,7 @@ def _make_plans() -> None:
         _text("line"),
         _text("fingerprint"),
         _text("document"),
+        Column("proposed", Boolean, nullable=False),
         _number("planned_at"),
         UniqueConstraint("window_id", "generation"),
     )
@@ -172,6 +173,7 @@ def _make_links() -> None:
         _text("first_odd"),
         _number("label_not_known_rows"),
         _text("learnt"),
+        _text("coverage"),
         _number("offsets_records"),
         _number("offsets_control"),
         _number("offsets_aborted"),

@@ -1,0 +1,161 @@
+"""Which rows a line has covered, and what may follow: `starts`, `ends`, offsets that change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.covered_lines import CoveredLine
+
+from forebay.errors import ConfigError
+from forebay.home.paths import Home
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> CoveredLine:
+    return CoveredLine(Home(tmp_path))
+
+
+def refused(line: CoveredLine, day: int, match: str) -> None:
+    with pytest.raises(ConfigError, match=match):
+        line.train(day)
+    assert line.chain.newest(line.key(day)) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "days", "left_out"),
+    [
+        ({"starts": "2026-03-03T06:00:00Z"}, [3], "2026-03-03T00:00Z to 2026-03-03T06:00Z"),
+        ({"starts": "2026-03-04"}, [3], "2026-03-03T00:00Z to 2026-03-04T00:00Z"),
+        ({"starts": "2026-03-04T12:00:00Z"}, [3, 4], "2026-03-03T00:00Z to 2026-03-04T12:00Z"),
+        ({"ends": "2026-03-03"}, [3], "2026-03-03T00:00Z to 2026-03-04T00:00Z"),
+        ({"ends": "2026-03-03T06:00:00Z"}, [3, 4], "2026-03-03T06:00Z to 2026-03-05T00:00Z"),
+    ],
+)
+def test_what_was_declared_away_may_not_come_back_unnoticed(
+    line: CoveredLine, declared: dict[str, str], days: list[int], left_out: str
+) -> None:
+    line.train(1, 2)
+    line.declare(**declared)
+    line.train(*days)
+    line.declare()
+    following = days[-1] + 1
+    refused(
+        line,
+        following,
+        f"rows of source 'a' of {left_out} would never be trained .* run ads --from 2026-03-03 "
+        f"--to 2026-03-0{following} --reprocess",
+    )
+    line.train(3, generation=2)
+    for day in range(4, following):
+        line.train(day, generation=2)
+    line.train(following)
+
+
+def test_a_later_start_leaves_a_gap_that_is_named_and_stays(line: CoveredLine) -> None:
+    line.train(1, 2)
+    line.declare(starts="2026-03-03T06:00:00Z")
+    (found,) = line.train(3)
+    gap = found.coverage["a"].gap
+    assert (str(gap), gap and gap.reason) == (
+        "2026-03-03T00:00Z to 2026-03-03T06:00Z",
+        "before start",
+    )
+    (later,) = line.train(4)
+    assert later.coverage["a"].gap is None
+    assert [str(each) for each in later.coverage["a"].left_out] == [str(gap)]
+    line.declare(starts="2026-03-02")
+    refused(line, 5, "of 2026-03-03T00:00Z to 2026-03-03T06:00Z would never be trained")
+    line.declare(starts="2026-03-05")
+    line.train(5)
+
+
+def test_a_source_that_begins_after_its_line_has_no_gap(line: CoveredLine) -> None:
+    line.declare(starts="2026-03-03")
+    links = line.train(1, 2, 3, 4)
+    assert [each.coverage["a"].gap for each in links] == [None] * 4
+    assert [each.coverage["a"].reason for each in links] == ["before start"] * 2 + ["", ""]
+    line.declare(starts="2026-02-01")
+    refused(line, 5, "of 2026-03-01T00:00Z to 2026-03-03T00:00Z would never be trained")
+
+
+def test_what_was_before_the_line_is_no_gap(line: CoveredLine) -> None:
+    line.declare(starts="2026-03-02")
+    line.train(3)
+    line.declare(starts="2026-02-01")
+    line.train(4)
+
+
+def test_the_warm_start_counts(line: CoveredLine) -> None:
+    line.declare(starts="2026-02-20")
+    line.train("2026-02-01_2026-03-01", 1)
+    line.declare()
+    refused(line, 2, r"2026-02-01T00:00Z to 2026-02-20T00:00Z .*forget ads 2026-02-01_2026-03-01")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "what"),
+    [
+        (0, 1, "2026-03-01T00:00Z to 2026-03-02T00:00Z would be trained twice"),
+        (1, 0, "2026-03-01T00:00Z to 2026-03-02T00:00Z would never be trained"),
+    ],
+)
+def test_rows_begin_where_those_of_the_window_before_ended(
+    line: CoveredLine, before: int, now: int, what: str
+) -> None:
+    line.offset_days = before
+    line.train(1)
+    line.offset_days = now
+    refused(line, 2, f"window 2026-03-02: rows of source 'a' of {what}")
+    line.offset_days = before
+    line.train(2)
+
+
+def test_an_offset_that_shrinks_while_a_source_begins_is_a_gap_in_its_own_time(
+    line: CoveredLine,
+) -> None:
+    line.offset_days = 1
+    line.train(1)
+    line.offset_days = 0
+    line.declare(starts="2026-03-02")
+    (found,) = line.train(2)
+    assert str(found.coverage["a"].gap) == "2026-03-01T00:00Z to 2026-03-02T00:00Z"
+
+
+def test_a_window_that_goes_on_without_its_source_counts_as_asked(line: CoveredLine) -> None:
+    line.train(1)
+    line.reason = "skipped: no marker"
+    (found,) = line.train(2)
+    assert found.coverage["a"].reason == "skipped: no marker"
+    line.reason = ""
+    line.train(3)
+
+
+def test_rows_belong_to_windows_by_the_same_as_before(line: CoveredLine) -> None:
+    line.cut = "column 'at'"
+    line.train(1)
+    line.cut = ""
+    line.declare(ends="2026-03-02")
+    line.train(2)
+    line.declare(starts="2026-03-03")
+    line.cut = "column 'sent'"
+    refused(line, 3, r"by column 'sent' now, and by column 'at' in the windows before it")
+
+
+def test_partitions_go_on_at_the_offset_where_they_ended(line: CoveredLine) -> None:
+    line.partitions = {"0": (0, 10), "1": (5, 7)}
+    line.train(1)
+    line.partitions = {"0": (10, 10), "1": (9, 12), "2": (0, 4)}
+    refused(line, 2, "in partition 1, offsets 7 to 9, would never be trained")
+    line.declare(starts="2026-03-02")  # the topic was made anew
+    line.train(2)
+
+
+def test_windows_of_one_job_follow_each_other(line: CoveredLine) -> None:
+    line.train(1)
+    line.require(2, 3, 4)
+    line.declare(starts="2026-03-03")
+    first = line.plan(2)
+    line.declare()
+    with pytest.raises(ConfigError, match="window 2026-03-03: .* never be trained"):
+        line.require_plans([first, line.plan(3)])
