@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
@@ -35,6 +35,11 @@ class ScheduleSpec(Spec):
     )
     turn_wait: Duration = Field(
         default=timedelta(hours=24), description="Longest wait for the previous window"
+    )
+    on_stale: Literal["train", "refuse"] = Field(
+        default="train",
+        description="What a run in Airflow does where the model that it starts from is stale: "
+        "`train`, with a warning, or `refuse`",
     )
     plan_timeout: Duration = Field(
         default=timedelta(hours=1), description="Longest time that one planning stage may take"

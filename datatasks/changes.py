@@ -19,7 +19,7 @@ from forebay.config.sources import SourceSpec
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Share, identity_of, shares_of
-from forebay.datatasks.plans import SKIPPED, WindowPlan
+from forebay.datatasks.plans import SKIPPED, SourcePlan, WindowPlan
 from forebay.datatasks.sources.common.base import Scan
 from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.errors import DataError, ForebayError
@@ -62,8 +62,9 @@ def changes_since(
         for index, share in enumerate(alike):
             plan = by_key[share.window.key]
             if scan.fingerprints[index] != plan.sources[name].fingerprint:
-                text = _difference(ledger, plan, name, _versions(_of_span(scan, index)))
-                found.setdefault(plan.window, []).append(text)
+                tasks = _of_span(scan, index)
+                text = _difference(ledger, plan, name, _versions(tasks))
+                found.setdefault(plan.window, []).append(text + _fewer(plan.sources[name], tasks))
     return found
 
 
@@ -93,6 +94,15 @@ def _difference(ledger: Ledger, plan: WindowPlan, source: str, now: Versions) ->
     if not parts:
         return f"{source}: its declaration has changed since it was planned"
     return f"{source}: its files have changed since it was planned: {', '.join(parts)}"
+
+
+def _fewer(plan: SourcePlan, tasks: pa.Table) -> str:
+    """In words, that a window has fewer rows than when it was planned; empty otherwise."""
+    counts = tasks["rows"]
+    now = None if counts.null_count else int(pc.sum(counts).as_py() or 0)
+    if now is None or plan.rows is None or now >= plan.rows:
+        return ""
+    return f": {now:,} rows now, {plan.rows:,} then"
 
 
 def _of_span(scan: Scan, index: int) -> pa.Table:

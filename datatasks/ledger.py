@@ -16,7 +16,7 @@ from forebay.config.windows import Interval, Spanned
 from forebay.datatasks import history, plan_rows
 from forebay.datatasks.manifests import manifest_bytes, read_manifests
 from forebay.datatasks.plan_rows import WindowState
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans import WindowPlan, fewer_rows
 from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError
 from forebay.home.database import Database, database_of
@@ -99,10 +99,7 @@ class Ledger:
 
     def data_changed(self, generations: Mapping[str, int]) -> dict[str, str]:
         """Windows that were planned since from other data than these generations; in words."""
-        found = self.database.read(
-            lambda rows: plan_rows.changed_plans(rows, self.pipeline, generations)
-        )
-        return _changed(generations, found)
+        return self.database.read(lambda rows: self._changed(rows, generations))
 
     def trained_from(
         self, generations: Mapping[str, int]
@@ -113,17 +110,17 @@ class Ledger:
             DataError: when one of them is not there.
         """
 
-        def work(rows: Connection) -> tuple[dict[str, WindowPlan], dict[str, int]]:
+        def work(rows: Connection) -> tuple[dict[str, WindowPlan], dict[str, str]]:
             return (
                 plan_rows.plans_of(rows, self.pipeline, generations),
-                plan_rows.changed_plans(rows, self.pipeline, generations),
+                self._changed(rows, generations),
             )
 
-        plans, newest = self.database.read(work)
+        plans, changed = self.database.read(work)
         for window, generation in generations.items():
             if window not in plans:
                 raise self._gone(window, generation)
-        return plans, _changed(generations, newest)
+        return plans, changed
 
     def forgotten(self, generations: Mapping[str, int]) -> set[str]:
         """Windows whose generation, which is given, the line has forgotten: it is done again."""
@@ -241,16 +238,21 @@ class Ledger:
         """What happened, the oldest first."""
         return self.database.read(lambda rows: history.entries(rows, self.pipeline, window))
 
+    def _changed(self, rows: Connection, generations: Mapping[str, int]) -> dict[str, str]:
+        newest = plan_rows.changed_plans(rows, self.pipeline, generations)
+        then = {window: generations[window] for window in newest}
+        before, now = (plan_rows.plans_of(rows, self.pipeline, each) for each in (then, newest))
+        found: dict[str, str] = {}
+        for window, number in newest.items():
+            text = (
+                f"data changed (generation {number} was planned from the new data, and this model "
+                f"was trained from generation {then[window]})"
+            )
+            found[window] = "; ".join([text, *fewer_rows(before[window], now[window])])
+        return found
+
     def _gone(self, window: str, generation: int) -> DataError:
         return DataError(
             f"pipeline {self.pipeline!r} has no generation {generation} of window {window}: it "
             "was forgotten: run the window again"
         )
-
-
-def _changed(generations: Mapping[str, int], newest: Mapping[str, int]) -> dict[str, str]:
-    return {
-        window: f"data changed (generation {number} was planned from the new data, and this model "
-        f"was trained from generation {generations[window]})"
-        for window, number in newest.items()
-    }

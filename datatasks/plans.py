@@ -73,6 +73,11 @@ class WindowPlan(Message):
         }
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it is known that no source has a row for it."""
+        return bool(self.sources) and not any(self.counts.values())
+
+    @property
     def as_window(self) -> Window:
         """What was planned."""
         return Window(Interval(self.start, self.end), self.window)

@@ -7,7 +7,7 @@ are those that planning will find. Windows that planning will not rescan come fr
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -15,6 +15,7 @@ from typing import Literal
 from forebay.config.source_uses import source_of
 from forebay.config.windows import Window
 from forebay.datatasks.border_rows import DecidedBorders
+from forebay.datatasks.changes import changes_since
 from forebay.datatasks.operations import (
     Clock,
     SourceOperation,
@@ -174,12 +175,21 @@ class BackfillEstimator:
             rows=rows,
             storage_calls=storage_calls,
             stale=projected.stale(),
-            changed=list(self._ledger.data_changed(left)),
+            changed=self._changed(left),
             refused=self._refused(found, projected),
             planning_seconds=planning_seconds,
             seconds=pace.seconds([each.rows for each in trained]),
             pace=pace,
         )
+
+    def _changed(self, left: Mapping[str, int]) -> list[str]:
+        """Windows that are left as they are although their data has changed."""
+        plans = list(self._ledger.plans(left).values())
+        project, ledger = self.target.project, self._ledger
+        found = ledger.data_changed(left).keys() | changes_since(
+            project.root, self.target.pipeline, project.sources, ledger, plans
+        )
+        return [window for window in left if window in found]
 
     def _refused(self, found: Sequence[WindowCost], projected: ProjectedChain) -> list[str]:
         pipeline = self.target.pipeline

@@ -8,9 +8,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from forebay.config.windows import Window, is_warm_start
+from forebay.datatasks.changes import changes_since
 from forebay.datatasks.planning import PlanReport, plan_windows
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.window_range import parse_range
@@ -31,7 +32,9 @@ from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
+from forebay.executors.model_line.stale_start import stale_start
 from forebay.executors.model_line.start import (
+    drop_unused_warm_start,
     overlap_with,
     require_beginning,
     require_checkpoint,
@@ -70,11 +73,21 @@ class Run:
     watch: Watch = field(default_factory=Watch)
     _phases: dict[str, float] = field(default_factory=dict)
 
-    def execute(self, first: str, last: str, *, reprocess: bool = False) -> Json:
+    def execute(
+        self,
+        first: str,
+        last: str,
+        *,
+        reprocess: bool = False,
+        on_stale: Literal["train", "refuse"] = "refuse",
+    ) -> Json:
         """Train every window of the range that is not trained, and return the summary.
 
+        on_stale: what is done where a window would start from a stale model.
+
         Raises:
-            ConfigError: for texts that name no window, windows outside the dataset, or a gap.
+            ConfigError: for texts that name no window, windows outside the dataset, a gap, or a
+                stale model to start from.
             RowsLostError: when rows planned, served and trained do not agree.
             DataError: when the model that serves is missing or damaged.
             ForebayError: of the class that matches the remedy.
@@ -93,16 +106,23 @@ class Run:
         report = self._plan(windows, warm, again)
         todo = self._todo(report)
         self.watch.planned(report, todo)
-        status = None
+        status, stale = None, list[str]()
         if todo:
             require_beginning(chain, todo)
             require_all_adjoining(chain, self.target.project.sources, todo)
+            stale = self._stale_start(todo, on_stale)
+            drop_unused_warm_start(chain, warm)
             self._warn()
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         self.watch.doing("publishing the model and summing up the windows")
         end_trained_jobs(self.target)
-        notes = [*report.notes, *warm_start_notes(pipeline, chain, windows[0])]
+        notes = [
+            *report.notes,
+            *stale,
+            *self._changed(report, todo),
+            *warm_start_notes(pipeline, chain, windows[0]),
+        ]
         notes += self._publish(windows[-1])
         summary = self._summarise(report.storage_calls, notes, windows, todo, status, started)
         if not summary["rows_agree"]:
@@ -129,6 +149,30 @@ class Run:
         )
         self._phases["plan"] = time.perf_counter() - phase
         return report
+
+    def _changed(self, report: PlanReport, todo: Sequence[WindowPlan]) -> list[str]:
+        """Notes on trained windows whose data has changed since, as `why` tells them."""
+        trained = {plan.window for plan in todo}
+        kept = [plan for plan in report.plans if plan.window not in trained]
+        project = self.target.project
+        found = changes_since(
+            project.root, self.target.pipeline, project.sources, self.target.ledger, kept
+        )
+        again = "run it with --reprocess to train it on them"
+        return [f"window {key}: {'; '.join(words)} ({again})" for key, words in found.items()]
+
+    def _stale_start(
+        self, todo: Sequence[WindowPlan], on_stale: Literal["train", "refuse"]
+    ) -> list[str]:
+        """A warning, already given, where a window is trained on top of a stale model."""
+        found = stale_start(self.target.chain, [plan.as_window for plan in todo])
+        if found is None:
+            return []
+        text = f"{found.reason}. To train the stale windows again with it: {found.command}"
+        if on_stale == "refuse":
+            raise ConfigError(f"{text}. To train on top of it: --on-stale train")
+        self.watch.warned(text)
+        return [text]
 
     def _warn(self) -> None:
         """Warn before training about what the line's windows so far have shown of their labels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from forebay.datatasks.plans import NO_ROWS
+from forebay.datatasks.plans import NO_ROWS, SKIPPED
 from forebay.mixture.left_out import NOT_KNOWN, PAUSED, unsaid
 from forebay.system.counted import counted
 
@@ -18,6 +18,7 @@ def row_notes(windows: Collection[Json]) -> list[str]:
     windows: as in the summary.
     """
     return [
+        *_missing_notes(windows),
         *_outside_notes(windows),
         *_not_known_notes(windows),
         *_unsaid_notes(windows),
@@ -100,6 +101,22 @@ def _unjudged_notes(windows: Collection[Json]) -> list[str]:
 def _unjudged(window: Json) -> Json:
     # Judgements of earlier versions do not have it.
     return dict((window.get("event") or {}).get("unjudged", {}))
+
+
+def _missing_notes(windows: Collection[Json]) -> list[str]:
+    """A note for each source of a window with rows that were declared away, or that came late."""
+    notes: list[str] = []
+    for window in windows:
+        for name, source in window["sources"].items():
+            place, gap = f"window {window['window']}, source {name}", source["gap"]
+            if gap is not None:
+                notes.append(
+                    f"{place}: rows of {gap['start']} to {gap['end']} are not trained on "
+                    f"({gap['reason']}): the source declares that it begins later"
+                )
+            if source["reason"].startswith(SKIPPED):
+                notes.append(f"{place}: trained without it ({source['reason']})")
+    return notes
 
 
 def _outside_notes(windows: Collection[Json]) -> list[str]:

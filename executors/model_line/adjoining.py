@@ -22,6 +22,17 @@ from forebay.executors.model_line.coverage import (
 from forebay.executors.model_line.link import Link
 
 Covered = Mapping[str, Coverage]
+
+
+class WithheldError(ConfigError):
+    """Rows that a line was trained without have come back. command: which trains them."""
+
+    def __init__(self, message: str, command: str) -> None:
+        """See the class."""
+        super().__init__(message)
+        self.command = command
+
+
 _UNDO = (
     "Undo the change, train the line again from its start (--reprocess; in Airflow, a backfill "
     "over all its runs), or train another line (--line NAME)"
@@ -82,18 +93,20 @@ def require_adjoining(
         lost = withheld(covered, spec)
         if lost:
             first, last = lost[0], lost[-1]
-            begin = window_with(chain, source, first.start) or plan.window
-            raise ConfigError(
+            begin = _window_with(chain, source, first.start) or plan.window
+            command = retrain_command(chain, begin, plan.window)
+            raise WithheldError(
                 f"window {plan.window}: rows of source {name!r} of {first} would never be trained "
                 f"on line {chain.line!r}: it was trained without them ({first.reason}), and the "
-                "source declares that it has them now. What to do: train them "
-                f"(`{retrain_command(chain, begin, plan.window)}`; in Airflow, a backfill that "
-                f"reprocesses windows from {retrained_from(chain, begin)} on), or go on without them by declaring "
-                f"starts: {last.end:%Y-%m-%dT%H:%M:%SZ}"
+                f"source declares that it has them now. What to do: train them (`{command}`; in "
+                f"Airflow, a backfill that reprocesses windows from "
+                f"{retrained_from(chain, begin)} on), or go on without them by declaring starts: "
+                f"{last.end:%Y-%m-%dT%H:%M:%SZ}",
+                command,
             )
 
 
-def window_with(chain: ModelChain, source: SourcePlan, instant: datetime) -> str | None:
+def _window_with(chain: ModelChain, source: SourcePlan, instant: datetime) -> str | None:
     """The trained window that rows of a source of an instant belong to."""
     start = instant + timedelta(seconds=source.offset_seconds)
     found = chain.over(Interval(start, start + timedelta(microseconds=1)))

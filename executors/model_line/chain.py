@@ -231,6 +231,28 @@ class ModelChain:
 
         return self._change(work)
 
+    def begin_anew(self, *, forget_plans: bool) -> None:
+        """Remove every link: the line's next window begins it. What serves, and borders, stay.
+
+        The bytes that nothing names then are left to `forebay gc`.
+
+        forget_plans: all windows are planned again too.
+        """
+
+        def work(rows: Connection, line: int) -> None:
+            link_writer.remove_links(rows, line)
+            for window in plan_rows.planned_windows(rows, self.pipeline, self.line):
+                if forget_plans and plan_rows.forget(rows, self.pipeline, self.line, window):
+                    facts = {"line": self.line}
+                    history.note(rows, self.pipeline, window, "forgotten", facts)
+
+        self._change(work)
+
+    def is_begun(self) -> bool:
+        """Whether a window was trained: a warm start alone binds nobody to where it ended."""
+        newest = self.last()
+        return bool(newest) and not is_warm_start(newest[0].window)
+
     def candidate(self, window: str, generation: int) -> tuple[Link, str] | None:
         """A link, and why it may not serve: an empty text when it may. None without a link."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from forebay.config.windows import order_of
-from forebay.executors.model_line.link import Link
+from forebay.errors import InfrastructureError
+from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows import line_rows
 from forebay.executors.model_line.staleness import stale_reason
 from forebay.home.store import Stored
@@ -16,25 +17,22 @@ from forebay.home.tables import link_files, links, served, windows
 from forebay.system.instants import from_us, to_us
 
 _SERVED = (
-    select(served.c.published_at, links.c.generation)
-    .add_columns(windows.c.key, windows.c.starts_at, windows.c.ends_at)
-    .add_columns(link_files.c.name, link_files.c.checksum, link_files.c.size_bytes)
-    .join(links, links.c.id == served.c.link_id)
-    .join(windows, windows.c.id == links.c.window_id)
-    .join(link_files, link_files.c.link_id == links.c.id)
-    .where(served.c.line_id == bindparam("line"), link_files.c.kind == "saved_model")
+    select(served, windows.c.key, windows.c.starts_at, windows.c.ends_at)
+    .join(windows, windows.c.id == served.c.window_id)
+    .where(served.c.line_id == bindparam("line"))
 )
 
-_MOVE = (
-    update(served)
-    .where(served.c.line_id == bindparam("line"))
-    .values(link_id=bindparam("link"), published_at=bindparam("at"))
+
+_MODEL = (
+    select(links.c.window_id, links.c.generation)
+    .add_columns(link_files.c.name, link_files.c.checksum, link_files.c.size_bytes)
+    .join(link_files, link_files.c.link_id == links.c.id)
+    .where(links.c.id == bindparam("link"), link_files.c.kind == "saved_model")
 )
-_SERVE = insert(served)
 
 
 class Pointer(NamedTuple):
-    """The link that serves, its window's interval, and its model in the store."""
+    """What serves: the name of its link, its window's interval, and its model in the store."""
 
     window: str
     start: datetime
@@ -72,15 +70,24 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
     if newest is not None and newest > link.generation:
         return f"window {link.window} has been trained again, as generation {newest}"
     pointer = pointer_of(connection, line)
-    if pointer is not None and order_of(link) < order_of(pointer):
-        return f"window {pointer.window} is later and serves"
-    return ""
+    if pointer is None or order_of(link) >= order_of(pointer):
+        return ""
+    serving = Parent(window=pointer.window, generation=pointer.generation)
+    if line_rows.link_id(connection, line, serving) is None:
+        return ""  # the line has begun anew since
+    return f"window {pointer.window} is later and serves"
 
 
 def serve(connection: Connection, line: int, link: Link, now: datetime) -> None:
-    """Move the pointer to a link of the line."""
+    """Move the pointer to a link of the line.
+
+    Raises:
+        InfrastructureError: when it has no model, or is gone.
+    """
     of_link = line_rows.require_id(connection, line, link.name)
-    at = to_us(now)
-    if connection.execute(_MOVE, {"line": line, "link": of_link, "at": at}).rowcount == 0:
-        values = {"line_id": line, "link_id": of_link, "published_at": at}
-        connection.execute(_SERVE, values)
+    found = connection.execute(_MODEL, {"link": of_link}).mappings().one_or_none()
+    if found is None:
+        raise InfrastructureError(f"the model of window {link.window} is no longer kept")
+    connection.execute(delete(served).where(served.c.line_id == line))
+    values = {"line_id": line, "published_at": to_us(now), **found}
+    connection.execute(insert(served), values)

@@ -25,7 +25,8 @@ from forebay.datatasks import history, plan_rows
 from forebay.datatasks.plans import NO_ROWS, WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.commands import retrain_command
+from forebay.executors.model_line.commands import of_line, retrain_command
+from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.link import Link, source_rows
 from forebay.executors.model_line.model_changes import model_changes
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -42,7 +43,7 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
     start = pipeline.train.warm_start
     if start is None or start >= first.start:
         return None
-    begin = chain.first()
+    begin = chain.first() if chain.is_begun() else None
     if begin is None:
         return warm_start_window(start, first)
     if begin.start > first.start:
@@ -50,6 +51,18 @@ def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> W
     if not is_warm_start(begin.window):
         return None
     return Window(Interval(begin.start, begin.end), begin.window)
+
+
+def drop_unused_warm_start(chain: ModelChain, warm: Window | None) -> None:
+    """Remove a warm start that no window was built on, before a line begins with another one.
+
+    warm: the one that it begins with. Nothing is removed while a job trains the line.
+    """
+    first = chain.first()
+    if first is None or chain.is_begun() or (warm is not None and warm.key == first.window):
+        return
+    if not living_holder(chain.home, chain.pipeline, chain.line):
+        chain.begin_anew(forget_plans=False)
 
 
 def warm_start_notes(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> list[str]:
@@ -138,6 +151,8 @@ def overlap_with(chain: ModelChain, grid: WindowGrid, windows: Sequence[Window])
 
     A window that it has trained may be trained again, but no different one that overlaps it.
     """
+    if not chain.is_begun():
+        return ""
     spans = {window.key: window.span for window in windows}
     for other in chain.over(Interval(windows[0].start, windows[-1].end)):
         if spans.get(other.key) == other.span:
@@ -147,7 +162,8 @@ def overlap_with(chain: ModelChain, grid: WindowGrid, windows: Sequence[Window])
             return (
                 f"window {first.key} is part of the warm start {other.key} that this line begins "
                 f"with: its rows are trained already. Windows of this line begin with "
-                f"{grid.at(other.end).key}; train earlier ones on a line of their own (--line NAME)"
+                f"{grid.at(other.end).key}; train earlier ones on a line of their own (--line "
+                f"NAME), or begin this one anew ({of_line(chain, 'forget')} --all)"
             )
         return (
             f"window {first.key} ({first.span}) shares rows with window {other.key} "
@@ -168,7 +184,7 @@ def gap_before(chain: ModelChain, grid: WindowGrid, first: Window) -> str:
     if overlap:
         return overlap
     last = chain.before(first)
-    if last is None or first.start <= last.end:
+    if last is None or first.start <= last.end or not chain.is_begun():
         return ""
     expected, newest = grid.at(last.end).key, grid.before(first).key
     missing = (
@@ -200,11 +216,13 @@ def may_begin_with(chain: ModelChain, grid: WindowGrid, window: Window) -> bool:
 
     def work(rows: Connection) -> bool:
         names = chain.pipeline, chain.line
-        if line_rows.name_before(rows, line_rows.line_id(rows, *names), window) is not None:
+        linked = line_rows.name_before(rows, line_rows.line_id(rows, *names), window)
+        if linked is not None and not is_warm_start(linked.name.window):
             return False
-        planned = plan_rows.planned_windows(rows, *names, window)
+        found = plan_rows.planned_windows(rows, *names, window)
+        planned = [key for key in found if not is_warm_start(key)]
         plans = (plan_rows.plan_for(rows, *names, key) for key in reversed(planned))
-        if any(plan is None or plan.rows != 0 for plan in plans):
+        if any(plan is None or not plan.is_empty for plan in plans):
             return False
         known, before = set(planned), grid.before(window)
         if before.key not in known:
@@ -270,12 +288,13 @@ def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
     started for it yet, and the window to begin with can be named.
 
     Raises:
-        NotReadyError: when the first is known to have none.
+        NotReadyError: when the first after a warm start, if there is one, is known to have none.
     """
-    first = plans[0]
-    if first.rows != 0 or is_warm_start(first.window) or chain.before(first.as_window) is not None:
+    plans = [plan for plan in plans if not is_warm_start(plan.window)]
+    first = next(iter(plans), None)
+    if first is None or not first.is_empty or _continues(chain, first.as_window):
         return
-    begin = next((plan.window for plan in plans if plan.rows != 0), None)
+    begin = next((plan.window for plan in plans if not plan.is_empty), None)
     way = f"begin with the first window that has rows, --from {begin}"
     if begin is None:
         last = plans[-1].window
@@ -283,6 +302,11 @@ def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
     raise NotReadyError(
         f"window {first.window} cannot begin line {chain.line!r}: it has no rows. What to do: {way}"
     )
+
+
+def _continues(chain: ModelChain, window: Spanned) -> bool:
+    before = chain.before(window)
+    return before is not None and not is_warm_start(before.window)
 
 
 def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None:
@@ -294,7 +318,9 @@ def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None
     Raises:
         NotReadyError: when there are none.
     """
-    if sum(learnt):
+    begins = link.parent is None or is_warm_start(link.parent.window)
+    own = sum(link.trained(source).rows for source in link.seen)
+    if sum(learnt) and (own or not begins or is_warm_start(link.window)):
         return
     seen = ", ".join(f"{sums.rows:,} rows of {name}" for name, sums in link.seen.items())
     if is_warm_start(link.window):
@@ -303,7 +329,7 @@ def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None
         way = "begin with a window that has rows for it (`forebay preview SOURCE` shows its rows)"
     raise NotReadyError(
         f"window {link.window} cannot begin line {chain.line!r}: its model has seen {seen} and "
-        f"was trained on none of them. What to do: {way}"
+        f"was trained on none of {'them' if not sum(learnt) else 'its own'}. What to do: {way}"
     )
 
 

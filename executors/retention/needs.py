@@ -114,7 +114,9 @@ def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool])
 # Built once, since building such a statement takes longer than executing it.
 _NOT_BUILT_ON = _not_built_on()
 _USED = union_all(
-    select(served.c.link_id, true()).where(served.c.line_id == bindparam("line_id")),
+    select(links.c.id, true())
+    .join(served, (served.c.line_id == links.c.line_id) & (served.c.window_id == links.c.window_id))
+    .where(served.c.line_id == bindparam("line_id"), served.c.generation == links.c.generation),
     _before_untrained(),
     _last_of_jobs(),
 )

@@ -12,7 +12,7 @@ from forebay.datatasks.sink import sink_window
 from forebay.errors import UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.start import warm_start_of
+from forebay.executors.model_line.start import require_beginning, warm_start_of
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SinkResult, TimerResult
 from forebay.executors.stages.target import StageTarget
@@ -75,12 +75,10 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
     Raises:
         UsageError: when a source has to be listed first.
         FencedError: when another sink records the window at this moment.
+        NotReadyError: when the window is to begin a line with a warm start, and has no rows.
     """
     window, ledger = target.window, target.ledger
     listings = Listings(ledger)
-    warm = warm_start_of(target.pipeline, target.chain, window)
-    if warm is not None:
-        _record_warm_start(target.at(warm))
     shares = shares_of(target.pipeline, target.project.sources, [window])
     heads: dict[str, ListingHead] = {}
     found = [_answer(ledger, listings, share, heads) for [share] in shares.values()]
@@ -95,6 +93,10 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
     Claims(ledger, window.key).drop_run(_run_of(asked_by))
     listings.drop(window.key, heads)
     listings.drop_trained()
+    warm = warm_start_of(target.pipeline, target.chain, window)
+    if warm is not None:
+        require_beginning(target.chain, [sunk.plan])
+        _record_warm_start(target.at(warm))
     plans = sunk.plan.sources
     return SinkResult(
         window=window.key,

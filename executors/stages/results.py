@@ -78,6 +78,7 @@ class SubmitResult(Message):
     """A job that trains one window, or why there is none yet.
 
     state: `trained` when nothing is left to do; `waiting` for the window before or for the line.
+    warnings: for people, about what the job starts from.
     """
 
     state: Literal["submitted", "trained", "waiting"]
@@ -86,6 +87,7 @@ class SubmitResult(Message):
     job_id: str = ""
     epoch: int = 0
     generation: int = 0
+    warnings: list[ShownText] = Field(default_factory=list)
 
 
 class EvaluateResult(Message):

@@ -8,14 +8,16 @@ from datetime import UTC, datetime
 from forebay.config.windows import Window
 from forebay.datatasks.planning import plan_windows
 from forebay.datatasks.plans import WindowPlan
-from forebay.errors import LineBusyError, UsageError
+from forebay.errors import ConfigError, LineBusyError, UsageError
 from forebay.executors.job.heartbeat import BEATS_SECONDS, is_silent
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
 from forebay.executors.model_line.lease import living_holder
+from forebay.executors.model_line.stale_start import stale_start
 from forebay.executors.model_line.start import (
+    drop_unused_warm_start,
     gap_before,
     may_begin_with,
     require_beginning,
@@ -71,6 +73,7 @@ class _Submission:
         self._claim = claim
         self._run = run
         self._again = again
+        self._warnings: list[str] = []
 
     def submit(self, previous: PreviousRun) -> SubmitResult:
         """See `submit_window`."""
@@ -87,6 +90,7 @@ class _Submission:
             return self._waiting(turn.reason)
         kept = self.spec.job.checkpoints_kept
         require_checkpoint(self.chain, self.chain.before(self.window), kept)
+        self._warnings = self._stale_start()
         generation = self._decide_generation()
         return self._trained_or_running(generation) or self._start(generation)
 
@@ -134,6 +138,16 @@ class _Submission:
         )
         return decide(Situation(self.window.key, before, previous, line=line))
 
+    def _stale_start(self) -> list[str]:
+        """A warning where the window would be trained on top of a stale model."""
+        found = stale_start(self.chain, [self.window])
+        if found is None:
+            return []
+        text = f"{found.reason}. To train the stale windows again with it: {found.command}"
+        if self.spec.schedule.on_stale == "refuse":
+            raise ConfigError(f"{text} (schedule.on_stale: refuse)")
+        return [text]
+
     def _decide_generation(self) -> int:
         """The claim's generation; decided and stored now where it has none."""
         planned = self._planned_generation()
@@ -147,6 +161,7 @@ class _Submission:
             plans.insert(0, self._warm_start_plan(warm))
         require_beginning(self.chain, plans)
         require_all_adjoining(self.chain, self.target.project.sources, plans)
+        drop_unused_warm_start(self.chain, warm)
         request = self.target.job_request(self._job_id(generation), plans, publishes=False)
         python = self.spec.job.roles.data.runtime.python or sys.executable
         try:
@@ -187,6 +202,7 @@ class _Submission:
             job_id=self._job_id(generation),
             epoch=epoch,
             generation=generation,
+            warnings=self._warnings,
         )
 
     def _trained(self, generation: int) -> SubmitResult:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from forebay.config.windows import first_window_key, is_warm_start
+from forebay.config.source_uses import source_of
+from forebay.config.windows import Window, first_window_key, is_warm_start
 from forebay.datatasks.changes import changes_since
 from forebay.datatasks.lags import Lag, lags_of
-from forebay.datatasks.operations import Clock
+from forebay.datatasks.operations import Clock, shares_of
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import last_failure, why_not_planned
 from forebay.errors import ConfigError, DataError, LineBusyError, NotReadyError
 from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
 from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
+from forebay.executors.model_line.adjoining import WithheldError, covered_by, require_adjoining
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.commands import of_line, retrain_command, run_command
+from forebay.executors.model_line.coverage import whole_of, withheld
 from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.stale_start import stale_start
 from forebay.executors.model_line.start import (
     may_begin_with,
     overlap_with,
@@ -24,7 +29,6 @@ from forebay.executors.model_line.start import (
     require_compatible,
 )
 from forebay.executors.stages.target import StageTarget
-from forebay.home.paths import DEFAULT_LINE
 from forebay.home.store import store_of
 from forebay.mixture.left_out import unsaid
 from forebay.system.counted import counted
@@ -87,7 +91,9 @@ def _why(target: StageTarget, clock: Clock) -> Why:
     if job is not None and job.status.is_active:
         return _running(target.key, job)
     if plan is not None and link is not None and link.generation >= plan.generation:
-        return _trained(target, plan, link)
+        found = _trained(target, plan, link)
+        again = _failed_again(job, link)
+        return found.model_copy(update={"reason": found.reason + again}) if again else found
     if job is not None and _is_unfinished(job, target.key, plan):
         return _ended(target, job)
     return _not_planned(target, clock) if plan is None else _planned(target, plan)
@@ -95,15 +101,52 @@ def _why(target: StageTarget, clock: Clock) -> Why:
 
 def _unless_refused(target: StageTarget, found: Why) -> Why:
     """The same answer, without a `run` that its line would refuse: then with the reason for it."""
-    refusal = _refusal(target, found) if found.command.startswith(_RUN) else ""
+    if not found.command.startswith(_RUN):
+        return found
+    refusal, repair = _refusal(target, found), ""
+    if not refusal and found.state in {"not planned", "planned"}:
+        refusal, repair = _refused_start(target)
     if not refusal:
         return found
     return found.model_copy(
         update={
             "reason": f"{found.reason}; line {target.line!r} cannot train it: {refusal}",
-            "next": "resolve that first",
-            "command": "",
+            "next": "train again what it starts from, and it" if repair else "resolve that first",
+            "command": repair,
         }
+    )
+
+
+def _refused_start(target: StageTarget) -> tuple[str, str]:
+    """Why `run` would refuse to start where the window does, and the command that mends it."""
+    chain, sources = target.chain, target.project.sources
+    stale = stale_start(chain, [target.window])
+    if stale is not None:
+        return stale
+    parent, window = chain.before(target.window), target.window
+    if parent is not None and parent.end < window.start:
+        window = target.pipeline.dataset.grid.at(parent.end)
+    try:
+        plan = _declared_plan(target, window)
+        require_adjoining(chain, sources, plan, covered_by(parent))
+    except WithheldError as error:
+        return str(error), error.command
+    except ConfigError as error:
+        return str(error), ""
+    return "", ""
+
+
+def _declared_plan(target: StageTarget, window: Window) -> WindowPlan:
+    """A window's plan as far as declarations tell."""
+    shares = shares_of(target.pipeline, target.project.sources, [window])
+    sources = {name: share.plan() for name, [share] in shares.items()}
+    return WindowPlan(
+        window=window.key,
+        generation=1,
+        start=window.start,
+        end=window.end,
+        sources=sources,
+        fingerprint="",
     )
 
 
@@ -153,7 +196,7 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             state="stale",
             reason=f"it is trained, but {stale}",
             next="train it again, from the first window that is stale",
-            command=_reprocess_command(target, first),
+            command=retrain_command(chain, first_window_key(first), first_window_key(key)),
             generation=plan.generation,
         )
     changed = target.ledger.data_changed({key: link.generation}).get(key)
@@ -163,43 +206,57 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             state="data changed",
             reason=f"it is trained, but its {changed}",
             next=_TRAIN_AGAIN,
-            command=_again_command(target),
+            command=retrain_command(chain, key, key),
             generation=link.generation,
         )
     skipped = _skipped_text(plan)
     reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "") + _not_known_text(link)
     judgement = chain.judgement(link)
     reason += _offset_text(chain, plan, link, judgement) + _event_text(judgement)
+    left_out, came_back = _left_out(target, plan, link)
+    reason += left_out
     project, pipeline = target.project, target.pipeline
     since = changes_since(project.root, pipeline, project.sources, target.ledger, [plan])
+    last = chain.windows()[-1] if came_back else key
     return Why(
         window=key,
         state="trained",
         reason="; ".join([reason, *since.get(key, [])]),
-        next=_TRAIN_AGAIN if since else "",
-        command=_again_command(target) if since else "",
+        next=_TRAIN_AGAIN if since or came_back else "",
+        command=retrain_command(chain, key, last) if since or came_back else "",
         generation=plan.generation,
     )
 
 
-def _again_command(target: StageTarget) -> str:
-    """The command that has a trained window read again; a warm start by its line's next run."""
-    if is_warm_start(target.key):
-        return f"forebay forget {target.pipeline.name} {_line_option(target)}{target.key}"
-    return _reprocess_command(target, first_window_key(target.key))
+def _failed_again(job: StoredJob | None, link: Link) -> str:
+    """What became of a job that was to train a trained window again; empty without one."""
+    if job is None or (job.generation(link.window) or 0) <= link.generation:
+        return ""
+    error = job.status.error
+    cause = f": {error.message}" if error else ""
+    return f"; job {job.job_id}, which was to train it again, {job.status.state}{cause}"
 
 
-def _reprocess_command(target: StageTarget, first: str) -> str:
-    """Train the windows from this one on again.
-
-    From the line's start if the checkpoint before this window is not kept: no other can be used.
-    """
-    chain = target.chain
-    of = chain.newest(first)
-    before = None if of is None else chain.before(of)
-    if before is not None and "checkpoint" not in before.files:
-        first = first_window_key(chain.links()[0].window)
-    return f"{_run_command(target, first, target.key)} --reprocess"
+def _left_out(target: StageTarget, plan: WindowPlan, link: Link) -> tuple[str, bool]:
+    """Rows that a declaration took away from the window, in words, and whether it has them now."""
+    words, came_back = "", False
+    for name, source in plan.sources.items():
+        covered, whole = link.coverage.get(name), whole_of(plan, source)
+        if covered is None:
+            continue
+        spec = target.project.sources[source_of(name)]
+        back = [each for each in withheld(covered, spec) if each.end > whole.start]
+        came_back |= bool(back)
+        for each in back:
+            words += (
+                f"; rows of {name} of {each} were left out ({each.reason}), and are declared now"
+            )
+        if covered.gap is not None and not back:
+            words += (
+                f"; without rows of {name} of {covered.gap}: {covered.gap.reason}, as declared: "
+                "no command trains them while it is"
+            )
+    return words, came_back
 
 
 def _is_unfinished(job: StoredJob, window: str, plan: WindowPlan | None) -> bool:
@@ -246,7 +303,7 @@ def _again(target: StageTarget, job: StoredJob) -> tuple[str, str]:
     error = job.status.error
     fix = error is not None and error.exit_code == ConfigError.exit_code
     advice = f"{'change what it says, then run it' if fix else 'run it'} again: {note}"
-    return advice, _run_command(target, first_window_key(first), last) + again
+    return advice, run_command(target.chain, first_window_key(first), last) + again
 
 
 def _not_planned(target: StageTarget, clock: Clock) -> Why:
@@ -270,9 +327,9 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     """A plan that nothing has trained: does it wait for the window before it?"""
     window = plan.window
     reason = _plan_text(plan)
-    before, trained = _window_before(target), target.chain.before(target.window)
+    before, trained = _window_before(target), _trained_before(target)
     begins = trained is None and _may_begin(target)
-    if begins and plan.rows == 0 and target.pipeline.train.warm_start is None:
+    if begins and plan.is_empty and not is_warm_start(window):
         return Why(
             window=window,
             state="planned",
@@ -303,21 +360,25 @@ def _run_from_last(target: StageTarget, first: str = "") -> str:
     first: where a line begins that has trained nothing; by default with the window itself.
     """
     key = first_window_key(target.key)
-    trained = target.chain.before(target.window)
+    trained = _trained_before(target)
     if trained is None:
-        return _run_command(target, first or key, key)
+        return run_command(target.chain, first or key, key)
     if trained.end < target.window.start:
         key = target.pipeline.dataset.grid.at(trained.end).key
-    return _run_command(target, key, first_window_key(target.key))
+    return run_command(target.chain, key, first_window_key(target.key))
 
 
 def _why_command(target: StageTarget) -> str:
-    return f"forebay why {target.pipeline.name} {_line_option(target)}{target.key}"
+    return f"{of_line(target.chain, 'why')} {target.key}"
+
+
+def _trained_before(target: StageTarget) -> Link | None:
+    return target.chain.before(target.window) if target.chain.is_begun() else None
 
 
 def _may_begin(target: StageTarget) -> bool:
     """Whether a line without models before a window may begin with it."""
-    if not target.ledger.windows_before(target.window):
+    if all(is_warm_start(key) for key in target.ledger.windows_before(target.window)):
         return True
     return may_begin_with(target.chain, target.pipeline.dataset.grid, target.window)
 
@@ -328,14 +389,6 @@ def _window_before(target: StageTarget) -> str:
     if is_warm_start(target.key) or target.window.start <= dataset.start:
         return ""
     return dataset.grid.before(target.window).key
-
-
-def _run_command(target: StageTarget, first: str, last: str) -> str:
-    return f"{_RUN}{target.pipeline.name} {_line_option(target)}--from {first} --to {last}"
-
-
-def _line_option(target: StageTarget) -> str:
-    return "" if target.line == DEFAULT_LINE else f"--line {target.line} "
 
 
 def _plan_text(plan: WindowPlan) -> str:

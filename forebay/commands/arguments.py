@@ -87,15 +87,14 @@ UseName = Annotated[
         autocompletion=complete.sources,
     ),
 ]
-WindowKey = Annotated[
-    str,
-    typer.Argument(
-        help="For example 2026-03-01 or 2026-03-01T07.",
-        metavar="WINDOW",
-        callback=_window,
-        autocompletion=complete.windows,
-    ),
-]
+_WINDOW = typer.Argument(
+    help="For example 2026-03-01 or 2026-03-01T07.",
+    metavar="WINDOW",
+    callback=_window,
+    autocompletion=complete.windows,
+)
+WindowKey = Annotated[str, _WINDOW]
+OneWindowKey = Annotated[str | None, _WINDOW]
 LineName = Annotated[str, option("--line", help="The model line.", callback=name)]
 OneWindow = Annotated[
     str | None,

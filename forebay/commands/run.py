@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
     from forebay.executors.job.request import JobStatus
 
 
+class OnStale(StrEnum):
+    """What a run does where a window would start from a stale model."""
+
+    REFUSE = "refuse"
+    TRAIN = "train"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("run")(run)
@@ -51,6 +59,10 @@ def run(
     reprocess: Annotated[
         bool, option("--reprocess", help="Read and train these windows again.")
     ] = False,
+    on_stale: Annotated[
+        OnStale,
+        option("--on-stale", help="What to do where a window would start from a stale model."),
+    ] = OnStale.REFUSE,
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
@@ -66,7 +78,9 @@ def run(
     with LiveLine(stream, live=live) as shown:
         seen = _Seen(shown, cancel)
         try:
-            facts = _run(seen, config, pipeline, line, first, last, reprocess=reprocess)
+            facts = _run(
+                seen, config, pipeline, line, first, last, reprocess=reprocess, on_stale=on_stale
+            )
         except KeyboardInterrupt:
             shown.interrupted()
             seen.interrupted()
@@ -89,6 +103,7 @@ def _run(
     last: str,
     *,
     reprocess: bool,
+    on_stale: OnStale,
 ) -> dict[str, Any]:
     """The facts of the run. Late imports take seconds, so a line says first what is happening."""
     seen.doing(f"reading pipeline {pipeline}")
@@ -108,7 +123,7 @@ def _run(
         progress=seen.progress,
         away=seen.away,
     )
-    return Run(target, watch).execute(first, last, reprocess=reprocess)
+    return Run(target, watch).execute(first, last, reprocess=reprocess, on_stale=on_stale.value)
 
 
 class _Seen:

@@ -168,6 +168,8 @@ def submit(
     before = PreviousRun(previous)
     result = submit_window(target, claim=claim, again=again, previous=before, run=run)
     _print(result, f"window {result.window}: {result.state} {result.reason or result.job_id}")
+    for text in result.warnings:
+        note(f"WARNING: {text}")
 
 
 def evaluate(

@@ -12,7 +12,6 @@ from forebay.home.tables import (
     job_windows,
     jobs,
     lines,
-    link_files,
     link_rows,
     links,
     plans,
@@ -79,7 +78,7 @@ RULES = (
     Rule(windows, windows.c.ends_at <= windows.c.starts_at, "ends before it begins"),
     *(
         Rule(table, table.c.generation > windows.c.last_generation, _HIGHER)
-        for table in (plans, links, requests, seals)
+        for table in (plans, links, requests, seals, served)
     ),
     Rule(job_windows, _never_planned(), _HIGHER),
     Rule(forgotten, forgotten.c.generation > windows.c.last_generation, _HIGHER),
@@ -91,16 +90,7 @@ RULES = (
     Rule(links, _built_on_a_later_window(), "was built on a window that is not earlier"),
     Rule(link_rows, _begins_elsewhere(), "starts from other rows than its parent model had seen"),
     Rule(seals, _trained(), "exists for a window that was already trained to its end"),
-    Rule(served, links.c.line_id != served.c.line_id, "serves a model of another line"),
-    Rule(
-        served,
-        ~exists(
-            select(link_files.c.link_id).where(
-                link_files.c.link_id == served.c.link_id, link_files.c.kind == "saved_model"
-            )
-        ),
-        "serves a model that was not exported",
-    ),
+    Rule(served, windows.c.pipeline != lines.c.pipeline, "serves a model of another pipeline"),
     Rule(lines, _leased_elsewhere(), "is leased to a job of another line"),
     Rule(
         lines,

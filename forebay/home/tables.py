@@ -271,13 +271,15 @@ judgements = Table(
     _number("judged_at"),
     _text("document"),
 )
-# The link of a line that serves: its model is what `link_files` names as `saved_model`.
+# The model that serves: of a link of the line, or of one that it had before it began anew.
 served = Table(
     "served",
     METADATA,
     Column("line_id", ForeignKey("lines.id"), primary_key=True),
-    Column("link_id", ForeignKey("links.id"), nullable=False),
+    _window_id(),
+    _number("generation"),
     _number("published_at"),
+    *_stored(),
 )
 # A job: what its last submission trains, who owns it, and its state as last reported.
 jobs = Table(
@@ -338,6 +340,6 @@ tombstones = Table(
     _number("buried_at"),
 )
 # The tables whose rows name bytes of the store, in a column `name`.
-STORED = (manifests, listings, link_files, seals)
+STORED = (manifests, listings, link_files, seals, served)
 for _table in STORED:
     Index(None, _table.c.name)

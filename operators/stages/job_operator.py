@@ -122,6 +122,8 @@ class JobOperator(StageOperator):
             if self._killed:
                 self._cancel_unheard(request.window.key, since)
             raise
+        for warning in result.warnings:
+            self.log.warning("%s", warning)
         if result.state == "submitted":
             self._handle = JobHandle(self.home, result.job_id, result.epoch)
             if self._killed:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 from support.jobs import request
-from support.links import link
+from support.links import AT, link
 from support.model_lines import plan_empty
 
 from forebay.config.windows import is_warm_start, order_of
@@ -17,12 +17,13 @@ from forebay.datatasks.ledger import Ledger
 from forebay.executors.job import job_changes
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.rows import judgement_rows, line_rows, link_writer
+from forebay.executors.model_line.serving import serve
 from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
 from forebay.executors.retention.rule import LinkFile, WindowsKept
 from forebay.home.database import Database
 from forebay.home.paths import Home
 from forebay.home.store import Stored
-from forebay.home.tables import link_files, served
+from forebay.home.tables import link_files
 
 WARM = "2026-02-01_2026-03-01"
 KEYS = [WARM, *(f"2026-03-0{day}" for day in range(1, 6))]
@@ -83,9 +84,7 @@ class History:
 
     def serve(self, number: int) -> Link:
         serving = self.links[number % len(self.links)]
-        of_link = line_rows.require_id(self.rows, self.line, serving.name)
-        values = {"line_id": self.line, "link_id": of_link, "published_at": 0}
-        self.rows.execute(insert(served).values(**values))
+        serve(self.rows, self.line, serving, AT)
         return serving
 
     @property

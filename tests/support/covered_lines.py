@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from support.links import link, window_of
-from support.model_lines import keep_checkpoint, record
-from support.stages import memory_source, pipeline
-
 from forebay.datatasks.operations import shares_of
 from forebay.datatasks.plans import WindowPlan
 from forebay.executors.model_line.adjoining import (
@@ -19,6 +15,9 @@ from forebay.executors.model_line.adjoining import (
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.paths import Home
+from support.links import link, window_of
+from support.model_lines import keep_checkpoint, record
+from support.stages import memory_source, pipeline
 
 
 class CoveredLine:

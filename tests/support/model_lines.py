@@ -17,7 +17,7 @@ from forebay.executors.retention.collect import LineRetention
 from forebay.home.database import database_of
 from forebay.home.paths import Home
 from forebay.home.store import Stored, store_of
-from forebay.home.tables import judgements, link_files, links, served
+from forebay.home.tables import judgements, link_files, links
 from forebay.home.tables import link_rows as sums
 from forebay.mixture.row_sums import RowSums
 from support.links import AT, link, window_of
@@ -99,8 +99,8 @@ def replace_link(chain: ModelChain, trained: Link) -> None:
         link_writer.store_link(rows, line, chain.pipeline, trained)
         new = line_rows.link_id(rows, line, trained.name)
         rows.execute(update(links).where(links.c.parent_id == old).values(parent_id=new))
-        for table in (served, judgements):
-            rows.execute(update(table).where(table.c.link_id == old).values(link_id=new))
+        of_old = judgements.c.link_id == old
+        rows.execute(update(judgements).where(of_old).values(link_id=new))
         for table in (sums, link_files):
             rows.execute(delete(table).where(table.c.link_id == old))
         rows.execute(delete(links).where(links.c.id == old))

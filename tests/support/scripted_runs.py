@@ -94,14 +94,14 @@ class Runs:
         first: str = FIRST,
         last: str | None = None,
         *scripts: Script,
-        reprocess: bool = False,
         line: str = "main",
+        **asked: Any,
     ) -> Json:
         """Starts as many supervisors as there are scripts."""
         target = LineTarget(self.stages.project, self.stages.pipeline, self.stages.home, line)
         self.supervisors.scripts = list(scripts)
         self.told = Told()
-        summary = Run(target, self.told.watch).execute(first, last or first, reprocess=reprocess)
+        summary = Run(target, self.told.watch).execute(first, last or first, **asked)
         assert self.supervisors.scripts == [], "as many supervisors as expected"
         return summary
 

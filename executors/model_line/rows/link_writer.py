@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, delete, insert, select, update
 
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import Link
@@ -15,7 +15,7 @@ from forebay.executors.model_line.rows.line_rows import (
 )
 from forebay.executors.model_line.rows.link_rows import PLAIN
 from forebay.home.rows import inserted_id
-from forebay.home.tables import link_rows, links
+from forebay.home.tables import judgements, link_files, link_rows, links
 from forebay.mixture.row_sums import RowSums
 from forebay.system.instants import now_us, to_us
 
@@ -53,6 +53,16 @@ def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> 
     source_rows.store(connection, stored_id, link)
     file_rows.store(connection, stored_id, link.files)
     return of_window
+
+
+def remove_links(connection: Connection, line: int) -> None:
+    """Remove all links of a line. The pointer to what serves stays."""
+    mine = select(links.c.id).where(links.c.line_id == line)
+    for table in (judgements, link_rows, link_files):
+        connection.execute(delete(table).where(table.c.link_id.in_(mine)))
+    of_line = links.c.line_id == line
+    connection.execute(update(links).where(of_line).values(parent_id=None))
+    connection.execute(delete(links).where(of_line))
 
 
 def _continued(connection: Connection, line: int, link: Link) -> int | None:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from support.model_lines import mark_trained
-from support.stages import memory_source as declared_source
 from support.stages import let_count, table
+from support.stages import memory_source as declared_source
 
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec

@@ -11,9 +11,16 @@ from sqlalchemy import delete
 from support.model_lines import export
 from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports, scripted_runs
 from support.scripted_supervisor import ScriptedSupervisor
-from support.stages import pipeline, replanned
+from support.stages import pipeline, replanned, table
 
-from forebay.errors import ConfigError, DataError, InfrastructureError, RowsLostError
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    InfrastructureError,
+    NotReadyError,
+    RowsLostError,
+)
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.request import State
@@ -21,8 +28,10 @@ from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
 from forebay.home.database import database_of
 from forebay.home.tables import link_files
+from forebay.system.error_report import ErrorReport
 
 WARM_START = f"2026-02-27_{FIRST}"
+KEYS = (FIRST, SECOND, THIRD)
 
 
 @pytest.fixture
@@ -206,6 +215,42 @@ def cut_off(runs: Runs, end: State = "failed") -> None:
     assert runs.stages.ledger.generations(SECOND)[-1] == 2
 
 
+def generations(runs: Runs) -> list[int]:
+    """Of the plans that the windows are trained from, or are to be."""
+    plans = (runs.stages.ledger.latest_plan(key) for key in KEYS)
+    return [plan.generation for plan in plans if plan is not None]
+
+
+def test_a_refused_reprocess_leaves_the_line_as_it_is(runs: Runs) -> None:
+    """Refused before its job is submitted, and by its trainer."""
+    before = runs.run(FIRST, THIRD, runs.succeeds)
+    MEMORY["a"] = table([])
+    MEMORY["b"] = table([])
+    with pytest.raises(NotReadyError, match=f"window {FIRST} cannot begin"):
+        runs.run(FIRST, THIRD, reprocess=True)
+    assert generations(runs) == [1, 1, 1]
+    assert [runs.stages.ledger.proposed(key) for key in KEYS] == [2, 2, 2]
+    for _ in range(2):
+        again = runs.run(FIRST, THIRD)
+        assert (again["seen"], again["trained_windows"]) == (before["seen"], [])
+
+
+def test_what_a_trainer_refuses_counts_no_more(runs: Runs) -> None:
+    before = runs.run(FIRST, THIRD, runs.succeeds)
+    error = ErrorReport.of(ConfigError("rows would never be trained"))
+    with pytest.raises(ConfigError, match="never be trained"):
+        runs.run(SECOND, THIRD, runs.ends("failed", error=error), reprocess=True)
+    assert generations(runs) == [1, 1, 1]
+    again = runs.run(FIRST, THIRD)
+    assert (again["seen"], again["trained_windows"]) == (before["seen"], [])
+    with pytest.raises(ConfigError, match="never be trained"):
+        runs.run(SECOND, THIRD, runs.ends("failed", 1, error=error), reprocess=True)
+    assert generations(runs) == [1, 3, 1]
+    runs.run(SECOND, THIRD, runs.succeeds, reprocess=True)
+    windows = runs.supervisors.started[-1].request.windows
+    assert [(each.key, each.generation) for each in windows] == [(THIRD, 4)], "it continues"
+
+
 def test_a_reprocess_begins_anew_where_its_windows_were_planned_since(runs: Runs) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     cut_off(runs)
@@ -324,8 +369,8 @@ def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) ->
     runs.run(FIRST, SECOND, runs.succeeds)
     again = runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
     assert again["notes"] == [f"not published: window {SECOND} is later and serves"]
-    stale = runs.run(THIRD, THIRD, runs.succeeds)
-    assert stale["notes"] == [
+    stale = runs.run(THIRD, THIRD, runs.succeeds, on_stale="train")
+    assert stale["notes"][1:] == [
         f"not published: generation 1 of window {THIRD} is stale (built on generation 1 of {FIRST})"
     ]
     assert runs.serving() == (SECOND, 1)

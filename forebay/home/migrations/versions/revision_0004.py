@@ -205,8 +205,10 @@ def _make_links() -> None:
     _make(
         "served",
         _row_of("lines", "line_id", primary_key=True),
-        _row_of("links", "link_id"),
+        _row_of("windows", "window_id"),
+        _number("generation"),
         _number("published_at"),
+        *_stored(),
     )
 
 

@@ -8,8 +8,18 @@ from forebay.executors.evaluation.row_notes import row_notes
 
 
 def source(**more: Any) -> dict[str, Any]:
-    plain = {"late_rows": 0, "odd_timestamps": 0, "first_odd": "", "learnt_rows": {}, "reason": ""}
-    return plain | more
+    read = {"late_rows": 0, "odd_timestamps": 0, "first_odd": ""}
+    return {"learnt_rows": {}, "reason": "", "gap": None} | read | more
+
+
+def test_rows_that_a_declaration_took_away_and_sources_left_out_are_named() -> None:
+    gap = {"start": "2026-03-01T00:00:00Z", "end": "2026-03-01T06:00:00Z", "reason": "before start"}
+    away, skipped = source(gap=gap), source(reason="skipped: no marker")
+    first, second = row_notes([{"window": "1", "sources": {"a": away, "b": skipped}}])
+    assert first.startswith(
+        "window 1, source a: rows of 2026-03-01T00:00:00Z to 2026-03-01T06:00:00Z are not trained"
+    )
+    assert second == "window 1, source b: trained without it (skipped: no marker)"
 
 
 def test_each_source_with_late_rows_has_its_notes() -> None:

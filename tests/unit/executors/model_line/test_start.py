@@ -83,6 +83,8 @@ def test_a_line_that_began_with_a_later_history_has_none_for_earlier_windows(
     chain: ModelChain,
 ) -> None:
     record(chain, "2026-03-02_2026-03-05")
+    assert warm(chain, "2026-02-01", "2026-03-01") == "2026-02-01_2026-03-01", "nothing follows yet"
+    record(chain, "2026-03-05")
     assert warm(chain, "2026-02-01", "2026-03-01") is None
     assert warm(chain, "2026-02-01", "2026-03-06") == "2026-03-02_2026-03-05"
 
@@ -133,13 +135,16 @@ def test_windows_after_a_gap_do_not_close_it(chain: ModelChain) -> None:
 
 def test_after_a_warm_start_its_first_window_has_to_follow(chain: ModelChain) -> None:
     record(chain, "2026-02-01_2026-03-01")
-    assert gap(chain, "2026-03-01") == ""
-    way_out = "(--from 2026-03-01; in Airflow, create a backfill from 2026-03-01)"
-    assert gap(chain, "2026-03-02").endswith(f"begin with 2026-03-01 {way_out}")
+    assert gap(chain, "2026-03-01") == gap(chain, "2026-03-02") == "", "no window follows it yet"
+    record(chain, "2026-03-01")
+    way_out = "(--from 2026-03-02; in Airflow, create a backfill from 2026-03-02)"
+    assert gap(chain, "2026-03-03").endswith(f"begin with 2026-03-02 {way_out}")
 
 
 def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) -> None:
     record(chain, "2026-02-01_2026-03-01")
+    assert gap(chain, "2026-02-28") == "", "no window follows it yet"
+    record(chain, "2026-03-01")
     inside = gap(chain, "2026-02-28")
     assert inside.startswith("window 2026-02-28 is part of the warm start 2026-02-01_2026-03-01")
     assert "begin with 2026-03-01" in inside

@@ -50,6 +50,7 @@ WINDOW = "2026-03-01"
                 "job_id": "",
                 "epoch": 0,
                 "generation": 0,
+                "warnings": [],
             },
         ),
         (

@@ -185,7 +185,8 @@ def refused(runs: Runs, number: int) -> Why:
 
 def test_no_command_inside_the_warm_start_that_the_line_began_with(runs: Runs) -> None:
     declared = model_fingerprint_of(runs.stages.pipeline, runs.stages.sources)
-    record_link(runs.chain, f"2026-02-20_{FOURTH}", {"a": 1}, model_fingerprint=declared)
+    for key in (f"2026-02-20_{FOURTH}", FOURTH):
+        record_link(runs.chain, key, {"a": 1}, model_fingerprint=declared)
     assert "is part of the warm start" in refused(runs, 1).reason
 
 

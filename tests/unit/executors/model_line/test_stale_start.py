@@ -1,0 +1,63 @@
+"""Windows that would be trained on top of stale models, and what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.links import window_of
+from support.scripted_runs import FIRST, SECOND, THIRD, Runs, scripted_runs
+
+from forebay.errors import ConfigError
+from forebay.executors.model_line.stale_start import stale_start
+
+FOURTH = "2026-03-04"
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    with scripted_runs(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def stale_line(runs: Runs) -> None:
+    """Three windows, the first of which was trained again."""
+    for day in range(3):
+        runs.trained(day)
+    runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
+
+
+def test_a_run_over_a_stale_model_is_refused(runs: Runs) -> None:
+    stale_line(runs)
+    repair = f"forebay run ads --from {SECOND} --to {FOURTH} --reprocess"
+    with pytest.raises(ConfigError, match=f"model of window {THIRD}, .*stale .*: {repair}. To"):
+        runs.run(FOURTH, FOURTH)
+    assert runs.chain.newest(FOURTH) is None
+    runs.run(SECOND, FOURTH, runs.succeeds, reprocess=True)
+    assert runs.chain.stale_reasons() == {}
+
+
+def test_a_run_over_a_stale_model_may_be_asked_for(runs: Runs) -> None:
+    stale_line(runs)
+    summary = runs.run(FOURTH, FOURTH, runs.succeeds, on_stale="train")
+    assert any("which is stale" in note for note in summary["notes"])
+    assert FOURTH in runs.chain.stale_reasons()
+
+
+def test_a_model_between_two_windows_becomes_stale(runs: Runs) -> None:
+    for day in range(3):
+        runs.trained(day)
+    assert runs.stages.ledger.forget(SECOND)
+    windows = [window_of(key) for key in (SECOND, FOURTH)]
+    found = stale_start(runs.chain, windows)
+    assert found is not None
+    assert found.reason.endswith(f"stale once window {SECOND} is trained again")
+    assert found.command == f"forebay run ads --from {SECOND} --to {FOURTH} --reprocess"
+    assert stale_start(runs.chain, windows[:1]) is None
+
+
+def test_a_line_that_is_in_order_starts_nowhere_stale(runs: Runs) -> None:
+    for day in range(2):
+        runs.trained(day)
+    assert stale_start(runs.chain, [window_of(THIRD)]) is None

@@ -1,0 +1,103 @@
+"""Lines that begin anew, and lines that would have begun with a window without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.jobs import failed
+from support.scripted_runs import FIRST, SECOND, THIRD, Runs, scripted_runs
+from support.stages import noon, pipeline, table
+
+from forebay import cli
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.errors import ConfigError, NotReadyError
+from forebay.executors.model_line.start import may_begin_with, warm_start_of
+
+WARM = f"2026-02-27_{FIRST}"
+NOT_READY = failed("NotReadyError", "it has no rows", 2)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    with scripted_runs(tmp_path, monkeypatch) as made:
+        monkeypatch.setenv("FOREBAY_HOME", str(made.stages.home.root))
+        yield made
+
+
+def with_history(runs: Runs) -> None:
+    runs.stages.pipeline = pipeline(tuple(runs.stages.sources), train={"warm_start": "2026-02-27"})
+
+
+def test_what_serves_stays_until_a_model_of_the_new_beginning_may(runs: Runs) -> None:
+    runs.run(SECOND, THIRD, runs.succeeds)
+    runs.run(SECOND, SECOND, runs.succeeds, line="other")
+    assert runs.serving() == (THIRD, 1)
+    runs.chain.begin_anew(forget_plans=True)
+    assert runs.chain.windows() == []
+    assert runs.serving() == (THIRD, 1)
+    model = runs.chain.published()
+    again = runs.run(FIRST, FIRST, runs.succeeds)
+    assert again["published"]["window"] == FIRST, "although the one that served is later"
+    assert model is not None
+    assert again["published"]["path"] != model.path
+    runs.run(SECOND, THIRD, runs.succeeds)
+    windows = runs.supervisors.started[-1].request.windows
+    assert [(each.key, each.generation) for each in windows] == [(SECOND, 2), (THIRD, 2)]
+    assert runs.stages.ledger.latest_plan(SECOND).generation == 2  # type: ignore[union-attr]
+
+
+def test_the_command_says_what_goes_and_asks(
+    runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.run(FIRST, SECOND, runs.succeeds)
+    monkeypatch.setattr(
+        "forebay.executors.stages.target.load_project", lambda _config: runs.stages.project
+    )
+    assert cli.run(["forget", "ads"]) == 1
+    assert cli.run(["forget", "ads", "--all"]) == 1
+    told = capsys.readouterr().err
+    assert f"line 'main' of ads: 2 trained windows ({FIRST} to {SECOND})" in told
+    assert "Add --yes" in told
+    assert runs.chain.windows() == [FIRST, SECOND]
+    assert cli.run(["forget", "ads", "--all", "--yes"]) == 0
+    assert f"the model of window {SECOND} serves until" in capsys.readouterr().out
+    assert runs.chain.windows() == []
+
+
+def test_a_window_without_rows_begins_no_line_with_a_history(runs: Runs) -> None:
+    """It is red before its history is trained, which would bind all that comes after."""
+    with_history(runs)
+    for name in runs.stages.sources:
+        MEMORY[name] = table([noon(-1), noon(1)])
+    with pytest.raises(NotReadyError, match=f"--from {SECOND}"):
+        runs.run(FIRST, SECOND)
+    runs.plan(1)
+    runs.stages.source(0, "a")
+    runs.stages.source(0, "b")
+    with pytest.raises(NotReadyError, match=f"window {FIRST} cannot begin"):
+        runs.stages.sink(0)
+    assert runs.chain.windows() == []
+    runs.run(SECOND, SECOND, runs.succeeds)
+    assert runs.chain.windows() == [f"2026-02-27_{SECOND}", SECOND]
+
+
+def test_a_history_binds_nobody_until_a_window_follows_it(runs: Runs) -> None:
+    """Where only reading tells that the first window has no rows, its history is linked before."""
+    with_history(runs)
+    for name in runs.stages.sources:
+        MEMORY[name] = table([noon(-1), noon(0), noon(1), noon(2)])
+
+    with pytest.raises(NotReadyError):
+        runs.run(THIRD, THIRD, runs.ends("failed", 1, error=NOT_READY))
+    assert runs.chain.windows() == [f"2026-02-27_{THIRD}"]
+    first = runs.stages.window(0)
+    found = warm_start_of(runs.stages.pipeline, runs.chain, first)
+    assert found is not None
+    assert found.key == WARM
+    assert may_begin_with(runs.chain, runs.stages.pipeline.dataset.grid, first) is False
+    runs.run(FIRST, SECOND, runs.succeeds)
+    assert runs.chain.windows() == [WARM, FIRST, SECOND]
+    with pytest.raises(ConfigError, match=r"forebay forget ads --all"):
+        runs.run("2026-02-28", "2026-02-28")
