@@ -12,8 +12,9 @@ from support.stages import noon, pipeline, table
 
 from forebay import cli
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.errors import ConfigError, NotReadyError
+from forebay.errors import NotReadyError
 from forebay.executors.model_line.start import may_begin_with, warm_start_of
+from forebay.executors.stages.target import LineTarget
 
 WARM = f"2026-02-27_{FIRST}"
 NOT_READY = failed("NotReadyError", "it has no rows", 2)
@@ -52,9 +53,8 @@ def test_the_command_says_what_goes_and_asks(
     runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
-    monkeypatch.setattr(
-        "forebay.executors.stages.target.load_project", lambda _config: runs.stages.project
-    )
+    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
+    monkeypatch.setattr(LineTarget, "load", lambda *_asked: target)
     assert cli.run(["forget", "ads"]) == 1
     assert cli.run(["forget", "ads", "--all"]) == 1
     told = capsys.readouterr().err
@@ -99,5 +99,3 @@ def test_a_history_binds_nobody_until_a_window_follows_it(runs: Runs) -> None:
     assert may_begin_with(runs.chain, runs.stages.pipeline.dataset.grid, first) is False
     runs.run(FIRST, SECOND, runs.succeeds)
     assert runs.chain.windows() == [WARM, FIRST, SECOND]
-    with pytest.raises(ConfigError, match=r"forebay forget ads --all"):
-        runs.run("2026-02-28", "2026-02-28")

@@ -148,6 +148,7 @@ def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) ->
     inside = gap(chain, "2026-02-28")
     assert inside.startswith("window 2026-02-28 is part of the warm start 2026-02-01_2026-03-01")
     assert "begin with 2026-03-01" in inside
+    assert "forebay forget ads --all" in inside
     assert gap(chain, "2026-02-01").startswith("window 2026-02-01 is part of"), "its first day"
     assert gap(chain, "2026-01-31") == "", "another history"
     assert gap(chain, "2026-02-01_2026-03-01") == "", "the warm start itself, again"
