@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.source_uses import source_of
 from forebay.config.sources import SourceSpec
+from forebay.config.windows import Interval
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Share, identity_of, shares_of
-from forebay.datatasks.plans import SKIPPED, SourcePlan, WindowPlan
-from forebay.datatasks.sources.common.base import Scan
+from forebay.datatasks.plans import SKIPPED, WindowPlan
+from forebay.datatasks.sources.common.base import Scan, Source
 from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.errors import DataError, ForebayError
 
@@ -51,21 +52,43 @@ def changes_since(
         cache = PlanCache(ledger.home, only_look=True)
         try:
             with closing(open_source(sources[source_of(name)], root, cache=cache)) as source:
-                if not source.bounded:
-                    continue
-                scan = source.look(spans)
+                if source.bounded:
+                    plans_of = [by_key[share.window.key] for share in alike]
+                    texts = _texts(source, spans, ledger, plans_of, name)
+                else:
+                    texts = {}
         except ForebayError as error:
-            for share in alike:
-                text = f"{name} cannot be compared with what was planned: {error}"
-                found.setdefault(share.window.key, []).append(text)
-            continue
-        for index, share in enumerate(alike):
-            plan = by_key[share.window.key]
-            if scan.fingerprints[index] != plan.sources[name].fingerprint:
-                tasks = _of_span(scan, index)
-                text = _difference(ledger, plan, name, _versions(tasks))
-                found.setdefault(plan.window, []).append(text + _fewer(plan.sources[name], tasks))
+            text = f"{name} cannot be compared with what was planned: {error}"
+            texts = {share.window.key: text for share in alike}
+        for window, text in texts.items():
+            found.setdefault(window, []).append(text)
     return found
+
+
+def _texts(
+    source: Source, spans: Sequence[Interval], ledger: Ledger, plans: Sequence[WindowPlan], use: str
+) -> dict[str, str]:
+    """What has changed in the windows of these spans, by window."""
+    scan, found = source.look(spans), dict[str, str]()
+    for index, plan in enumerate(plans):
+        planned = plan.sources[use]
+        if scan.fingerprints[index] == planned.fingerprint:
+            continue
+        tasks = _of_span(scan, index)
+        rows = None if tasks["rows"].null_count else int(pc.sum(tasks["rows"]).as_py() or 0)
+        then, now = _planned(ledger, plan, use), _versions(tasks)
+        if then is not None and rows == planned.rows and _is_rewrite(source, then, now):
+            continue
+        fewer = rows is not None and planned.rows is not None and rows < planned.rows
+        words = f": {rows:,} rows now, {planned.rows:,} then" if fewer else ""
+        found[plan.window] = _difference(use, then, now) + words
+    return found
+
+
+def _is_rewrite(source: Source, then: Versions, now: Versions) -> bool:
+    """Whether the same rows are in other files now: the table was compacted."""
+    kept, new = now.keys() & then.keys(), now.keys() - then.keys()
+    return bool(new) and all(now[path] == then[path] for path in kept) and source.rewritten(new)
 
 
 def _is_comparable(share: Share, plan: WindowPlan) -> bool:
@@ -79,12 +102,18 @@ def _is_comparable(share: Share, plan: WindowPlan) -> bool:
     )
 
 
-def _difference(ledger: Ledger, plan: WindowPlan, source: str, now: Versions) -> str:
+def _planned(ledger: Ledger, plan: WindowPlan, use: str) -> Versions | None:
+    """What was planned; None where that is not kept."""
     try:
         tasks = ledger.tasks(plan.window, plan.generation)
     except DataError:
+        return None
+    return _versions(tasks.filter(pc.equal(tasks["source"], use)))
+
+
+def _difference(source: str, then: Versions | None, now: Versions) -> str:
+    if then is None:
         return f"{source}: its data has changed since it was planned (which files is not recorded)"
-    then = _versions(tasks.filter(pc.equal(tasks["source"], source)))
     kinds = {
         "new": now.keys() - then.keys(),
         "changed": {path for path in now.keys() & then.keys() if now[path] != then[path]},
@@ -94,15 +123,6 @@ def _difference(ledger: Ledger, plan: WindowPlan, source: str, now: Versions) ->
     if not parts:
         return f"{source}: its declaration has changed since it was planned"
     return f"{source}: its files have changed since it was planned: {', '.join(parts)}"
-
-
-def _fewer(plan: SourcePlan, tasks: pa.Table) -> str:
-    """In words, that a window has fewer rows than when it was planned; empty otherwise."""
-    counts = tasks["rows"]
-    now = None if counts.null_count else int(pc.sum(counts).as_py() or 0)
-    if now is None or plan.rows is None or now >= plan.rows:
-        return ""
-    return f": {now:,} rows now, {plan.rows:,} then"
 
 
 def _of_span(scan: Scan, index: int) -> pa.Table:

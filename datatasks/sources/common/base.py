@@ -6,7 +6,7 @@ docs/write-a-source.md builds one step by step.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -189,6 +189,14 @@ class Source(SourceKind, ABC):
         Called once `readiness` has said yes, to find later windows for the same scan.
         """
         return [self.readiness(span) for span in spans]
+
+    def rewritten(self, paths: Collection[str]) -> bool:  # noqa: ARG002
+        """Whether these files of a plan hold only rows that other files held before.
+
+        Called after `look`, by whoever asks whether a window's data has changed since it was
+        trained. Override it for a storage system that compacts its files.
+        """
+        return False
 
     @abstractmethod
     def scan(self, spans: Sequence[Interval]) -> Scan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,24 @@ class IcebergSource(IcebergKind, MarkerSource):
             ],
             self.table.calls - before + 1 + manifests,
         )
+
+    def rewritten(self, paths: Collection[str]) -> bool:
+        """See `Source.rewritten`: a compaction adds its files in a snapshot that replaces."""
+        from pyiceberg.table.snapshots import Operation
+
+        table = self._loaded(fresh=False)
+        replacing = {
+            each.snapshot_id
+            for each in table.snapshots()
+            if each.summary is not None and each.summary.operation is Operation.REPLACE
+        }
+        with reading_metadata(self._place):
+            entries = table.inspect.entries()
+        added = zip(
+            entries["data_file"].to_pylist(), entries["snapshot_id"].to_pylist(), strict=True
+        )
+        by_path = {self.table.relative(file["file_path"]): snapshot for file, snapshot in added}
+        return all(by_path.get(path) in replacing for path in paths)
 
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
