@@ -90,7 +90,7 @@ def require_adjoining(
                 f"window {plan.window}: rows of source {name!r} {problem} on line "
                 f"{chain.line!r}. {_UNDO}"
             )
-        lost = withheld(covered, spec)
+        lost = withheld(asked, spec)
         if lost:
             first, last = lost[0], lost[-1]
             begin = _window_with(chain, source, first.start) or plan.window

@@ -157,5 +157,5 @@ def test_windows_of_one_job_follow_each_other(line: CoveredLine) -> None:
     line.declare(starts="2026-03-03")
     first = line.plan(2)
     line.declare()
-    with pytest.raises(ConfigError, match=r"window 2026-03-03: .* never be trained"):
+    with pytest.raises(ConfigError, match=r"window 2026-03-02: .* never be trained"):
         line.require_plans([first, line.plan(3)])

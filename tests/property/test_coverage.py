@@ -1,0 +1,77 @@
+"""Declarations that change between windows: no row comes twice, and none is left out unsaid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.links import window_of
+from support.stages import memory_source, pipeline
+
+from forebay.config.sources import SourceSpec
+from forebay.datatasks.operations import shares_of
+from forebay.datatasks.plans import WindowPlan
+from forebay.executors.model_line.coverage import Coverage, extended, misplaced, withheld
+
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+# Hours since the first window began, on its borders and between them.
+instants = st.sampled_from([None, None, *range(-24, 200, 12)])
+declarations = st.tuples(instants, instants, st.sampled_from([0, 0, 0, 24, 12]))
+
+
+def declared(starts: int | None, ends: int | None) -> SourceSpec:
+    keys: dict[str, Any] = {}
+    for name, hours in (("starts", starts), ("ends", ends)):
+        if hours is not None:
+            keys[name] = BEGIN + hours * HOUR
+    return memory_source("a", **keys)
+
+
+def planned(day: int, source: SourceSpec, offset: int) -> WindowPlan:
+    window = window_of(f"2026-03-{day + 1:02}")
+    stream = {"sources": ["a"], "offset": f"{offset}h"}
+    spec = pipeline(("a",), dataset={"streams": {"a": stream}})
+    (share,) = shares_of(spec, {"a": source}, [window])["a"]
+    return WindowPlan(
+        window=window.key,
+        generation=1,
+        start=window.start,
+        end=window.end,
+        sources={"a": share.plan()},
+        fingerprint="",
+    )
+
+
+def hours(first: datetime, end: datetime) -> list[int]:
+    return list(range((first - BEGIN) // HOUR, (end - BEGIN) // HOUR))
+
+
+@given(st.lists(declarations, min_size=2, max_size=8))
+def test_each_hour_is_trained_once_or_declared_away(changes: list[tuple[Any, Any, int]]) -> None:
+    trained: Counter[int] = Counter()
+    covered: Coverage | None = None
+    first, held, day = 0, changes[0], 0
+    for starts, ends, offset in changes:
+        if starts is not None and ends is not None and starts >= ends:
+            continue
+        source = declared(starts, ends)
+        plan = planned(day, source, offset)
+        after = extended(covered, plan, plan.sources["a"])
+        if covered is None:
+            first = -offset
+        else:
+            span, _ = misplaced(covered, after, source.starts)
+            if span.start < span.end or withheld(after, source):
+                assert (starts, ends, offset) != held, "what did not change is never refused"
+                continue
+        covered, held, day = after, (starts, ends, offset), day + 1
+        if after.asked_from is not None and after.asked_to is not None:
+            trained.update(hours(after.asked_from, after.asked_to))
+        assert set(trained.values()) <= {1}
+        for hour in range(first, (covered.reached - BEGIN) // HOUR):
+            away = (starts is not None and hour < starts) or (ends is not None and hour >= ends)
+            assert away or trained[hour], f"hour {hour} is neither trained nor declared away"
