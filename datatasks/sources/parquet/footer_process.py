@@ -120,7 +120,8 @@ def _plain_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 def _leaf(metadata: pq.FileMetaData, name: str) -> int:
     schema = metadata.schema
     for index in range(len(schema)):
-        if schema.column(index).path == name:
+        # Of a nested one the path is longer than the name: `at.x` may be x of a struct.
+        if schema.column(index).name == schema.column(index).path == name:
             return index
     raise ValueError(f"its schema for Arrow has a column {name!r}, and its own has none")
 

@@ -42,6 +42,7 @@ from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit, RowRange
 from forebay.errors import DataError
+from forebay.system.counted import counted
 from forebay.system.instants import from_us, shown_instant
 
 _NEWEST_FILES = 16
@@ -191,7 +192,18 @@ class ParquetSource(ParquetKind, MarkerSource):
         return f"{self.spec.event_time}|{self.options.window_path}"
 
     def _matched(self, listing: Listing) -> Listing:
-        return listing.take(matching(listing.paths, self._files.regex))
+        """Files that the place means; markers of folders in buckets end with a slash."""
+        found = listing.take(matching(pc.utf8_rtrim(listing.paths, "/"), self._files.regex))
+        is_folder = np.asarray(pc.ends_with(found.paths, "/")).astype(np.bool_)
+        odd = np.flatnonzero(is_folder & (found.sizes > 0))
+        if len(odd):
+            key = self._files.full(found.paths[int(odd[0])].as_py())
+            raise DataError(
+                f"source {self.spec.name!r}: {counted(len(odd), 'key')} with content end with a "
+                f"slash, which no file system opens: the first is {key} (rename it, or narrow "
+                "`path`)"
+            )
+        return found.take(np.flatnonzero(~is_folder))
 
     def _refuse_nothing(self, listing: Listing) -> None:
         """An empty folder is fine once `starts` is declared; a place that is wrong never is."""
