@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,14 +95,21 @@ def _require_one_entry(files: Iterable[DataFile]) -> None:
     seen: set[str] = set()
     for file in files:
         place = str(file.task.file.file_path)
-        # In buckets `..` is a name like others.
-        known = posixpath.normpath(place) if place.startswith(("/", "file:")) else place
+        known = _one_spelling(place)
         if known in seen:
             raise DataError(
                 f"{place} is in the table twice, and its rows would be trained twice: take it out "
                 "of the table, and add it once"
             )
         seen.add(known)
+
+
+def _one_spelling(place: str) -> str:
+    """Equal for texts that name one file: file:/x, file:///x and /x, or s3a://b/x and s3://b/x."""
+    local = re.sub(r"^file:(//[^/]*)?(?=/)", "", place)
+    if local.startswith("/"):
+        return posixpath.normpath("/" + local.lstrip("/"))
+    return re.sub(r"^s3[an]://", "s3://", place)  # in buckets `..` is a name like others
 
 
 class PlainFiles:
