@@ -25,7 +25,7 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, outside, times_of
+from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, misplaced, times_of
 from forebay.datatasks.sources.common.versions import PlannedFile, version_text
 from forebay.datatasks.sources.iceberg.files import CUT_US, DataFile, manifest_bounds
 from forebay.datatasks.sources.parquet.plan import no_times
@@ -196,7 +196,7 @@ class MergedReader:
                         hours=hours_within(own, *span),
                         end=Position(index, int(chosen[-1]) + 1),
                         locate=lambda row: {"file": row_range.path, "row": row},
-                        outside=outside(own, *span),
+                        outside=misplaced(own, *span),
                         times=own,
                         bad=bad_texts(some, columns, self._spec.columns)
                         | dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),

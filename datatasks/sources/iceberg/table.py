@@ -131,7 +131,7 @@ class IcebergTable:
         """The version of one file now: its size, which is all that manifests say.
 
         Raises:
-            DataError: when it is gone.
+            DataError: when it is gone, or has a name that cannot be opened.
             InfrastructureError: when the storage does not answer.
         """
         place = self.full(relative)
@@ -140,6 +140,11 @@ class IcebergTable:
             return version_text(len(self.load(fresh=False).io.new_input(place)))
         except OSError as error:
             raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
+        except pa.ArrowInvalid as error:  # of a name that its client does not take
+            raise DataError(
+                f"{place} cannot be opened: {error} (options.catalog may name another client: "
+                "py-io-impl: pyiceberg.io.fsspec.FsspecFileIO)"
+            ) from error
 
     def exists(self, relative: str) -> bool:
         """Whether there is such a file."""

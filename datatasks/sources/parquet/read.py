@@ -26,7 +26,7 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, hours_within, outside, times_of
+from forebay.datatasks.sources.common.times import UNKNOWN, hours_within, misplaced, times_of
 from forebay.datatasks.sources.common.versions import PlannedFile
 from forebay.datatasks.sources.parquet.footers import group_times
 from forebay.datatasks.sources.parquet.open_files import FileKeeper, LastFile, OpenFile
@@ -330,7 +330,7 @@ class _RangeReader:
             locate=lambda row: self._location(row, file),
             bad={**bad_texts(batch, self.columns, self.spec.columns), **bad},
             # Statistics may be wrong; where paths name the time, they hold before it.
-            outside=outside(times, *self.span) if self.bounds is None else None,
+            outside=misplaced(times, *self.span) if self.bounds is None else None,
             times=None if self.spec.event_time is None else times,
         )
 

@@ -9,7 +9,7 @@ from forebay.executors.evaluation.row_notes import row_notes
 
 def source(**more: Any) -> dict[str, Any]:
     plain = {"late_rows": 0, "odd_timestamps": 0, "first_odd": "", "learnt_rows": {}, "reason": ""}
-    return plain | more
+    return plain | {"offsets": {"0": [0, 9]}} | more
 
 
 def test_each_source_with_late_rows_has_its_notes() -> None:
@@ -22,6 +22,13 @@ def test_each_source_with_late_rows_has_its_notes() -> None:
     late = "1,500 rows from before the window arrived only after the previous window had closed"
     odd = "2 rows with a time after the window; the first is topic t, partition 0, offset 4"
     assert row_notes(windows) == [place + late, place + odd]
+
+
+def test_rows_of_files_with_wrong_metadata_are_named() -> None:
+    some = source(odd_timestamps=1, first_odd="file x.parquet, row 7", offsets={})
+    (note,) = row_notes([{"window": "2026-03-02", "sources": {"b": some}}])
+    assert "b: 1 row with a time outside of the window, contrary to the metadata" in note
+    assert note.endswith("the first is file x.parquet, row 7")
 
 
 def test_rows_whose_label_came_late_are_added_up() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import errno
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -291,7 +291,9 @@ def test_a_file_whose_path_names_no_time_is_not_passed_over(tmp_path: Path) -> N
     stray.unlink()
 
 
-@pytest.mark.parametrize("day", ["2026-02-30/00", "2026-13-01/00", "2026-03-01/24", "0000-01-01/00"])
+@pytest.mark.parametrize(
+    "day", ["2026-02-30/00", "2026-13-01/00", "2026-03-01/24", "0000-01-01/00"]
+)
 def test_a_path_that_names_no_real_time_is_named(tmp_path: Path, day: str) -> None:
     options = {"path": "data", "window_path": "{date}/{hour}/*.parquet"}
     for name in ("2026-03-01/00", day, "2026-03-02/00"):
