@@ -116,7 +116,7 @@ def bounds_of(statistics: pq.Statistics | None, stored: pa.DataType) -> Bounds:
         low, high = statistics.min_raw * _DAY_US, statistics.max_raw * _DAY_US
     else:
         return unknown
-    return (low, high, KNOWN) if low >= -_INT64_MAX and high <= _INT64_MAX else unknown
+    return (low, high, KNOWN) if -_INT64_MAX <= low <= high <= _INT64_MAX else unknown
 
 
 def _plain_type(schema: pa.Schema, name: str) -> pa.DataType | None:

@@ -46,6 +46,13 @@ def test_a_row_after_what_statistics_say_is_read_and_counted(tmp_path: Path) -> 
     assert numbers(read(opened, days(2), 1)) == []
 
 
+def test_bounds_that_contradict_each_other_say_nothing(tmp_path: Path) -> None:
+    times = [START + HOUR, START + DAY + HOUR]
+    path = write(tmp_path / "data/x.parquet", table([*times]))
+    misstate(path, {times[0]: START + 9 * DAY})
+    assert [numbers(read(source(tmp_path), days(2), day)) for day in range(2)] == [[0], [1]]
+
+
 @pytest.mark.parametrize("day", range(4))
 def test_a_row_beyond_a_group_that_is_cut_goes_with_its_nearest_time(
     tmp_path: Path, day: int
