@@ -135,11 +135,11 @@ class TaskProgress(Message):
 
     The counts are cumulative from the task's start, never from a lease's start.
     late_rows: served rows whose time is before the task's span; odd_timestamps: after it, or of
-    files on either side, the first of them at `first_odd`. label_not_known: rows that are neither served nor dead, since
-    their label was not known when the run's window ended. offsets: those before `position`, where
-    only reading can tell the rows of a stream. first_us, last_us: the first and the last time of
-    served rows, in microseconds since 1970 UTC, perhaps of some behind `position` too; None where
-    no time is known.
+    files on either side, the first of them at `first_odd`. label_not_known: rows that are neither
+    served nor dead, since their label was not known when the run's window ended. offsets: those
+    before `position`, where only reading can tell the rows of a stream. first_us, last_us: the
+    first and the last time of served rows, in microseconds since 1970 UTC, perhaps of some behind
+    `position` too; None where no time is known.
     """
 
     position: Position

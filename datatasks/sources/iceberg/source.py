@@ -125,8 +125,7 @@ class IcebergSource(IcebergKind, MarkerSource):
             manifests = len(snapshot.manifests(table.io))
         files = self._planned(table, row_filters)
         known = self._plain_footers(table, files, bounds)
-        plain = list(known)
-        merged = sorted(set(range(len(files))) - set(plain))
+        merged = [index for index in range(len(files)) if index not in known]
         parts = self._plain_ranges(files, known, bounds)
         rest = merged_ranges(
             table,
@@ -138,7 +137,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         ranges = RowRanges.concatenate([parts, rest])
         paths = pa.array([file.path for file in files], pa.string())
         ways = [
-            "" if index in set(plain) else f"{_MERGED}{snapshot.snapshot_id}"
+            "" if index in known else f"{_MERGED}{snapshot.snapshot_id}"
             for index in range(len(files))
         ]
         schema_id = table.schema().schema_id
