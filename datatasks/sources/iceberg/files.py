@@ -20,7 +20,7 @@ from forebay.errors import DataError
 _FIELD_ID = b"PARQUET:field_id"
 # In microseconds; nanosecond ones are cut by their footers.
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz"})
-# Some writers cut bounds to milliseconds.
+# By so much the upper bounds of some writers are too low, who count in milliseconds.
 CUT_US = 1_000
 
 
