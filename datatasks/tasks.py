@@ -134,12 +134,12 @@ class TaskProgress(Message):
     """How far a task got: next unread row, rows counted so far, and whether it is at its end.
 
     The counts are cumulative from the task's start, never from a lease's start.
-    late_rows: served rows whose time is before the task's span; odd_timestamps: after it, the
-    first of them at `first_odd`. label_not_known: rows that are neither served nor dead, since
-    their label was not known when the run's window ended. offsets: those before `position`, where
-    only reading can tell the rows of a stream. first_us, last_us: the first and the last time of
-    served rows, in microseconds since 1970 UTC, perhaps of some behind `position` too; None where
-    no time is known.
+    late_rows: served rows whose time is before the task's span; odd_timestamps: after it, or of
+    files on either side, the first of them at `first_odd`. label_not_known: rows that are neither
+    served nor dead, since their label was not known when the run's window ended. offsets: those
+    before `position`, where only reading can tell the rows of a stream. first_us, last_us: the
+    first and the last time of served rows, in microseconds since 1970 UTC, perhaps of some behind
+    `position` too; None where no time is known.
     """
 
     position: Position
@@ -197,7 +197,8 @@ class Chunk:
     end: the position after the last row and dead row of this chunk.
     dead: rows of the same stretch that could not be decoded, by position.
     outside: int8[N], where a stream is cut by offsets: -1 for a row whose time is before the span,
-        1 for one after it, 0 for the others; None where all are in it.
+        1 for one after it, 0 for the others; of files whose metadata are wrong, 1 for both. None
+        where all are in it.
     runs: what each offset from the chunk before to `end` is (`offset_runs`), where planning counts
         offsets because only reading can tell the rows; else None.
     published: int64[N], when each row became readable in its stream, in microseconds since 1970

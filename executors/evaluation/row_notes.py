@@ -132,8 +132,11 @@ def _outside_notes(windows: Collection[Json]) -> list[str]:
                     "the previous window had closed"
                 )
             if odd:
+                side = "after the window"
+                if not source["offsets"]:  # of files
+                    side = "outside of the window, contrary to the metadata of their files"
                 notes.append(
-                    f"{place}: {counted(odd, 'row')} with a time after the window; the first is "
+                    f"{place}: {counted(odd, 'row')} with a time {side}; the first is "
                     f"{source['first_odd']}"
                 )
     return notes

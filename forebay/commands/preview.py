@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Wide enough for any data; nanosecond clocks begin and end outside it too.
 _EVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))
 _PARTITIONS_SHOWN = 8
+_CHUNKS_MAX = 8  # that are read until there are rows to show
 
 
 def register(app: typer.Typer) -> None:
@@ -81,12 +82,17 @@ def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[
     columns = list(source.spec.columns)
     if not tasks.num_rows or not count:
         return [], []
-    first = tasks.slice(0, 1).to_pylist()[0]
     name = source.spec.name
-    task = DataTask.of_row(first, f"{name}/0", name, "preview", span)
+    chunks = (
+        chunk
+        for row in tasks.slice(0, _CHUNKS_MAX).to_pylist()
+        for chunk in source.open(
+            DataTask.of_row(row, f"{name}/0", name, "preview", span), None, columns, max(count, 64)
+        )
+    )
     shown: list[dict[str, Any]] = []
     dead: list[str] = []
-    for chunk in itertools.islice(source.open(task, None, columns, max(count, 64)), 8):
+    for chunk in itertools.islice(chunks, _CHUNKS_MAX):
         shown += chunk.batch.slice(0, count - len(shown)).to_pylist()
         dead += [row.reason for row in chunk.dead]
         if len(shown) >= count:

@@ -49,13 +49,40 @@ def opened_table(place: Path, table: str = TABLE) -> Iterator[Any]:
         yield catalog.load_table(table)
 
 
-def delete_positions(table: Any, data_path: str, positions: list[int]) -> None:
+def add_file(table: Any, path: str, rows: pa.Table, **more: Any) -> None:
+    """One data file as some other writer says it: its path as it is spelled, bounds, a partition.
+
+    more: what is said of it, by the names of pyiceberg's DataFile.
+    """
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.typedef import Record
+
+    local = Path("/" + path.removeprefix("file:").lstrip("/"))
+    local.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, local, row_group_size=more.pop("row_group_size", None))
+    said: dict[str, Any] = {
+        "content": DataFileContent.DATA,
+        "file_path": path,
+        "file_format": FileFormat.PARQUET,
+        "partition": Record(),
+        "record_count": rows.num_rows,
+        "file_size_in_bytes": local.stat().st_size,
+        **dict.fromkeys(("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")),
+        **dict.fromkeys(("lower_bounds", "upper_bounds", "split_offsets", "sort_order_id")),
+    }
+    file = DataFile.from_args(**said | more)
+    file.spec_id = table.spec().spec_id
+    with table.transaction() as change, change.update_snapshot().fast_append() as append_files:
+        append_files.append_data_file(file)
+
+
+def delete_positions(table: Any, data_path: str, positions: list[int], place: str = "") -> None:
     """Commit a positional delete file, as Spark's merge-on-read writes them.
 
     pyiceberg itself only rewrites data files, so the delete manifest is put together here.
     """
     snapshot_id = table.current_snapshot().snapshot_id + 1
-    place = f"{table.location()}/data/deletes-{snapshot_id}.parquet"
+    place = place or f"{table.location()}/data/deletes-{snapshot_id}.parquet"
     deletes = pa.table(
         {"file_path": [data_path] * len(positions), "pos": pa.array(positions, pa.int64())}
     )

@@ -247,14 +247,19 @@ class Files:
         except FileNotFoundError:
             return
         for path, info in found.items():
-            relative = path[len(self.folder) :].lstrip("/")
+            relative = path[len(self.folder) :].removeprefix("/")  # one: others are of the key
             *folders, name = relative.split("/")
-            if any(map(is_hidden, folders)) or (is_hidden(name) and not hidden):
+            if any(map(_is_hidden_key, folders)) or (_is_hidden_key(name) and not hidden):
                 continue
             version = _remote_version(info)
             state = "|".join([version, *(str(info.get(key, "")) for key in _STATE_KEYS)])
             inode = str(info.get("ino") or "")
             yield _Row(relative, _size(info), version, state if "=" in version else "", inode)
+
+
+def _is_hidden_key(part: str) -> bool:
+    """In buckets `.` and `..` are names like others."""
+    return part not in {".", ".."} and is_hidden(part)
 
 
 def _is_utf8(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from forebay.errors import ConfigError
 # A listing of everything takes a call for a thousand files.
 FOLDERS_MAX = 24
 _SECOND_US = 1_000_000
+_FIRST_DAY_US = -62_135_596_800_000_000
 
 
 def matching(paths: pa.Array, regex: str) -> npt.NDArray[np.int64]:
@@ -61,7 +63,7 @@ def path_times(paths: pa.Array, pattern: TimePattern) -> tuple[Times, Times]:
     """The span [low, high) in microseconds that each matching path names.
 
     Raises:
-        pyarrow.ArrowInvalid: for a path that names no day of the calendar.
+        pyarrow.ArrowInvalid: for a path that names no hour of the calendar.
     """
     parts = pc.extract_regex(paths, f"^{pattern.regex}$")
     names = [field.name for field in parts.type]
@@ -70,4 +72,19 @@ def path_times(paths: pa.Array, pattern: TimePattern) -> tuple[Times, Times]:
     text = pc.binary_join_element_wise(day, pc.binary_join_element_wise(hour, ":00:00", ""), "T")
     seconds = text.cast(pa.timestamp("s")).cast(pa.int64())
     low = np.asarray(seconds).astype(np.int64) * _SECOND_US
+    if (low < _FIRST_DAY_US).any():
+        raise pa.ArrowInvalid("there is no year 0")
     return low, low + round(pattern.step.total_seconds()) * _SECOND_US
+
+
+def first_unreal(paths: pa.Array, pattern: TimePattern) -> str:
+    """Of matching paths that `path_times` refuses, the first one that it refuses."""
+
+    def fails(end: int) -> bool:
+        try:
+            path_times(paths.slice(0, end), pattern)
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    return str(paths[bisect(range(1, len(paths)), 0, key=fails)])

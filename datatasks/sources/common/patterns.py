@@ -63,7 +63,7 @@ def require_regex(pattern: str, regex: str) -> None:
 
 def _glob_token(pattern: str, index: int) -> tuple[str, int]:
     if pattern.startswith("**/", index):
-        return "(?:[^/]+/)*", index + 3
+        return "(?:[^/]*/)*", index + 3  # keys of buckets may have empty folders
     if pattern.startswith("**", index):
         return r"(?s:.*)", index + 2
     char = pattern[index]

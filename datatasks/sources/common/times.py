@@ -125,6 +125,12 @@ def outside(times: Times, start: int, end: int) -> npt.NDArray[np.int8] | None:
     return found if found.any() else None
 
 
+def misplaced(times: Times, start: int, end: int) -> npt.NDArray[np.int8] | None:
+    """As `outside` of rows in files, where none is late: 1 on either side."""
+    found = outside(times, start, end)
+    return None if found is None else np.abs(found)
+
+
 def hours_within(times: Times, start: Times | int, end: Times | int) -> npt.NDArray[np.int32]:
     """Whole hours from `start` to each time, clamped to the span [start, end)."""
     hours = np.clip(times, start, np.asarray(end) - 1)

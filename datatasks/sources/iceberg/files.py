@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from forebay.errors import DataError
 _FIELD_ID = b"PARQUET:field_id"
 # In microseconds; nanosecond ones are cut by their footers.
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz"})
+# By so much the upper bounds of some writers are too low, who count in milliseconds.
+CUT_US = 1_000
 
 
 @dataclass(frozen=True)
@@ -38,29 +41,34 @@ class DataFile:
     version: str
 
 
-def event_time_filter(table: Any, column: str, spans: Spans) -> Any:  # noqa: ANN401
-    """Rows that may be in the spans: with the spans' hull, or without any time.
+def event_time_filters(table: Any, column: str, spans: Spans) -> list[Any]:  # noqa: ANN401
+    """Rows that may be in the spans: those with the spans' hull, and those without any time.
 
-    Everything, where the column is no Iceberg timestamp.
+    Everything, where the column is no Iceberg timestamp. Two filters, where partitions are made
+    from it: pyiceberg compares a null partition with the ends of the hull, if one filter has both.
     """
     from pyiceberg import expressions
 
     named: Any = expressions  # its constructors take more than their declared types say
-    kind = str(table.schema().find_type(column))
+    field = table.schema().find_field(column)
+    kind = str(field.field_type)
     if kind not in _TIMESTAMPS:
-        return named.AlwaysTrue()
+        return [named.AlwaysTrue()]
     zone = "+00:00" if kind == "timestamptz" else ""
     low, high = (
         np.datetime_as_string(np.datetime64(int(value), "us"), unit="us") + zone
-        for value in (spans.starts[0], spans.ends[-1])
+        for value in (spans.starts[0] - CUT_US, spans.ends[-1])
     )
     inside = named.And(named.GreaterThanOrEqual(column, low), named.LessThan(column, high))
-    return named.Or(inside, named.IsNull(column))
+    without = named.IsNull(column)
+    if any(spec.fields_by_source_id(field.field_id) for spec in table.specs().values()):
+        return [inside, without]
+    return [named.Or(inside, without)]
 
 
 def data_files(
     table: Any,  # noqa: ANN401
-    row_filter: Any,  # noqa: ANN401
+    row_filters: Sequence[Any],
     column: str,
     relative: Callable[[str], str],
 ) -> list[DataFile]:
@@ -69,10 +77,15 @@ def data_files(
     Raises:
         DataError: when it names a file twice.
     """
-    field = table.schema().find_field(column)
+    tasks: list[Any] = []
+    for row_filter in row_filters:
+        known = {task.file.file_path for task in tasks}
+        planned = table.scan(row_filter=row_filter).plan_files()
+        tasks += [task for task in planned if task.file.file_path not in known]
+    _require_one_entry(tasks)
     found = []
-    for task in table.scan(row_filter=row_filter).plan_files():
-        low, high = _bounds(task.file, field)
+    for task in tasks:
+        low, high = manifest_bounds(table, task, column)
         deletes = sorted(each.file_path for each in task.delete_files)
         found.append(
             DataFile(
@@ -85,23 +98,29 @@ def data_files(
                 version="|".join(deletes),
             )
         )
-    _require_one_entry(found)
     return sorted(found, key=lambda file: file.path)
 
 
-def _require_one_entry(files: Iterable[DataFile]) -> None:
+def _require_one_entry(tasks: Iterable[Any]) -> None:
     """Refuse what is named twice: its rows would be trained twice."""
     seen: set[str] = set()
-    for file in files:
-        place = str(file.task.file.file_path)
-        # In buckets `..` is a name like others.
-        known = posixpath.normpath(place) if place.startswith(("/", "file:")) else place
+    for task in tasks:
+        place = str(task.file.file_path)
+        known = _one_spelling(place)
         if known in seen:
             raise DataError(
                 f"{place} is in the table twice, and its rows would be trained twice: take it out "
                 "of the table, and add it once"
             )
         seen.add(known)
+
+
+def _one_spelling(place: str) -> str:
+    """Equal for texts that name one file: file:/x, file:///x and /x, or s3a://b/x and s3://b/x."""
+    local = re.sub(r"^file:(//[^/]*)?(?=/)", "", place)
+    if local.startswith("/"):
+        return posixpath.normpath("/" + local.lstrip("/"))
+    return re.sub(r"^s3[an]://", "s3://", place)  # in buckets `..` is a name like others
 
 
 class PlainFiles:
@@ -166,10 +185,19 @@ def footers(
     return [next(read) if footer is None else footer for footer in known]
 
 
+def agrees(file: DataFile, footer: Footer | str) -> bool:
+    """Whether a footer says no time outside of what the manifest says, by which files are found."""
+    if isinstance(footer, str) or file.low is None or file.high is None:
+        return True
+    known = footer.state == KNOWN
+    low, high = footer.low[known], footer.high[known]
+    return bool((low >= file.low).all() and (high <= file.high + CUT_US).all())
+
+
 def _of_manifest(file: DataFile, spans: Spans) -> Footer | None:
     if file.low is None or file.high is None or file.rows > SPLIT_ROWS:
         return None
-    low, high = spans.index(np.array([file.low, file.high]))
+    low, high = spans.index(np.array([file.low, file.high + CUT_US]))
     if low != high or low < 0:
         return None
     one = np.array([[file.rows, file.size_bytes, file.low, file.high, KNOWN]], np.int64)
@@ -182,9 +210,11 @@ def _is_parquet(file: DataFile) -> bool:
     return not file.task.delete_files and file.task.file.file_format.value == "PARQUET"
 
 
-def _bounds(file: Any, field: Any) -> tuple[int | None, int | None]:  # noqa: ANN401
+def manifest_bounds(table: Any, task: Any, column: str) -> tuple[int | None, int | None]:  # noqa: ANN401
+    """What a file's event times are between, in microseconds; None where the manifest says less."""
     from pyiceberg.conversions import from_bytes
 
+    field, file = table.schema().find_field(column), task.file
     low = (file.lower_bounds or {}).get(field.field_id)
     high = (file.upper_bounds or {}).get(field.field_id)
     if low is None or high is None or str(field.field_type) not in _TIMESTAMPS:

@@ -7,7 +7,7 @@ them: the physical row number where nothing was deleted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,12 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, times_of
+from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, misplaced, times_of
 from forebay.datatasks.sources.common.versions import PlannedFile, version_text
-from forebay.datatasks.sources.iceberg.files import DataFile
-from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
+from forebay.datatasks.sources.iceberg.files import CUT_US, DataFile, manifest_bounds
+from forebay.datatasks.sources.parquet.plan import no_times
+from forebay.datatasks.sources.parquet.read import LOST
+from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError
 from forebay.system.instants import to_us
 
@@ -60,15 +62,28 @@ def merged_ranges(
     files: Sequence[tuple[int, DataFile]],
     event_time: str,
     spans: Spans,
+    policy: Literal["fail", "dead_letter"],
 ) -> RowRanges:
-    """One range for each file and span, counted by reading the event times."""
-    rows = []
+    """One range for each file and span, counted by reading the event times.
+
+    A file without any time is in each span, as in the Parquet loop.
+    """
+    rows: list[tuple[int, ...]] = []
     for index, file in files:
         parts = [
             event_times(batch, event_time)
             for batch in merged_batches(table, file.task, [event_time])
         ]
-        times = _filled(np.concatenate([np.zeros(0, np.int64), *parts]), file.path, event_time)
+        read = np.concatenate([np.zeros(0, np.int64), *parts])
+        if len(read) and (read == UNKNOWN).all():
+            if policy == "fail":
+                raise DataError(
+                    f"{file.path}: {no_times(event_time)} (or set its rows aside with bad_rows: "
+                    "dead_letter)"
+                )
+            rows += [(span, 0, index, 0, 0, len(read), 0) for span in range(len(spans))]
+            continue
+        times = _placed(read, file.low, file.high)
         found = spans.index(times)
         for span in np.unique(found[found >= 0]):
             at = np.flatnonzero(found == span)
@@ -84,12 +99,17 @@ def event_times(batch: pa.RecordBatch, event_time: str) -> Ints:
     return times_of(fitted.batch.column(0))
 
 
-def _filled(times: Ints, path: str, event_time: str) -> Ints:
-    """A row without a time goes with the file's earliest one, as in the Parquet loop."""
+def _placed(times: Ints, low: int | None, high: int | None) -> Ints:
+    """The times by which rows are cut.
+
+    A row without a time goes with the file's earliest one, as in the Parquet loop. None is outside
+    of what the manifest says: no other window would find the file.
+    """
     known = times[times != UNKNOWN]
-    if len(times) and not len(known):
-        raise DataError(f"{path}: no row has a time in {event_time!r}: name another event_time")
-    return np.where(times == UNKNOWN, known.min(), times) if len(times) else times
+    if not len(known):
+        return times
+    filled = np.where(times == UNKNOWN, known.min(), times)
+    return filled if low is None or high is None else np.clip(filled, low, high + CUT_US)
 
 
 class MergedReader:
@@ -134,6 +154,9 @@ class MergedReader:
         self, task: DataTask, index: int, start: int, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         row_range = task.ranges[index]
+        if row_range.first == row_range.end:
+            yield self._lost(row_range, index, columns)
+            return
         name = str(self._spec.event_time)
         wanted = list(dict.fromkeys([*columns, name]))
         if row_range.path not in self._scan_tasks:
@@ -152,9 +175,8 @@ class MergedReader:
         ]
         for each in files:
             each.require_unchanged()
-        times = _filled(
-            np.concatenate([np.zeros(0, np.int64), *(t for _, t in whole)]), row_range.path, name
-        )
+        bounds = manifest_bounds(self._table, scan_task, name)
+        times = _placed(np.concatenate([np.zeros(0, np.int64), *(t for _, t in whole)]), *bounds)
         first = 0
         for batch, known in whole:
             for low in range(0, batch.num_rows, chunk_rows):
@@ -163,22 +185,35 @@ class MergedReader:
                 kept &= (times[rows] >= span[0]) & (times[rows] < span[1])
                 if kept.any():
                     chosen = rows[kept]
-                    missing = np.flatnonzero(known[chosen - first] == UNKNOWN).tolist()
+                    own = known[chosen - first]
+                    missing = np.flatnonzero(own == UNKNOWN).tolist()
                     some = batch.take(pa.array(chosen - first))
                     stored = Stored(
                         batch=some,
                         part=index,
                         rows=chosen,
                         row_ids=row_ids(row_range.path, chosen),
-                        hours=hours_within(times[chosen], *span),
+                        hours=hours_within(own, *span),
                         end=Position(index, int(chosen[-1]) + 1),
                         locate=lambda row: {"file": row_range.path, "row": row},
-                        times=times[chosen],
+                        outside=misplaced(own, *span),
+                        times=own,
                         bad=bad_texts(some, columns, self._spec.columns)
                         | dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
                     )
                     yield to_chunk(stored, columns, self._spec.columns, self._spec.bad_rows)
             first += batch.num_rows
+
+    def _lost(self, row_range: RowRange, index: int, columns: Sequence[str]) -> Chunk:
+        if self._spec.bad_rows == "fail":
+            raise DataError(f"{row_range.path}: {LOST}")
+        dead = DeadRow(
+            position=Position(index, row_range.first),
+            location={"file": row_range.path, "row": row_range.first},
+            reason=LOST,
+            rows=row_range.rows or 0,
+        )
+        return empty_chunk(columns, self._spec.columns, Position(index + 1, 0), (dead,))
 
     def _files(self, row_range: RowRange, scan_task: Any) -> list[PlannedFile]:  # noqa: ANN401
         """The data file and its delete files, which the planned snapshot names."""

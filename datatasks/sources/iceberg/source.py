@@ -23,8 +23,9 @@ from forebay.datatasks.sources.common.versions import PlannedFile, version_text
 from forebay.datatasks.sources.iceberg.files import (
     DataFile,
     PlainFiles,
+    agrees,
     data_files,
-    event_time_filter,
+    event_time_filters,
     footers,
 )
 from forebay.datatasks.sources.iceberg.kind import IcebergKind
@@ -80,7 +81,7 @@ class IcebergSource(IcebergKind, MarkerSource):
             return Description(columns)
         from pyiceberg.expressions import AlwaysTrue
 
-        files = self._planned(table, AlwaysTrue())
+        files = self._planned(table, [AlwaysTrue()])
         newest = max((file.high for file in files if file.high is not None), default=None)
         return Description(
             columns,
@@ -119,21 +120,24 @@ class IcebergSource(IcebergKind, MarkerSource):
             return Scan(TASK_SCHEMA.empty_table(), texts, self.table.calls - before)
         self._check(table)
         bounds = Spans(spans)
-        row_filter = event_time_filter(table, self._event_time, bounds)
+        row_filters = event_time_filters(table, self._event_time, bounds)
         with reading_metadata(self._place):
             manifests = len(snapshot.manifests(table.io))
-        files = self._planned(table, row_filter)
-        chooser = PlainFiles(table, self._needed(), self.table.opened, self.table.full)
-        plain = chooser.plain(files)
-        merged = sorted(set(range(len(files))) - set(plain))
-        parts, known = self._plain_ranges(files, plain, bounds)
+        files = self._planned(table, row_filters)
+        known = self._plain_footers(table, files, bounds)
+        merged = [index for index in range(len(files)) if index not in known]
+        parts = self._plain_ranges(files, known, bounds)
         rest = merged_ranges(
-            table, [(index, files[index]) for index in merged], self._event_time, bounds
+            table,
+            [(index, files[index]) for index in merged],
+            self._event_time,
+            bounds,
+            self.spec.bad_rows,
         )
         ranges = RowRanges.concatenate([parts, rest])
         paths = pa.array([file.path for file in files], pa.string())
         ways = [
-            "" if index in set(plain) else f"{_MERGED}{snapshot.snapshot_id}"
+            "" if index in known else f"{_MERGED}{snapshot.snapshot_id}"
             for index in range(len(files))
         ]
         schema_id = table.schema().schema_id
@@ -227,29 +231,45 @@ class IcebergSource(IcebergKind, MarkerSource):
             if problem:
                 raise DataError(f"source {self.spec.name!r}, {self.table.identifier}: {problem}")
 
-    def _planned(self, table: Any, row_filter: Any) -> list[DataFile]:  # noqa: ANN401
+    def _planned(self, table: Any, row_filters: list[Any]) -> list[DataFile]:  # noqa: ANN401
         with reading_metadata(self._place):  # equality deletes are not read, for one
-            return data_files(table, row_filter, self._event_time, self.table.relative)
+            return data_files(table, row_filters, self._event_time, self.table.relative)
 
     @property
     def _place(self) -> str:
         return f"source {self.spec.name!r}: {self.table.identifier}"
 
-    def _plain_ranges(
-        self, files: list[DataFile], plain: list[int], spans: Spans
-    ) -> tuple[RowRanges, dict[int, Footer | str]]:
-        """Row ranges, and what is known of the files' ends."""
+    def _plain_footers(
+        self,
+        table: Any,  # noqa: ANN401
+        files: list[DataFile],
+        spans: Spans,
+    ) -> dict[int, Footer | str]:
+        """What is known of the ends of those files that our own loop reads."""
+        place = self.table.full
+        chooser = PlainFiles(table, self._needed(), self.table.opened, place)
+        plain = chooser.plain(files)
         chosen = [files[index] for index in plain]
+        found = footers(chosen, spans, self._event_time, self.table.opened, place)
+        return {
+            index: footer
+            for index, footer in zip(plain, found, strict=True)
+            if agrees(files[index], footer)
+        }
+
+    def _plain_ranges(
+        self, files: list[DataFile], known: Mapping[int, Footer | str], spans: Spans
+    ) -> RowRanges:
         planner = ParquetPlanner(
             self.table.opened, self._event_time, self.spec.bad_rows, self.table.full
         )
-        if not chosen:
-            return RowRanges.of([]), {}
-        paths = pa.array([file.path for file in chosen], pa.string())
-        known = footers(chosen, spans, self._event_time, self.table.opened, self.table.full)
-        ranges = planner.ranges(Candidates(paths, known, None, None), spans)
+        plain = list(known)
+        if not plain:
+            return RowRanges.of([])
+        paths = pa.array([files[index].path for index in plain], pa.string())
+        ranges = planner.ranges(Candidates(paths, list(known.values()), None, None), spans)
         files_of_table = np.array(plain, np.int64)[ranges.file]
-        found = RowRanges(
+        return RowRanges(
             ranges.span,
             ranges.hour,
             files_of_table,
@@ -258,7 +278,6 @@ class IcebergSource(IcebergKind, MarkerSource):
             ranges.rows,
             ranges.size_bytes,
         )
-        return found, dict(zip(plain, known, strict=True))
 
     def _tasks_of(self, table: Any, snapshot_id: int) -> dict[str, Any]:  # noqa: ANN401
         """Pyiceberg's tasks of one snapshot by relative path; planned once per snapshot."""

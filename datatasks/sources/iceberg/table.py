@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from forebay.system.redaction import redacted
 _SQLITE = "sqlite:///"
 _FILE = "file://"
 _DEFAULT_NAME = "default"
+_WHOLE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")  # Hadoop's file systems write file:/x
 
 
 class NoTableError(Exception):
@@ -102,13 +104,17 @@ class IcebergTable:
             catalog.close()
 
     def relative(self, path: str) -> str:
-        """A data file's path relative to the table's location; the whole path when elsewhere."""
+        """A data file's path relative to the table's location; the whole path when elsewhere.
+
+        Also the whole path where the rest of it alone would be taken for one.
+        """
         prefix = self.load(fresh=False).location().rstrip("/") + "/"
-        return path.removeprefix(prefix)
+        rest = path.removeprefix(prefix)
+        return path if _WHOLE.match(rest) else rest
 
     def full(self, relative: str) -> str:
-        """The inverse of `relative`."""
-        if "://" in relative or relative.startswith("/"):
+        """The inverse of `relative`: a path as it is written, for pyiceberg to make sense of."""
+        if _WHOLE.match(relative):
             return relative
         return f"{self.load(fresh=False).location().rstrip('/')}/{relative}"
 
@@ -125,7 +131,7 @@ class IcebergTable:
         """The version of one file now: its size, which is all that manifests say.
 
         Raises:
-            DataError: when it is gone.
+            DataError: when it is gone, or has a name that cannot be opened.
             InfrastructureError: when the storage does not answer.
         """
         place = self.full(relative)
@@ -134,6 +140,11 @@ class IcebergTable:
             return version_text(len(self.load(fresh=False).io.new_input(place)))
         except OSError as error:
             raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
+        except pa.ArrowInvalid as error:  # of a name that its client does not take
+            raise DataError(
+                f"{place} cannot be opened: {error} (options.catalog may name another client: "
+                "py-io-impl: pyiceberg.io.fsspec.FsspecFileIO)"
+            ) from error
 
     def exists(self, relative: str) -> bool:
         """Whether there is such a file."""

@@ -23,7 +23,7 @@ _SCHEMA = pa.schema(
         *((name, pa.list_(pa.int64())) for name in _NUMBERS),
     ]
 )
-_MEANING = "1"  # changes whenever a footer means something else
+_MEANING = "2"  # changes whenever a footer means something else
 _LOG = logging.getLogger(__name__)
 
 

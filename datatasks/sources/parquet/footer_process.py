@@ -68,12 +68,11 @@ def parsed(content: bytes, event_time: str | None, *, schema: bool) -> dict[str,
     bounds: list[Bounds] = [(UNKNOWN, UNKNOWN, TO_READ)] * len(groups)
     if event_time is not None:
         arrow_schema = metadata.schema.to_arrow_schema()
-        stored = _plain_type(arrow_schema, event_time)
-        if stored is None:
+        known = group_bounds(metadata, arrow_schema, event_time, groups)
+        if known is None:
             found["schema"] = _text(arrow_schema)
         else:
-            leaf = _leaf(metadata, event_time)
-            bounds = [bounds_of(group.column(leaf).statistics, stored) for group in groups]
+            bounds = known
     low, high, state = zip(*bounds, strict=True) if bounds else ((), (), ())
     return found | {"low": low, "high": high, "state": state}
 
@@ -84,6 +83,20 @@ def _counts(what: str, counts: list[int], most: int) -> list[int]:
     if sum(counts) > most:
         raise ValueError(f"its footer claims {sum(counts):,} {what}, more than it can have")
     return counts
+
+
+def group_bounds(
+    metadata: pq.FileMetaData,
+    schema: pa.Schema,
+    event_time: str,
+    groups: list[pq.RowGroupMetaData],
+) -> list[Bounds] | None:
+    """As `bounds_of` of some row groups; None where the event time is not a plain column."""
+    stored = _plain_type(schema, event_time)
+    if stored is None:
+        return None
+    leaf = _leaf(metadata, event_time)
+    return [bounds_of(group.column(leaf).statistics, stored) for group in groups]
 
 
 def bounds_of(statistics: pq.Statistics | None, stored: pa.DataType) -> Bounds:
@@ -103,7 +116,7 @@ def bounds_of(statistics: pq.Statistics | None, stored: pa.DataType) -> Bounds:
         low, high = statistics.min_raw * _DAY_US, statistics.max_raw * _DAY_US
     else:
         return unknown
-    return (low, high, KNOWN) if low >= -_INT64_MAX and high <= _INT64_MAX else unknown
+    return (low, high, KNOWN) if -_INT64_MAX <= low <= high <= _INT64_MAX else unknown
 
 
 def _plain_type(schema: pa.Schema, name: str) -> pa.DataType | None:
@@ -120,7 +133,8 @@ def _plain_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 def _leaf(metadata: pq.FileMetaData, name: str) -> int:
     schema = metadata.schema
     for index in range(len(schema)):
-        if schema.column(index).path == name:
+        # Of a nested one the path is longer than the name: `at.x` may be x of a struct.
+        if schema.column(index).name == schema.column(index).path == name:
             return index
     raise ValueError(f"its schema for Arrow has a column {name!r}, and its own has none")
 

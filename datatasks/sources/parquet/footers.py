@@ -128,6 +128,16 @@ def arrow_file(opened: Any) -> pa.NativeFile:  # noqa: ANN401 - a path or a file
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
 
 
+def open_parquet(handle: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:  # noqa: ANN401
+    """A file for reading row groups.
+
+    Why a unit: as nanoseconds, Arrow's default, an INT96 time after 2262 becomes one before it.
+    """
+    return pq.ParquetFile(
+        handle, metadata=metadata, pre_buffer=False, coerce_int96_timestamp_unit="us"
+    )
+
+
 def footer_bytes(opened: Opened, path: str) -> bytes:
     """The last bytes of a file: its footer with its length, or more where there is none.
 
@@ -226,7 +236,8 @@ def group_times(
 ) -> Times:
     """The time by which each row of a row group is cut: read, nulls filled, clamped to `bounds`.
 
-    A row without a time goes with the group's earliest one.
+    A row without a time goes with the group's earliest one. bounds: those by which windows find
+    the group, so that a row outside of them is in a window too.
 
     Raises:
         DataError: when the group holds no time at all and no bounds say one.

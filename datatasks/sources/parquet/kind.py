@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar, cast
 
 from pydantic import Field, field_validator
@@ -15,6 +16,9 @@ from forebay.datatasks.sources.common.patterns import (
     split_root,
     time_pattern,
 )
+
+# Where s3fs takes two slashes for one: it would list other keys than are named.
+_EMPTY_FOLDER = re.compile(r"^s3[an]?://(?:[^/]*//|.*//(?:$|[^/]*[*?\[]))")
 
 
 class ParquetKind(SourceKind):
@@ -56,6 +60,11 @@ class ParquetKind(SourceKind):
             if "{" in value:
                 raise ValueError(
                     "placeholders such as {date} belong in window_path, below the folder"
+                )
+            if _EMPTY_FOLDER.search(value):
+                raise ValueError(
+                    "in a bucket // is part of the keys: objects whose keys have it are read when "
+                    "`path` names the folder before it; a folder is written without it"
                 )
             require_regex(value, glob_regex(split_root(value)[1]))
             return value

@@ -13,10 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forebay.datatasks.sources.parquet.footer_process import KNOWN, group_bounds
 from forebay.datatasks.sources.parquet.footers import (
     arrow_file,
     footer_digest,
     group_ends,
+    open_parquet,
     read_footer,
 )
 
@@ -37,6 +39,16 @@ class OpenFile:
     def group_of(self, row: int) -> int:
         """The row group that holds a row."""
         return int(np.searchsorted(self.ends, row, side="right"))
+
+    def bounds_of(self, group: int, event_time: str) -> tuple[int, int] | None:
+        """The times [low, high) in microseconds that planning took a row group to have."""
+        metadata = self.file.metadata
+        groups = [metadata.row_group(group)]
+        found = group_bounds(metadata, self.file.schema_arrow, event_time, groups)
+        if found is None or found[0][2] != KNOWN:
+            return None
+        low, high, _ = found[0]
+        return low, high + 1
 
     def groups(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Row groups that have rows of [first, end), with their first row and their end row."""
@@ -136,6 +148,6 @@ def _parquet_file(handle: pa.NativeFile) -> tuple[pq.ParquetFile, str]:
     """
     if isinstance(handle, pa.OSFile):
         digest = footer_digest(handle)
-        return pq.ParquetFile(handle, pre_buffer=False), digest
+        return open_parquet(handle), digest
     metadata, digest = read_footer(handle)
-    return pq.ParquetFile(handle, metadata=metadata, pre_buffer=False), digest
+    return open_parquet(handle, metadata), digest

@@ -19,7 +19,7 @@ from forebay.datatasks.sources.common.bundles import Ints, RowRanges
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.times import UNKNOWN, Spans, Times
 from forebay.datatasks.sources.parquet.footer_process import ALL_NULL, KNOWN, TO_READ
-from forebay.datatasks.sources.parquet.footers import Footer, Opened, group_times
+from forebay.datatasks.sources.parquet.footers import Footer, Opened, group_times, open_parquet
 from forebay.errors import DataError
 
 # Of a row group whose times are read to cut it: a few bytes may stand for billions of them, and
@@ -80,11 +80,12 @@ class ParquetPlanner:
         """Row ranges of all files, by span.
 
         An unreadable file counts one row in each span that it could belong to: nobody can say
-        that it holds none of its rows.
+        that it holds none of its rows. Of one without times, all rows count.
 
         Raises:
             DataError: for an unreadable file when the policy is `fail`.
         """
+        counts = [1 if isinstance(each, str) else int(each.rows.sum()) for each in files.footers]
         files = replace(files, footers=[self._dated(each, files) for each in files.footers])
         bad = [index for index, footer in enumerate(files.footers) if isinstance(footer, str)]
         if bad and self._policy == "fail":
@@ -100,7 +101,7 @@ class ParquetPlanner:
         parts = [
             self._whole(groups, np.flatnonzero(whole), spans),
             *self._all_crossing(files, groups, np.flatnonzero(near & ~whole), spans),
-            *(self._unreadable(files, index, 0, spans) for index in bad),
+            *(self._unreadable(files, index, 0, spans, counts[index]) for index in bad),
         ]
         return RowRanges.concatenate(parts)
 
@@ -110,10 +111,7 @@ class ParquetPlanner:
             return footer
         if ALL_NULL not in footer.state or KNOWN in footer.state:
             return footer
-        return (
-            f"no row has a time in {self._event_time!r}: name another event_time, or give "
-            "window_path, which takes the rows' time from the path"
-        )
+        return no_times(self._event_time)
 
     def _groups(self, files: Candidates) -> _Groups:
         known = [
@@ -190,6 +188,8 @@ class ParquetPlanner:
         bounds = None
         if files.low is not None and files.high is not None:
             bounds = (int(files.low[file]), int(files.high[file]))
+        elif groups.state[index] == KNOWN:
+            bounds = (int(groups.low[index]), int(groups.high[index]) + 1)
         times = self._times(opened, path, int(groups.group[index]), bounds)
         if times is None:
             return self._unreadable_group(files, groups, index, spans)
@@ -251,12 +251,19 @@ class ParquetPlanner:
         inside = spans.index(groups.low[one]) >= 0
         return self._whole(groups, one[inside], spans)
 
-    def _unreadable(self, files: Candidates, file: int, first: int, spans: Spans) -> RowRanges:
+    def _unreadable(
+        self, files: Candidates, file: int, first: int, spans: Spans, rows: int = 1
+    ) -> RowRanges:
         every = np.arange(len(spans))
         if files.low is not None and files.high is not None:
             near = (spans.starts < files.high[file]) & (spans.ends > files.low[file])
             every = every[near]
-        return RowRanges.of([(int(span), 0, file, first, first, 1, 0) for span in every])
+        return RowRanges.of([(int(span), 0, file, first, first, rows, 0) for span in every])
+
+
+def no_times(event_time: str | None) -> str:
+    """Why the rows of a file are in no window."""
+    return f"no row has a time in {event_time!r}: name another event_time"
 
 
 class _LastFile:
@@ -272,7 +279,7 @@ class _LastFile:
         if self._path != path:
             self.close()
             handle = self._stack.enter_context(self._opened(path))
-            self._file = self._stack.enter_context(pq.ParquetFile(handle, pre_buffer=False))
+            self._file = self._stack.enter_context(open_parquet(handle))
             self._path = path
         return self._file
 

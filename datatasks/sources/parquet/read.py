@@ -26,7 +26,7 @@ from forebay.datatasks.sources.common.chunks import (
 )
 from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, Times, hours_within, times_of
+from forebay.datatasks.sources.common.times import UNKNOWN, hours_within, misplaced, times_of
 from forebay.datatasks.sources.common.versions import PlannedFile
 from forebay.datatasks.sources.parquet.footers import group_times
 from forebay.datatasks.sources.parquet.open_files import FileKeeper, LastFile, OpenFile
@@ -35,6 +35,7 @@ from forebay.errors import DataError
 from forebay.system.instants import to_us
 
 Bounds = tuple[int, int]
+LOST = "its rows could not be read, or had no time, when the window was planned"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class _Run:
     """Row groups read in one go: rows [first, end) of the file, of which [start, stop) count.
 
     end: of its row groups. step: into how many rows they divide best.
-    mask, times: for one row group of a row range that is cut: which of its rows count, and when.
+    mask: for one row group of a row range that is cut: which of its rows count.
     """
 
     groups: tuple[int, ...]
@@ -52,7 +53,6 @@ class _Run:
     end: int
     step: int
     mask: npt.NDArray[np.bool_] | None = None
-    times: Times | None = None
 
 
 class _UnreadableError(Exception):
@@ -195,7 +195,7 @@ class _RangeReader:
             yield self._dead(error, start, self.row_range.end, self._rest(start), {})
             return
         if self.lost:
-            reason = pa.ArrowInvalid("its rows could not be read when the window was planned")
+            reason = pa.ArrowInvalid(LOST)
             yield self._dead(reason, start, self.row_range.end, self.row_range.rows or 0, {})
             return
         self.planned.require_footer(file.digest)
@@ -273,10 +273,10 @@ class _RangeReader:
                 yield from self._run(file, (group,), low, max(low, at), high)
 
     def _masked(self, file: OpenFile, run: _Run) -> _Run:
-        name = str(self.spec.event_time)
-        times = group_times(file.file, run.groups[0], name, self.bounds)
-        mask = (times >= self.span[0]) & (times < self.span[1])
-        return replace(run, mask=mask, times=times)
+        name, group = str(self.spec.event_time), run.groups[0]
+        bounds = file.bounds_of(group, name) if self.bounds is None else self.bounds
+        times = group_times(file.file, group, name, bounds)
+        return replace(run, mask=(times >= self.span[0]) & (times < self.span[1]))
 
     def _chunks(self, file: OpenFile, run: _Run, batch_rows: int) -> Iterator[Chunk]:
         at = run.first
@@ -315,15 +315,11 @@ class _RangeReader:
         self, batch: pa.RecordBatch, low: int, high: int, run: _Run, file: OpenFile
     ) -> Stored:
         rows = np.arange(low, high)
-        bad: Mapping[int, str] = {}
-        if run.mask is not None and run.times is not None:
+        if run.mask is not None:
             chosen = np.flatnonzero(run.mask[low - run.first : high - run.first])
-            times = run.times[low - run.first : high - run.first][chosen]
             if len(chosen) < len(rows):
                 batch, rows = batch.take(pa.array(chosen)), rows[chosen]
-            _, bad = self._times(batch)
-        else:
-            times, bad = self._times(batch)
+        times, bad = self._times(batch)
         return Stored(
             batch=batch,
             part=self.index,
@@ -333,6 +329,8 @@ class _RangeReader:
             end=self._position(high),
             locate=lambda row: self._location(row, file),
             bad={**bad_texts(batch, self.columns, self.spec.columns), **bad},
+            # Statistics may be wrong; where paths name the time, they hold before it.
+            outside=misplaced(times, *self.span) if self.bounds is None else None,
             times=None if self.spec.event_time is None else times,
         )
 

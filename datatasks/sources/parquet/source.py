@@ -19,12 +19,13 @@ from forebay.datatasks.sources.common.casting import column_findings
 from forebay.datatasks.sources.common.files import Files, Listing
 from forebay.datatasks.sources.common.markers import Markers, MarkerSource
 from forebay.datatasks.sources.common.path_times import (
+    first_unreal,
     matching,
     path_span,
     path_times,
     span_folders,
 )
-from forebay.datatasks.sources.common.patterns import has_magic, time_pattern
+from forebay.datatasks.sources.common.patterns import TimePattern, has_magic, time_pattern
 from forebay.datatasks.sources.common.times import Spans, Times
 from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
 from forebay.datatasks.sources.parquet.footer_cache import FooterCache
@@ -42,10 +43,12 @@ from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit, RowRange
 from forebay.errors import DataError
-from forebay.system.instants import from_us, shown_instant
+from forebay.system.counted import counted
+from forebay.system.instants import shown_instant
 
 _NEWEST_FILES = 16
 _PARTITIONS_SHOWN = 1000
+_MOVE_AWAY = "move it away, or narrow `path`"
 
 
 class ParquetSource(ParquetKind, MarkerSource):
@@ -99,10 +102,12 @@ class ParquetSource(ParquetKind, MarkerSource):
         if not len(matched):
             hint = "correct `path`; an empty folder is fine once `starts` says when rows begin"
             return [Finding(("options", "path"), "nothing-matched", self._nothing(listing), hint)]
-        strays = self._strays(matched)
-        if strays:
-            hint = "move it away, or narrow `path`"
-            return [Finding(("options", "window_path"), "no-time-in-path", strays, hint)]
+        if self._pattern is not None:
+            try:
+                self._path_times(matched, self._pattern)
+            except DataError as error:
+                place = ("options", "window_path")
+                return [Finding(place, "no-time-in-path", str(error), _MOVE_AWAY)]
         found: dict[tuple[str, ...], Finding] = {}
         paths = [matched.paths[index].as_py() for index in sorted({0, len(matched) - 1})]
         for path, schema in zip(paths, self._schemas(paths), strict=True):
@@ -191,7 +196,18 @@ class ParquetSource(ParquetKind, MarkerSource):
         return f"{self.spec.event_time}|{self.options.window_path}"
 
     def _matched(self, listing: Listing) -> Listing:
-        return listing.take(matching(listing.paths, self._files.regex))
+        """Files that the place means; markers of folders in buckets end with a slash."""
+        found = listing.take(matching(pc.utf8_rtrim(listing.paths, "/"), self._files.regex))
+        is_folder = np.asarray(pc.ends_with(found.paths, "/")).astype(np.bool_)
+        odd = np.flatnonzero(is_folder & (found.sizes > 0))
+        if len(odd):
+            key = self._files.full(found.paths[int(odd[0])].as_py())
+            raise DataError(
+                f"source {self.spec.name!r}: {counted(len(odd), 'key')} with content end with a "
+                f"slash, which no file system opens: the first is {key} (rename it, or narrow "
+                "`path`)"
+            )
+        return found.take(np.flatnonzero(~is_folder))
 
     def _refuse_nothing(self, listing: Listing) -> None:
         """An empty folder is fine once `starts` is declared; a place that is wrong never is."""
@@ -207,30 +223,28 @@ class ParquetSource(ParquetKind, MarkerSource):
         wanted = pattern if has_magic(pattern) else f"{pattern} (*.parquet below it)"
         return f"nothing matches {wanted}: {self._files.lies_there(listing)}"
 
-    def _strays(self, matched: Listing) -> str:
-        """The sentence about a file whose path names no time; empty when there is none."""
-        if self._pattern is None:
-            return ""
-        timed = matching(matched.paths, self._pattern.regex)
-        if len(timed) == len(matched):
-            return ""
-        stray = int(np.setdiff1d(np.arange(len(matched)), timed)[0])
-        path = self._files.full(matched.paths[stray].as_py())
-        return f"the path of {path} does not fit window_path {self.options.window_path!r}"
+    def _path_times(self, matched: Listing, pattern: TimePattern) -> tuple[Times, Times]:
+        """The times that paths name; DataError with a sentence about one that names none."""
+        timed = matching(matched.paths, pattern.regex)
+        if len(timed) < len(matched):
+            stray = int(np.setdiff1d(np.arange(len(matched)), timed)[0])
+            path = self._files.full(matched.paths[stray].as_py())
+            window_path = self.options.window_path
+            raise DataError(f"the path of {path} does not fit window_path {window_path!r}")
+        try:
+            return path_times(matched.paths, pattern)
+        except pa.ArrowInvalid as error:
+            path = self._files.full(first_unreal(matched.paths, pattern))
+            raise DataError(f"the path of {path} names no day or hour that exists") from error
 
     def _near(self, matched: Listing, spans: Spans) -> tuple[Listing, Times | None, Times | None]:
         """Files that may hold rows of the spans, and the times that their paths name."""
         if self._pattern is None:
             return matched, None, None
-        strays = self._strays(matched)
-        if strays:
-            raise DataError(f"source {self.spec.name!r}: {strays} (move it away, or narrow `path`)")
         try:
-            low, high = path_times(matched.paths, self._pattern)
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"source {self.spec.name!r}: a path does not name a day: {error}"
-            ) from error
+            low, high = self._path_times(matched, self._pattern)
+        except DataError as error:
+            raise DataError(f"source {self.spec.name!r}: {error} ({_MOVE_AWAY})") from error
         chosen = np.flatnonzero(spans.overlaps(low, high - 1))
         return matched.take(chosen), low[chosen], high[chosen]
 
@@ -255,16 +269,16 @@ class ParquetSource(ParquetKind, MarkerSource):
     def _newest(self, matched: Listing) -> datetime | None:
         """Latest event time in the last files by path and by change."""
         last = matched.take(np.arange(max(0, len(matched) - _NEWEST_FILES), len(matched)))
-        if self._pattern is not None and not self._strays(last):
-            return from_us(int(path_times(last.paths, self._pattern)[1].max()))
-        if self.spec.event_time is None:
-            return None
         try:
+            if self._pattern is not None:
+                return shown_instant(int(self._path_times(last, self._pattern)[1].max()))
+            if self.spec.event_time is None:
+                return None
             footers = read_footers(
                 last.paths.to_pylist(), self._files.opened, self._files.full, self.spec.event_time
             )
         except DataError:
-            return None  # `findings` names the missing column
+            return None  # `findings` names the path, or the missing column
         known = [
             int(footer.high[footer.state == KNOWN].max())
             for footer in footers

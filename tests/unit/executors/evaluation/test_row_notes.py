@@ -9,7 +9,8 @@ from forebay.executors.evaluation.row_notes import row_notes
 
 def source(**more: Any) -> dict[str, Any]:
     read = {"late_rows": 0, "odd_timestamps": 0, "first_odd": ""}
-    return {"learnt_rows": {}, "reason": "", "gap": None} | read | more
+    plain = {"learnt_rows": {}, "reason": "", "gap": None, "offsets": {"0": [0, 9]}}
+    return plain | read | more
 
 
 def test_rows_that_a_declaration_took_away_and_sources_left_out_are_named() -> None:
@@ -32,6 +33,13 @@ def test_each_source_with_late_rows_has_its_notes() -> None:
     late = "1,500 rows from before the window arrived only after the previous window had closed"
     odd = "2 rows with a time after the window; the first is topic t, partition 0, offset 4"
     assert row_notes(windows) == [place + late, place + odd]
+
+
+def test_rows_of_files_with_wrong_metadata_are_named() -> None:
+    some = source(odd_timestamps=1, first_odd="file x.parquet, row 7", offsets={})
+    (note,) = row_notes([{"window": "2026-03-02", "sources": {"b": some}}])
+    assert "b: 1 row with a time outside of the window, contrary to the metadata" in note
+    assert note.endswith("the first is file x.parquet, row 7")
 
 
 def test_rows_whose_label_came_late_are_added_up() -> None:

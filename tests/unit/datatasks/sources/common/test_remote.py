@@ -79,3 +79,33 @@ def test_the_extra_is_asked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'forebay\[s3\]'.*has no s3fs"):
         files({}).listing()
+
+
+def test_keys_that_a_disk_would_not_have(
+    tmp_path: Path, s3_server: S3Server, s3_access: None
+) -> None:
+    """Every one is read under its own name, and none twice: in buckets no name is simplified."""
+    bucket = s3_server.new_bucket()
+    keys = ["data/a.parquet", "data//a.parquet", "data///a.parquet", "data/b//a.parquet"]
+    keys += ["data/./a.parquet", "data/b/../a.parquet", "data/..a/a.parquet", "data/b//.a.parquet"]
+    for number, key in enumerate(keys):
+        sink = BytesIO()
+        pq.write_table(table([START], number), sink)
+        s3_server.client.put_object(Bucket=bucket, Key=key, Body=sink.getvalue())
+    for marker in ("data/", "data/b/", "data/c.parquet/", "data//"):
+        s3_server.client.put_object(Bucket=bucket, Key=marker, Body=b"")
+    storage = {"endpoint_url": f"http://{s3_server.endpoint}"}
+    opened = source(tmp_path, {"path": f"s3://{bucket}/data", "storage": storage})
+    chunks = read(opened, days(1))
+    assert sorted(numbers(chunks)) == [0, 1, 2, 3, 4, 5]  # the others are bookkeeping
+    assert len({row for chunk in chunks for row in chunk.row_ids.tolist()}) == 6
+    assert opened.findings() == []
+    s3_server.client.put_object(Bucket=bucket, Key="data/d.parquet/", Body=b"rows")
+    with pytest.raises(DataError, match=r"the first is .*/data/d\.parquet/ "):
+        opened.scan(days(1))
+
+
+@pytest.mark.parametrize("place", ["s3://b//x", "s3://b/x//", "s3://b/x//*.parquet"])
+def test_a_place_that_would_be_simplified_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(ConfigError, match="// is part of the keys"):
+        source(tmp_path, {"path": place})

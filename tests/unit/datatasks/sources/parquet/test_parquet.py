@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -288,9 +289,23 @@ def test_a_file_whose_path_names_no_time_is_not_passed_over(tmp_path: Path) -> N
         source(tmp_path, options).scan(days(1))
     assert source(tmp_path, options).findings()[0].path == ("options", "window_path")
     stray.unlink()
-    write(tmp_path / "data/date=2026-02-30/x.parquet", table(evenly(START, 1, HOUR)))
-    with pytest.raises(DataError, match="does not name a day"):
-        source(tmp_path, options).scan(days(1))
+
+
+@pytest.mark.parametrize(
+    "day", ["2026-02-30/00", "2026-13-01/00", "2026-03-01/24", "0000-01-01/00"]
+)
+def test_a_path_that_names_no_real_time_is_named(tmp_path: Path, day: str) -> None:
+    options = {"path": "data", "window_path": "{date}/{hour}/*.parquet"}
+    for name in ("2026-03-01/00", day, "2026-03-02/00"):
+        write(tmp_path / f"data/{name}/x.parquet", table(evenly(START, 1, HOUR)))
+    opened = source(tmp_path, options)
+    named = f"path of .*/data/{day}/x.parquet names no day or hour that exists"
+    with pytest.raises(DataError, match=named):
+        opened.scan(days(1))
+    (finding,) = opened.findings()
+    assert finding.code == "no-time-in-path"
+    assert re.search(named, finding.message)
+    assert opened.describe().newest is None
 
 
 def test_a_day_in_the_path_of_hourly_windows_needs_event_times(tmp_path: Path) -> None:
