@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Self
 
-from forebay.config.spelling import nearest
+from forebay.datatasks.sources.kafka.declared_security import checked_client, is_refusal
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.system.extras import require_extra
 
@@ -19,12 +20,6 @@ CONNECT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 _RETRY_SECONDS = 0.2
 _LEADER_SECONDS = 0.02
-_OURS = frozenset(
-    {
-        *("bootstrap_servers", "group_id", "enable_auto_commit", "auto_offset_reset"),
-        *("isolation_level", "key_deserializer", "value_deserializer"),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -111,20 +106,11 @@ def new_client(
     """A connected client of kafka-python: our `settings`, and `declared` ones that it knows.
 
     Raises:
-        ConfigError: for a declared option that no client knows, or that is ours to set.
+        ConfigError: for declared options that the brokers or the client refuse.
         InfrastructureError: when the brokers do not answer as Kafka does.
     """
     library = kafka_library()
-    known = set(library.KafkaConsumer.DEFAULT_CONFIG) | set(library.KafkaAdminClient.DEFAULT_CONFIG)
-    for name in declared:
-        if name in _OURS:
-            raise ConfigError(
-                f"options.client.{name} cannot be set: Forebay relies on its own value"
-            )
-        if name not in known:
-            guess = nearest(name, known)
-            hint = f": did you mean {guess}?" if guess else ""
-            raise ConfigError(f"options.client.{name} is not an option of the Kafka client{hint}")
+    faults: list[BaseException] = []
     options = {
         "client_id": "forebay",
         "bootstrap_timeout_ms": int(CONNECT_SECONDS * 1000),
@@ -132,9 +118,16 @@ def new_client(
         **{name: value for name, value in declared.items() if name in client_class.DEFAULT_CONFIG},
     }
     try:
-        return client_class(bootstrap_servers=bootstrap.split(","), **options)
+        return client_class(
+            bootstrap_servers=bootstrap.split(","),
+            kafka_client=partial(checked_client, faults),
+            **options,
+        )
     except library.errors.KafkaError as error:
-        raise InfrastructureError(f"Kafka at {bootstrap}: {error}") from error
+        reason = f"Kafka at {bootstrap}: {faults[-1] if faults else error}"
+        if faults and is_refusal(faults[-1]):
+            raise ConfigError(f"{reason}: correct options.client") from error
+        raise InfrastructureError(reason) from error
 
 
 class Cluster:
