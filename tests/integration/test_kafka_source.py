@@ -266,7 +266,7 @@ def test_a_topic_that_is_not_described_is_never_empty(
 ) -> None:
     """No partition comes with an error, be it the name, or what the user may see."""
     with pytest.raises(InfrastructureError, match=r"'no topic' failed: .*InvalidTopicError"):
-        opened("no topic").scan(DAYS)
+        opened("clicks")._cluster.topic("no topic")
 
 
 def test_a_stamp_of_no_year_is_described(
