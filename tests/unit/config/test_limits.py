@@ -131,6 +131,8 @@ _CLIENT_TEXTS = (
 )
 NUMBERS |= {f"ClientOptions.{name}": ">= 1, < 2147483648" for name in _CLIENT_NUMBERS}
 NUMBERS |= {f"ClientOptions.{name}": "length >= 1" for name in _CLIENT_TEXTS}
+_STORAGE_TEXTS = ("key", "secret", "token", "endpoint_url")
+NUMBERS |= {f"StorageOptions.{name}": "length >= 1" for name in _STORAGE_TEXTS}
 
 
 def said(field: dict[str, Any]) -> Iterator[str]:
