@@ -101,6 +101,11 @@ def test_a_word_that_the_client_does_not_know_connects_to_nothing(listener: List
     assert listener.heard == []
 
 
+def test_options_that_contradict_each_other_are_the_declarations(listener: Listener) -> None:
+    with pytest.raises(ConfigError, match=r"must be larger than .* correct"):
+        connect(listener, "KafkaConsumer", {"request_timeout_ms": 100})
+
+
 def test_plain_text_is_asked_for_by_nobody_else(listener: Listener) -> None:
     with pytest.raises(InfrastructureError):
         connect(listener, "KafkaAdminClient", {})

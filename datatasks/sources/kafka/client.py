@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Self
 
+from forebay.datatasks.sources.kafka.client_options import broker_addresses
 from forebay.datatasks.sources.kafka.declared_security import checked_client, is_refusal
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.system.extras import require_extra
@@ -20,6 +21,7 @@ CONNECT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 _RETRY_SECONDS = 0.2
 _LEADER_SECONDS = 0.02
+_ADDRESS_FROM = "the address (the source's `bootstrap`, or KAFKA_BOOTSTRAP)"
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,13 @@ def wait_for_port(bootstrap: str, timeout_seconds: float = CONNECT_SECONDS) -> N
     made before somebody listens.
 
     Raises:
+        ConfigError: for what is no address.
         InfrastructureError: when nobody listens before the deadline.
     """
+    try:
+        bootstrap = broker_addresses(bootstrap)
+    except ValueError as error:
+        raise ConfigError(f"{error}: correct {_ADDRESS_FROM}") from error
     deadline = time.monotonic() + timeout_seconds
     while True:
         reason = _first_refusal(bootstrap)
@@ -79,20 +86,20 @@ def wait_for_port(bootstrap: str, timeout_seconds: float = CONNECT_SECONDS) -> N
         if time.monotonic() >= deadline:
             raise InfrastructureError(
                 f"no Kafka broker answers at {bootstrap}: {reason}: start that broker, or correct "
-                "the address (the source's `bootstrap`, or KAFKA_BOOTSTRAP)"
+                f"{_ADDRESS_FROM}"
             )
         time.sleep(_RETRY_SECONDS)
 
 
 def _first_refusal(bootstrap: str) -> str | None:
     """None when an address of the list accepts a connection, else why the last one does not."""
-    reason = "the address list is empty"
-    for address in filter(None, (part.strip() for part in bootstrap.split(","))):
+    reason = ""
+    for address in bootstrap.split(","):
         host, _, port = address.rpartition(":")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=2.0):
                 return None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             reason = str(error)
     return reason
 
@@ -124,8 +131,9 @@ def new_client(
             **options,
         )
     except library.errors.KafkaError as error:
-        reason = f"Kafka at {bootstrap}: {faults[-1] if faults else error}"
-        if faults and is_refusal(faults[-1]):
+        fault = faults[-1] if faults else error
+        reason = f"Kafka at {bootstrap}: {fault}"
+        if is_refusal(fault):
             raise ConfigError(f"{reason}: correct options.client") from error
         raise InfrastructureError(reason) from error
 
