@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import stream_feed
+from forebay.config.model_size import model_size
 from forebay.config.models import Paradigm, Variant
 from forebay.config.pipelines import ComparedSpec, PipelineSpec
 from forebay.config.problems import Problem
@@ -16,6 +17,7 @@ from forebay.config.yaml_positions import Document, KeyPath
 from forebay.errors import ConfigError
 
 STRICT_PRIORITY_RATIO = 2.0
+LARGE_MODEL_BYTES = 8 << 30
 _NEEDED_FEEDS: dict[Paradigm, tuple[Feed, ...]] = {
     "batch": ("batch",),
     "stream": ("stream",),
@@ -33,6 +35,7 @@ def check_mixing(
     yield from _floors(document, spec)
     yield from _dates(document, spec)
     yield from _paper(document, spec)
+    yield from _size(document, spec)
     if sources is not None:
         feeds: dict[str, Feed] = {}
         mixed = list(_feeds(document, spec, sources, feeds))
@@ -82,6 +85,14 @@ def _dates(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     if dataset.window is WindowSize.HOUR and dataset.timezone != "UTC":
         message = "timezone: hourly windows are UTC hours; a zone only applies to days; remove it"
         problem = document.problem(("dataset", "timezone"), "timezone-unused", message)
+        yield replace(problem, severity="note")
+
+
+def _size(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    """A note: a machine may have the memory. Where it is trained, it is refused otherwise."""
+    size = model_size(spec)
+    if size.building_bytes > LARGE_MODEL_BYTES:
+        problem = document.problem(("dataset", "features", size.feature), "large-model", size.words)
         yield replace(problem, severity="note")
 
 

@@ -14,6 +14,7 @@ from forebay.config.keys import dotted
 from forebay.config.problems import PROBLEMS_MAX, Problem
 from forebay.config.spelling import nearest
 from forebay.config.yaml_positions import Document, KeyPath
+from forebay.system.redaction import is_secret_name
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 # More than are shown for one file, since each branch of a union reports its own errors.
@@ -182,7 +183,8 @@ class _Writer:
         what = _YAML_TYPES.get(type(given), type(given).__name__)
         # What was given in place of the expected value may contain a misplaced secret.
         is_text = isinstance(given, str) and expected == _EXPECTED["dict"]
-        is_shown = not is_text and not isinstance(given, list | dict)
+        is_secret = any(is_secret_name(str(part)) for part in path)
+        is_shown = not (is_text or is_secret or isinstance(given, list | dict))
         shown = self._shown(path, given)
         if given is not None:
             shown = f"{shown} ({what})" if is_shown else what
@@ -190,7 +192,7 @@ class _Writer:
         hint = ""
         if "text" in expected and raw and not isinstance(given, str):
             message += "; YAML reads it that way unless it is quoted"
-            hint = f'"{raw}"'
+            hint = "" if is_secret else f'"{raw}"'
         elif expected == _EXPECTED["list"] and isinstance(given, str):
             hint = f"[{raw}]"
         return self._document.problem(path, "wrong-type", message, hint)

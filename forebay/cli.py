@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -17,12 +17,10 @@ from forebay.commands import complete
 from forebay.commands.output import INTERRUPTED, option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.system.redaction import filter_output
+from forebay.system.standard_streams import open_standard_streams
 from forebay.system.terminal import fitted, printable
 
 __all__ = ["run"]
-
-if TYPE_CHECKING:
-    from io import TextIOWrapper
 
 # One module below forebay.commands for each command; its `register(app)` adds the command.
 COMMANDS: tuple[str, ...] = (
@@ -186,10 +184,13 @@ def _write_error(text: str) -> None:
 
 def main() -> None:
     """Entry point of the `forebay` script. Its output never shows secrets."""
-    # A file name may not be valid UTF-8, and printing it must not fail.
-    cast("TextIOWrapper", sys.stdout).reconfigure(errors="backslashreplace")
+    output = open_standard_streams()
     filter_output(stdout=not EXACT_OUTPUT & set(_modules_for(sys.argv[1:])[:1]))
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    output.flush()
+    if output.failure is not None:
+        _write_error(f"standard output is not complete: {output.failure}")
+    sys.exit(code or (InfrastructureError.exit_code if output.failure else 0))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from forebay.config.columns import declared_columns
+from forebay.config.model_size import gib, model_size
+from forebay.config.pipelines import PipelineSpec
+from forebay.errors import ConfigError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest
@@ -21,6 +24,7 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
 from forebay.system.activities import doing
+from forebay.system.memory import available_bytes
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -47,6 +51,7 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
     layout = FeatureLayout.of(pipeline.dataset, columns)
 
     def make() -> Learner:
+        require_memory(pipeline)
         with doing("building the model", "computing"):
             sources, threads = len(pipeline.use_names), pipeline.job.roles.trainer.threads
             return make_learner(pipeline, columns, sources, threads)
@@ -58,3 +63,17 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
             trainer.train(window, position)
     finally:
         trainer.close()
+
+
+def require_memory(pipeline: PipelineSpec) -> None:
+    """Refuse a model that this host cannot hold, before TensorFlow takes what there is.
+
+    Raises:
+        ConfigError: with the feature, its buckets and bytes, and the memory that is available.
+    """
+    size, available = model_size(pipeline), available_bytes()
+    if size.building_bytes > available:
+        raise ConfigError(
+            f"{size.words}, but {gib(available)} of memory are available here: declare fewer "
+            "buckets, dimensions, hidden units, seeds or rivals, or use a host with more"
+        )

@@ -6,6 +6,8 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from forebay.system.files import writing
+
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
 ROWS_OF_A_DAY = 2_000
@@ -16,7 +18,7 @@ _USERS, _ITEMS, _SEED = 200, 30, 7
 def write_example_rows(project: Path) -> list[Path]:
     """Parquet files of clicks, one for each day; the same rows each time. Returns their paths.
 
-    Raises OSError when they cannot be written.
+    Raises InfrastructureError when they cannot be written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -25,8 +27,9 @@ def write_example_rows(project: Path) -> list[Path]:
     for day in range(DAYS):
         start = FIRST_DAY + day * timedelta(days=1)
         path = project / DATA / f"date={start:%Y-%m-%d}" / "rows.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pydict(_columns(start, day)), path)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.Table.from_pydict(_columns(start, day)), path)
         written.append(path)
     return written
 

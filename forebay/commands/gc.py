@@ -11,8 +11,12 @@ from forebay.commands import arguments
 from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, note, option
 from forebay.errors import UsageError
-from forebay.home.format import open_home
+from forebay.home.database import database_of
+from forebay.home.format import require_format
 from forebay.home.identity import read_marker
+from forebay.home.paths import Home
+from forebay.home.privacy import require_folder
+from forebay.home.reserve import reserve_freed
 from forebay.system.counted import counted
 
 if TYPE_CHECKING:
@@ -43,14 +47,18 @@ def gc(
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
 
     act = find_garbage if dry_run else remove_garbage
-    home, project = open_home(), load_project(config)
-    if read_marker(home) is None:
-        raise UsageError(
-            f"{home.root} is not a home yet: nothing to remove (set FOREBAY_HOME to the "
-            "folder that you mean)"
-        )
-    with working("looking for what is no longer kept"):
-        found = act(home, project)
+    home, project = Home.from_environment(), load_project(config)
+    require_folder(home)
+    with reserve_freed(home.root):
+        require_format(home)
+        if read_marker(home) is None:
+            raise UsageError(
+                f"{home.root} is not a home yet: nothing to remove (set FOREBAY_HOME to the "
+                "folder that you mean)"
+            )
+        with working("looking for what is no longer kept"):
+            found = act(home, project)
+        database_of(home).close()  # what it shares with other processes takes room
     for text in found.notes:
         note(f"note: {text}")
     shown = Output(output)

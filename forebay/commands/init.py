@@ -24,6 +24,7 @@ from forebay.config.scaffold import (
 from forebay.config.schema import SchemaFor, json_schema
 from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.errors import DataError, UsageError
+from forebay.system.files import writing
 from forebay.system.names import shown
 
 if TYPE_CHECKING:
@@ -81,8 +82,9 @@ def init(
         if target.exists():
             output.line(f"kept     {target}")
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
         output.line(f"written  {target}")
     if is_new and not (folder / DATA).exists():
         for rows in write_example_rows(folder):

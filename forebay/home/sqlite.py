@@ -7,6 +7,7 @@ SQLite may open its own files: closing any other descriptor of them would drop i
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from forebay.home import identity, tables
 from forebay.home.database import Database, Kind, T, Work
 from forebay.home.paths import Home
 from forebay.home.privacy import make_home
+from forebay.home.reserve import make_reserve
 from forebay.system.files import make_folder, sync, writing
 from forebay.system.locks import locked
 from forebay.system.turns import TurnLock
@@ -32,6 +34,8 @@ _WRITES = "forebay_writes"
 # A transaction takes milliseconds: a longer wait is a wait for a disk that hangs.
 _WRITE_LOCK_SECONDS = 60.0
 _BUSY_SECONDS = 10.0
+# SQLite calls it an I/O error when what its processes share finds no room.
+_FREE_BYTES = 64 << 10
 
 
 class _Opened(NamedTuple):
@@ -114,7 +118,7 @@ class SqliteDatabase(Database):
                 connection.backup(copy)
         except sqlite3.Error as error:
             raise InfrastructureError(
-                f"{self.path} to {path}: {error}{_way_out(str(error))}"
+                f"{self.path} to {path}: {error}{_way_out(str(error), path)}"
             ) from error
         sync(path)
 
@@ -158,6 +162,7 @@ class SqliteDatabase(Database):
             _require_journal(engine, self.path)
             home_id = _called(_writing(engine), identity.make_tables)
         identity.write_marker(self._home, self.kind, home_id)
+        make_reserve(self._home.root)
         with self._opening:
             inode = _inode(self.path)
             if inode is None:
@@ -239,12 +244,15 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise InfrastructureError(f"{path}: {error.orig}{_way_out(str(error.orig))}") from error
+        reason = str(error.orig)
+        raise InfrastructureError(f"{path}: {reason}{_way_out(reason, path)}") from error
 
 
-def _way_out(reason: str) -> str:
+def _way_out(reason: str, path: Path) -> str:
+    if "disk I/O" in reason and shutil.disk_usage(path.parent).free < _FREE_BYTES:
+        reason = "database or disk is full"
     ways = {
-        "is full": "free some space and run again",
+        "is full": "the disk has no room left: free some (`forebay gc` may) and run again",
         "disk I/O": "check the disk and run again",
         "readonly": "make the file and its folder writable by this user",
         "unable to open": "make the folder readable and writable by this user",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Mapping
 from typing import Self
@@ -11,6 +12,8 @@ from forebay.system.message import Message
 
 FEATURES = "features.json"
 SIGNATURE = "serving_default"
+# TensorFlow makes parameters of a Python method of the inputs.
+_NO_PARAMETERS = frozenset({*keyword.kwlist, "self"})
 
 
 class ServedColumn(Message):
@@ -34,7 +37,7 @@ class ServedFeatures(Message):
         taken: set[str] = set()
         for column, kind in types.items():
             name = plain = re.sub(r"[^A-Za-z0-9_]", "_", column)
-            if not re.match(r"[A-Za-z]", plain):
+            if not re.match(r"[A-Za-z]", plain) or plain in _NO_PARAMETERS:
                 name = plain = f"column_{plain}"
             number = 1
             while name.lower() in taken:

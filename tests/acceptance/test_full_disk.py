@@ -7,17 +7,23 @@ files works for every user and fails only the trainer's writes, so that others c
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from support.kill_cases import WINDOW, expected
 from support.kills import no_process_left, summary_of
 from support.projects import Project, ads_pipeline, ads_project
-from support.small_disk import grow, limited, may_mount, tiny_file_system
+from support.small_disk import fill, grow, limited, may_mount, tiny_file_system
 from support.truth_rows import serves
 
+from forebay.home.database import database_of
+from forebay.home.paths import Home
+from forebay.home.reserve import RESERVE_BYTES, RESERVE_NAME
+from forebay.home.store import store_of
+
 ROWS = 60_000
-DISK_BYTES = 1_400 << 10  # the database and the labels of all rows need more
+DISK_BYTES = (1_400 << 10) + RESERVE_BYTES  # the database and all rows' labels need more
 FILE_BYTES = 150_000  # one segment of labels needs more
 ARGUMENTS = ("run", "ads", "--from", WINDOW, "--to", WINDOW)
 
@@ -82,3 +88,29 @@ def test_a_summary_that_cannot_be_written_is_red_and_named(tmp_path: Path) -> No
     assert "/dev/full" in done.stderr
     again = project.run(WINDOW, WINDOW)
     assert again["trained_windows"] == []
+
+
+def test_gc_has_room_on_a_full_disk(tmp_path: Path) -> None:
+    """SQLite wants some to be read, and more to forget: what was kept for it is freed first."""
+    project = ads_project(tmp_path / "project", rows=500)
+    disk = tmp_path / "disk"
+    project.home_folder = disk / "home"
+    home, reserve = Home(project.home), project.home / RESERVE_NAME
+    with tiny_file_system(disk, 8 << 20) if may_mount() else nullcontext():
+        database_of(home).prepare()
+        database_of(home).close()
+        assert reserve.stat().st_blocks * 512 >= RESERVE_BYTES
+        garbage = store_of(home).put("models/ads/main", "garbage", bytes(2 << 20)).name
+        if may_mount():
+            fill(disk)
+            for command in ("gc", "--dry-run"), ("why", "ads", "2026-03-01"):
+                done = project.forebay(*command, check=False)
+                full = command[0] == "why"
+                assert done.returncode == (4 if full else 0), done.stderr
+                assert ("no room left" in done.stderr and str(home.root) in done.stderr) is full
+            done = project.forebay("init", str(disk / "new"), check=False)
+            assert done.returncode == 4
+            assert str(disk / "new") in done.stderr
+        assert garbage in project.forebay("gc").stdout
+        assert reserve.stat().st_blocks * 512 >= RESERVE_BYTES
+        project.forebay("gc")

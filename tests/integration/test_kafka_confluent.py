@@ -12,11 +12,11 @@ from support.topic_changes import transactions
 
 from forebay.datatasks.sources.common.offset_runs import ABORTED, CONTROL, RECORDS
 from forebay.datatasks.sources.kafka import confluent
-from forebay.datatasks.sources.kafka.confluent import confluent_options, read_messages_confluent
+from forebay.datatasks.sources.kafka.confluent import read_messages_confluent
 from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.producer import publish
 from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, read_messages
-from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.errors import DataError, InfrastructureError
 
 pytestmark = pytest.mark.kafka
 NewTopic = Callable[..., str]
@@ -123,14 +123,3 @@ def test_nobody_listens() -> None:
     access = Access("127.0.0.1:1", {}, 1.0)
     with pytest.raises(InfrastructureError, match=r"no Kafka broker answers at 127\.0\.0\.1:1"):
         list(read_messages_confluent(access, Stretch("clicks", 0, 0, 1)))
-
-
-def test_options_of_the_client_have_one_name() -> None:
-    declared = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "ssl_cafile": "/ca"}
-    assert confluent_options(declared) == {
-        "security.protocol": "SASL_SSL",
-        "sasl.username": "u",
-        "ssl.ca.location": "/ca",
-    }
-    with pytest.raises(ConfigError, match=r"options\.client\.api_version is not known with"):
-        confluent_options({"api_version": "1"})

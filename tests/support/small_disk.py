@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _SYS_ADMIN = 21
@@ -39,6 +39,13 @@ def grow(folder: Path, size_bytes: int) -> None:
     """Make room in a tiny file system."""
     options = f"remount,size={size_bytes}"
     subprocess.run(["mount", "-o", options, str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Take all room that is left in a tiny file system."""
+    with suppress(OSError), (folder / "ballast").open("wb", buffering=0) as ballast:
+        while True:
+            ballast.write(bytes(4096))
 
 
 def limited(command: list[str], file_bytes: int) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from forebay.config.base import Duration, Spec
+from forebay.system.names import shown
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Scalar = bool | int | float | str
@@ -15,6 +17,30 @@ Scalar = bool | int | float | str
 # The most of one message, where a declaration says nothing else.
 MESSAGE_ROWS_MAX = 1_000_000
 MESSAGE_BYTES_MAX = 64 << 20
+
+
+def require_url(text: str) -> str:
+    """The text itself, if it begins with a scheme: clients find out when they connect."""
+    if not re.match(r"[A-Za-z][\w+.-]*:/", text):
+        raise ValueError(f"{shown(text)} has no scheme: write it as http://host:9000, for example")
+    return text
+
+
+class StorageOptions(Spec):
+    """Options of a file system; those of S3 have types, which fsspec would not check."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Scalar]
+
+    key: Text | None = Field(default=None, description="S3: access key")
+    secret: Text | None = Field(default=None, description="S3: secret key, as ${NAME}")
+    token: Text | None = Field(default=None, description="S3: session token, as ${NAME}")
+    endpoint_url: Annotated[Text, AfterValidator(require_url)] | None = Field(
+        default=None, description="S3: address of another server"
+    )
+    anon: bool | None = Field(default=None, description="S3: whether to use no keys at all")
+    use_ssl: bool | None = Field(default=None, description="S3: whether to use TLS")
+    requester_pays: bool | None = Field(default=None, description="S3: whether the reader pays")
 
 
 class StreamOptions(Spec):

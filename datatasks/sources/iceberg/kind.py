@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from forebay.config.base import Spec
 from forebay.config.registry import SourceKind
-from forebay.datatasks.sources.common.option_types import Scalar, Text
+from forebay.datatasks.sources.common.option_types import Scalar, Text, require_url
 
 
 class IcebergKind(SourceKind):
@@ -26,3 +26,10 @@ class IcebergKind(SourceKind):
             description="Properties of the catalog as pyiceberg names them (type, uri, …)",
         )
         table: Text = Field(description="Identifier in the catalog, such as shop.clicks")
+
+        @field_validator("catalog")
+        @classmethod
+        def _reachable(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
+            if "uri" in value:
+                require_url(str(value["uri"]))
+            return value

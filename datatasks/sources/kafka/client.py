@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Self
 
-from forebay.config.spelling import nearest
+from forebay.datatasks.sources.kafka.client_options import broker_addresses
+from forebay.datatasks.sources.kafka.declared_security import checked_client, is_refusal
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.system.extras import require_extra
 
@@ -19,12 +21,7 @@ CONNECT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 _RETRY_SECONDS = 0.2
 _LEADER_SECONDS = 0.02
-_OURS = frozenset(
-    {
-        *("bootstrap_servers", "group_id", "enable_auto_commit", "auto_offset_reset"),
-        *("isolation_level", "key_deserializer", "value_deserializer"),
-    }
-)
+_ADDRESS_FROM = "the address (the source's `bootstrap`, or KAFKA_BOOTSTRAP)"
 
 
 @dataclass(frozen=True)
@@ -74,8 +71,13 @@ def wait_for_port(bootstrap: str, timeout_seconds: float = CONNECT_SECONDS) -> N
     made before somebody listens.
 
     Raises:
+        ConfigError: for what is no address.
         InfrastructureError: when nobody listens before the deadline.
     """
+    try:
+        bootstrap = broker_addresses(bootstrap)
+    except ValueError as error:
+        raise ConfigError(f"{error}: correct {_ADDRESS_FROM}") from error
     deadline = time.monotonic() + timeout_seconds
     while True:
         reason = _first_refusal(bootstrap)
@@ -84,20 +86,20 @@ def wait_for_port(bootstrap: str, timeout_seconds: float = CONNECT_SECONDS) -> N
         if time.monotonic() >= deadline:
             raise InfrastructureError(
                 f"no Kafka broker answers at {bootstrap}: {reason}: start that broker, or correct "
-                "the address (the source's `bootstrap`, or KAFKA_BOOTSTRAP)"
+                f"{_ADDRESS_FROM}"
             )
         time.sleep(_RETRY_SECONDS)
 
 
 def _first_refusal(bootstrap: str) -> str | None:
     """None when an address of the list accepts a connection, else why the last one does not."""
-    reason = "the address list is empty"
-    for address in filter(None, (part.strip() for part in bootstrap.split(","))):
+    reason = ""
+    for address in bootstrap.split(","):
         host, _, port = address.rpartition(":")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=2.0):
                 return None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             reason = str(error)
     return reason
 
@@ -111,20 +113,11 @@ def new_client(
     """A connected client of kafka-python: our `settings`, and `declared` ones that it knows.
 
     Raises:
-        ConfigError: for a declared option that no client knows, or that is ours to set.
+        ConfigError: for declared options that the brokers or the client refuse.
         InfrastructureError: when the brokers do not answer as Kafka does.
     """
     library = kafka_library()
-    known = set(library.KafkaConsumer.DEFAULT_CONFIG) | set(library.KafkaAdminClient.DEFAULT_CONFIG)
-    for name in declared:
-        if name in _OURS:
-            raise ConfigError(
-                f"options.client.{name} cannot be set: Forebay relies on its own value"
-            )
-        if name not in known:
-            guess = nearest(name, known)
-            hint = f": did you mean {guess}?" if guess else ""
-            raise ConfigError(f"options.client.{name} is not an option of the Kafka client{hint}")
+    faults: list[BaseException] = []
     options = {
         "client_id": "forebay",
         "bootstrap_timeout_ms": int(CONNECT_SECONDS * 1000),
@@ -132,9 +125,17 @@ def new_client(
         **{name: value for name, value in declared.items() if name in client_class.DEFAULT_CONFIG},
     }
     try:
-        return client_class(bootstrap_servers=bootstrap.split(","), **options)
+        return client_class(
+            bootstrap_servers=bootstrap.split(","),
+            kafka_client=partial(checked_client, faults),
+            **options,
+        )
     except library.errors.KafkaError as error:
-        raise InfrastructureError(f"Kafka at {bootstrap}: {error}") from error
+        fault = faults[-1] if faults else error
+        reason = f"Kafka at {bootstrap}: {fault}"
+        if is_refusal(fault):
+            raise ConfigError(f"{reason}: correct options.client") from error
+        raise InfrastructureError(reason) from error
 
 
 class Cluster:

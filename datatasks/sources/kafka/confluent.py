@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 from forebay.datatasks.sources.common.offset_runs import RECORDS, Run
 from forebay.datatasks.sources.kafka.client import CONNECT_SECONDS, wait_for_port
+from forebay.datatasks.sources.kafka.client_options import CONFLUENT_NAMES
 from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, deleted_records
 from forebay.errors import ConfigError, DataError, InfrastructureError
@@ -26,19 +27,6 @@ _BYTES_AT_A_TIME = 4 << 20
 # it never runs, and a message takes half the CPU.
 _MESSAGES_FIRST, _MESSAGES_MAX = 64, 500
 _HOLES_MAX = 16
-# The same options, by the names of either library.
-_NAMES: Mapping[str, str] = {
-    "sasl_plain_username": "sasl.username",
-    "sasl_plain_password": "sasl.password",
-    "ssl_cafile": "ssl.ca.location",
-    "ssl_certfile": "ssl.certificate.location",
-    "ssl_keyfile": "ssl.key.location",
-    "ssl_password": "ssl.key.password",
-    **{
-        name: name.replace("_", ".")
-        for name in ("security_protocol", "sasl_mechanism", "client_id", "client_rack")
-    },
-}
 
 
 def confluent_library() -> Any:  # noqa: ANN401 - an extra
@@ -51,21 +39,6 @@ def confluent_library() -> Any:  # noqa: ANN401 - an extra
     import confluent_kafka
 
     return confluent_kafka
-
-
-def confluent_options(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Declared options of the client as librdkafka names them.
-
-    Raises:
-        ConfigError: for one that it does not have by another name.
-    """
-    for name in declared:
-        if name not in _NAMES:
-            raise ConfigError(
-                f"options.client.{name} is not known with `library: confluent-kafka`, only "
-                f"{', '.join(sorted(_NAMES))}"
-            )
-    return {_NAMES[name]: value for name, value in declared.items()}
 
 
 def read_messages_confluent(access: Access, stretch: Stretch) -> Iterator[Messages]:
@@ -194,7 +167,7 @@ class _Reading:
         wait_for_port(self._access.bootstrap, CONNECT_SECONDS)
         options = {
             "client.id": "forebay",
-            **confluent_options(self._access.client),
+            **{CONFLUENT_NAMES[name]: value for name, value in self._access.client.items()},
             "bootstrap.servers": self._access.bootstrap,
             "group.id": "forebay",  # librdkafka wants one; nothing is committed
             "enable.auto.commit": False,

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from forebay.config.registry import SourceKind
 from forebay.datatasks.sources.common.option_types import (
     MESSAGE_BYTES_MAX,
     MESSAGE_ROWS_MAX,
-    Scalar,
     StreamOptions,
     Text,
+)
+from forebay.datatasks.sources.kafka.client_options import (
+    CONFLUENT_NAMES,
+    Brokers,
+    ClientOptions,
+    TopicName,
 )
 
 SchemaId = Annotated[int, Field(ge=0, lt=2**32)]
@@ -28,10 +33,8 @@ class KafkaKind(SourceKind):
     class Options(StreamOptions):
         """One Kafka topic. Rows are cut by the timestamp of their record."""
 
-        bootstrap: Text = Field(description="Brokers: host:port, several separated by commas")
-        topic: Text = Field(
-            description="Name of the topic",
-        )
+        bootstrap: Brokers = Field(description="Brokers: host:port, several separated by commas")
+        topic: TopicName = Field(description="Name of the topic")
         format: Literal["arrow-ipc", "json", "protobuf", "avro"] = Field(
             default="arrow-ipc",
             description="What a message holds: a micro-batch (arrow-ipc), or one row (the others)",
@@ -73,10 +76,21 @@ class KafkaKind(SourceKind):
                 "messages, but does not limit the size of a decompressed record batch"
             ),
         )
-        client: dict[str, Scalar] = Field(
-            default_factory=dict,
+        client: ClientOptions = Field(
+            default=ClientOptions(),
             description="Further options of the Kafka client (security, timeouts)",
         )
+
+        @field_validator("client")
+        @classmethod
+        def _of_the_library(cls, client: ClientOptions, info: ValidationInfo) -> ClientOptions:
+            other = sorted(client.model_fields_set - CONFLUENT_NAMES.keys())
+            if other and info.data.get("library") == "confluent-kafka":
+                raise ValueError(
+                    f"{', '.join(other)}: not known with `library: confluent-kafka`, only "
+                    f"{', '.join(sorted(CONFLUENT_NAMES))}"
+                )
+            return client
 
         @model_validator(mode="after")
         def _one_way(self) -> Self:

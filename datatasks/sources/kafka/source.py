@@ -50,12 +50,11 @@ class KafkaSource(KafkaKind, Source):
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         """Nothing is connected yet."""
         super().__init__(spec, options, root)
+        client = self.options.client.settings(root)
         self.access = Access(
-            self.options.bootstrap,
-            self.options.client,
-            bytes_max=self.options.message_bytes_max,
+            self.options.bootstrap, client, bytes_max=self.options.message_bytes_max
         )
-        self._cluster = Cluster(self.options.bootstrap, client=self.options.client)
+        self._cluster = Cluster(self.options.bootstrap, client=client)
 
     def describe(self) -> Description:
         """See `Source.describe`."""

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from forebay.config.base import Spec
 from forebay.config.registry import SourceKind
-from forebay.datatasks.sources.common.option_types import Scalar, Text
+from forebay.datatasks.sources.common.option_types import StorageOptions, Text
 from forebay.datatasks.sources.common.patterns import (
     glob_regex,
     require_regex,
@@ -43,8 +43,9 @@ class ParquetKind(SourceKind):
             description="Pattern of the paths in the folder, with the rows' time in UTC, such as "
             "date={date}/*.parquet: rows are then cut by path, otherwise by event_time",
         )
-        storage: dict[str, Scalar] = Field(
-            default_factory=dict, description="Further options of the URL's file system (fsspec)"
+        storage: StorageOptions = Field(
+            default=StorageOptions(),
+            description="Options of the URL's file system (fsspec), by its own names",
         )
 
         @field_validator("window_path")

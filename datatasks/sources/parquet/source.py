@@ -63,7 +63,8 @@ class ParquetSource(ParquetKind, MarkerSource):
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         """Look at nothing yet."""
         super().__init__(spec, options, root)
-        self._files = Files(self.options.path, root, self.options.storage, ".parquet")
+        storage = self.options.storage.model_dump(exclude_none=True)
+        self._files = Files(self.options.path, root, storage, ".parquet")
         window_path = self.options.window_path
         self._keeper = FileKeeper(self._files.opened)
         self._row_groups = RowGroups(self._files.opened)

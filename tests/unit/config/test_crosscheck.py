@@ -301,6 +301,17 @@ def test_an_unused_zone_is_a_note(declared: Declared) -> None:
     assert [(p.code, p.severity) for p in declared.problems()] == [("timezone-unused", "note")]
 
 
+def test_a_model_that_few_machines_hold_is_a_note(declared: Declared) -> None:
+    declared.dataset["features"]["user"] = {"encode": "hash", "buckets": 1_000_000, "dimension": 8}
+    assert declared.problems() == []
+    declared.dataset["features"]["user"]["buckets"] = 2**31 - 1
+    assert declared.only()[0] == "large-model"
+    (problem,) = declared.problems()
+    assert problem.severity == "note"
+    assert "feature 'user' has 2,147,483,647 buckets of dimension 8" in problem.message
+    assert "GiB of a model that takes" in problem.message
+
+
 def test_floors_stay_below_one(declared: Declared) -> None:
     declared.dataset["streams"]["old"]["floor"] = 0.5
     declared.dataset["streams"]["new"]["floor"] = 0.49

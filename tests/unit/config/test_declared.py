@@ -27,8 +27,8 @@ def project(tmp_path: Path) -> Path:
     clicks = clicks_source(kind="kafka", starts="${START}")
     del clicks["options"]
     (config / "sources" / "clicks.yaml").write_text(
-        f"{CLIENT}    sasl_plain_password: ${{SASL}}\n    sasl_mechanism: '$${{PLAIN}}'\n"
-        + yaml.safe_dump(clicks)
+        f"{CLIENT}    sasl_plain_password: ${{SASL}}\n    sasl_plain_username: '$${{PLAIN}}'\n"
+        "    security_protocol: SASL_SSL\n    sasl_mechanism: PLAIN\n" + yaml.safe_dump(clicks)
     )
     history = yaml.safe_dump(history_source()).replace("'2026-02-28'", "2026-02-28")
     (config / "sources" / "history.yaml").write_text(history)
@@ -51,7 +51,9 @@ def test_what_is_written_is_kept_and_nothing_of_the_environment(
     clicks = declared.sources["clicks"]
     assert clicks["options"]["client"] == {
         "sasl_plain_password": "${SASL}",
-        "sasl_mechanism": "$${PLAIN}",
+        "sasl_plain_username": "$${PLAIN}",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "PLAIN",
     }
     assert (clicks["starts"], declared.pipeline["train"]["minibatch_rows"]) == (
         "${START}",
@@ -64,7 +66,7 @@ def test_what_is_written_is_kept_and_nothing_of_the_environment(
         ("", "minibatch_rows"),
         ("clicks", "bootstrap"),
         ("clicks", "sasl_plain_password"),
-        ("clicks", "sasl_mechanism"),
+        ("clicks", "sasl_plain_username"),
         ("clicks", "starts"),
     }
     password = places["clicks", "sasl_plain_password"]
@@ -81,7 +83,7 @@ def test_it_is_filled_in_as_the_files_were(project: Path, declared: Declared) ->
         spec = loaded.sources[name]
         assert type(spec).model_validate({"name": name, **filled}) == spec
     assert loaded.sources["clicks"].options["bootstrap"] == "b:9092"
-    assert loaded.sources["clicks"].options["client"]["sasl_mechanism"] == "${PLAIN}"
+    assert loaded.sources["clicks"].options["client"]["sasl_plain_username"] == "${PLAIN}"
     assert loaded.sources["clicks"].starts == datetime(2026, 3, 1, tzinfo=UTC)
 
 

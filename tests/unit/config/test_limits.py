@@ -119,6 +119,20 @@ NUMBERS = {
     "VocabularyFeature.dimension": "default 8, >= 1, <= 1024",
     "VocabularyFeature.values": "items >= 1",
 }
+_CLIENT_NUMBERS = (
+    *("request_timeout_ms", "retry_backoff_ms", "reconnect_backoff_ms", "reconnect_backoff_max_ms"),
+    *("connections_max_idle_ms", "metadata_max_age_ms", "fetch_max_wait_ms", "fetch_min_bytes"),
+    *("fetch_max_bytes", "max_partition_fetch_bytes", "receive_buffer_bytes", "send_buffer_bytes"),
+)
+_CLIENT_TEXTS = (
+    *("sasl_plain_username", "sasl_plain_password", "sasl_kerberos_service_name"),
+    *("sasl_kerberos_domain_name", "ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"),
+    *("ssl_crlfile", "client_id", "client_rack", "api_version"),
+)
+NUMBERS |= {f"ClientOptions.{name}": ">= 1, < 2147483648" for name in _CLIENT_NUMBERS}
+NUMBERS |= {f"ClientOptions.{name}": "length >= 1" for name in _CLIENT_TEXTS}
+_STORAGE_TEXTS = ("key", "secret", "token", "endpoint_url")
+NUMBERS |= {f"StorageOptions.{name}": "length >= 1" for name in _STORAGE_TEXTS}
 
 
 def said(field: dict[str, Any]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,19 @@ def test_numbers_are_made_where_they_are_usual() -> None:
 
 def test_the_exported_model_answers_as_the_trained_one(learner: Any, exported: Path) -> None:
     assert check(exported, learner) <= 1e-6
+
+
+def test_columns_may_have_any_name(tmp_path: Path) -> None:
+    """Python's keywords, TensorFlow's own parameters, and what cannot be a parameter at all."""
+    own = ["self", "cls", "args", "kwargs", "name", "training", "inputs", "raw", "signature"]
+    odd = ["1st", "a b", "a.b", "a/b", "Ä", "$", "feature.x", "score", "column_class", "Class"]
+    names = [*keyword.kwlist, *keyword.softkwlist, *own, *odd]
+    features = {name: {"encode": "hash", "buckets": 8, "dimension": 2} for name in names}
+    columns = dict.fromkeys(names, "string")
+    learner = make_towers("stream", features=features, columns=columns)
+    learner.export(tmp_path)
+    layout, declared = layout_of(features, columns), source(columns)
+    assert check_served(tmp_path, learner, dataset(features), declared, layout, THREADS) <= 1e-5
 
 
 def test_an_exported_model_is_on_disk_once_it_is_stored(learner: Any, tmp_path: Path) -> None:

@@ -100,7 +100,8 @@ def test_columns_that_are_missing_or_unknown() -> None:
 
 
 def test_inputs_have_names_that_tensorflow_allows() -> None:
-    names = ["plain", "a b", "a-b", "A_b", "1st", "_x", "a_b_2"]
+    names = ["plain", "a b", "a-b", "A_b", "1st", "_x", "a_b_2", "class", "self", "column_from"]
+    names += ["from", "match", "name"]
     found = features(dict.fromkeys(names, ColumnType.INT)).columns
     assert [found[name].input for name in names] == [
         "plain",
@@ -110,4 +111,10 @@ def test_inputs_have_names_that_tensorflow_allows() -> None:
         "column_1st",
         "column__x",
         "a_b_2_2",
+        "column_class",
+        "column_self",
+        "column_from",
+        "column_from_2",
+        "match",
+        "name",
     ]
