@@ -10,11 +10,7 @@ from forebay.config.base import format_duration
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem, Severity
-from forebay.executors.advice.column_values import (
-    NO_POSITIVES,
-    crowded_features,
-    value_findings,
-)
+from forebay.executors.advice.column_values import crowded_features, value_findings
 from forebay.executors.advice.line import declared_for, settings_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
 from forebay.executors.advice.twins import completeness_by_label
@@ -63,7 +59,7 @@ def _value_problems(
 ) -> Iterator[Problem]:
     for each in value_findings(pipeline.name, pipeline.dataset, sampled):
         place = project.where(each.folder, each.name, each.path)
-        accepted = each.code == NO_POSITIVES and NO_POSITIVES in pipeline.train.accept
+        accepted = each.code in pipeline.train.accept
         severity: Severity = "note" if accepted else each.severity
         code = each.code.replace("_", "-")
         yield Problem(*place, code, each.message, severity=severity)
