@@ -31,7 +31,6 @@ from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.start import (
     overlap_with,
-    require_beginning,
     require_checkpoint,
     require_compatible,
     require_no_gap,
@@ -94,7 +93,7 @@ class Run:
         self.watch.planned(report, todo)
         status = None
         if todo:
-            require_beginning(chain, todo)
+            self.target.require_rows(todo)
             self._warn()
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)

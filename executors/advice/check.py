@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from forebay.config.base import format_duration
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem, Severity
 from forebay.executors.advice.column_values import crowded_features, value_findings
+from forebay.executors.advice.event_times import time_findings
 from forebay.executors.advice.line import declared_for, settings_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
 from forebay.executors.advice.twins import completeness_by_label
@@ -57,7 +58,8 @@ def check_data(project: Project, name: str) -> DataCheck:
 def _value_problems(
     project: Project, pipeline: PipelineSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[Problem]:
-    for each in value_findings(pipeline.name, pipeline.dataset, sampled):
+    of_values = value_findings(pipeline.name, pipeline.dataset, sampled)
+    for each in (*of_values, *time_findings(sampled, project.root, datetime.now(UTC))):
         place = project.where(each.folder, each.name, each.path)
         accepted = each.code in pipeline.train.accept
         severity: Severity = "note" if accepted else each.severity

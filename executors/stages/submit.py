@@ -17,7 +17,6 @@ from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.start import (
     gap_before,
     may_begin_with,
-    require_beginning,
     require_checkpoint,
     require_compatible,
     warm_start_of,
@@ -144,7 +143,7 @@ class _Submission:
         warm = warm_start_of(self.spec, self.chain, self.window)
         if warm is not None and self.ledger.trained(warm.key) is None:  # or it was forgotten since
             plans.insert(0, self._warm_start_plan(warm))
-        require_beginning(self.chain, plans)
+        self.target.require_rows(plans)
         request = self.target.job_request(self._job_id(generation), plans, publishes=False)
         python = self.spec.job.roles.data.runtime.python or sys.executable
         try:

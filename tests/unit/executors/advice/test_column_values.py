@@ -14,7 +14,7 @@ from forebay.config.datasets import DatasetSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sampling import Sample
-from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.datatasks.sources.common.base import ARROW_TYPES, Description
 from forebay.executors.advice.column_values import crowded_features, value_findings
 from forebay.executors.advice.samples import SourceSample
 
@@ -32,7 +32,7 @@ def sampled(
     times = np.zeros(table.num_rows, np.int64)
     sample = Sample(table, times, table.num_rows, None, is_whole=True)
     over = Interval(START, START + timedelta(days=1))
-    return SourceSample(spec, "batch", timedelta(0), over, sample, None)
+    return SourceSample(spec, "batch", timedelta(0), over, sample, None, Description({}))
 
 
 def messages(data: DatasetSpec, *samples: SourceSample) -> list[tuple[str, str, str]]:
