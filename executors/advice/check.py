@@ -13,8 +13,9 @@ from forebay.config.problems import Problem, Severity
 from forebay.executors.advice.column_values import crowded_features, value_findings
 from forebay.executors.advice.event_times import time_findings
 from forebay.executors.advice.line import declared_for, settings_of
+from forebay.executors.advice.repeated_events import repeat_words, repeats_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
-from forebay.executors.advice.twins import completeness_by_label
+from forebay.executors.advice.twins import Rows, complete_rows, completeness_by_label
 from forebay.mixture.advice.completeness import Completeness
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
@@ -65,6 +66,14 @@ def _value_problems(
         severity: Severity = "note" if accepted else each.severity
         code = each.code.replace("_", "-")
         yield Problem(*place, code, each.message, severity=severity)
+    where = project.where("pipelines", pipeline.name, ("dataset", "event_id"))
+    for name, rows in {
+        one.spec.name: Rows(one.spec, one.sample.table) for one in sampled.values()
+    }.items():
+        found = complete_rows(pipeline.dataset, [rows])
+        words = repeat_words(f"sampled rows of {name}", repeats_of(found.event_ids, found.labels))
+        if words:
+            yield Problem(*where, "repeated-events", words, severity="note")
     for feature, (values, buckets) in crowded_features(pipeline.dataset, sampled).items():
         path = ("dataset", "features", feature, "buckets")
         message = (

@@ -89,3 +89,14 @@ def test_a_stream(project: Project, time: int, words: str) -> None:
 def test_times_as_they_should_be(project: Project) -> None:
     assert in_table(project, with_times([NOON] * ROWS)) == []
     assert in_stream(project, with_times([NOON, None] * (ROWS // 2))) == []
+
+
+def test_event_ids_of_several_rows(project: Project) -> None:
+    assert [each.code for each in problems(project)] == []
+    for path in project.files.rglob("*.parquet"):
+        shutil.copy(path, path.with_name(f"again-{path.name}"))
+    (found,) = problems(project)
+    assert (found.code, found.severity) == ("repeated-events", "note")
+    assert "event_id" in Path(found.file).read_text().splitlines()[found.line - 1]
+    assert "sampled rows of history share their event id with another one" in found.message
+    assert "as if all had been delivered twice" in found.message
