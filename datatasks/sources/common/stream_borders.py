@@ -180,7 +180,7 @@ class StreamBorders:
         """
         for name, (first, end) in stored.items():
             edges = [self._offsets[Border(name, instant)] for instant in self.instants]
-            if first < end and not self._decided[name] and edges[0] == edges[-1]:
+            if first < end and not self._decided[name] and len(set(edges)) == 1:
                 times, now_us = newest(name), to_us(now)
                 if len(times) and are_far(times, now_us, ahead).all():
                     raise DataError(f"{self.place(name)}: {stamp_words(times, now_us)}")
