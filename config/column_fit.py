@@ -12,6 +12,8 @@ from forebay.config.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml_positions import KeyPath
 
 _WHOLE_NUMBER = re.compile(r"^(0|-?[1-9]\d*)$")
+# What every source and the SavedModel read as null, as a text.
+_NULLS = {ColumnType.STRING: "", ColumnType.INT: str(-(2**63))}
 _ID_TYPES = {
     ColumnType.STRING,
     ColumnType.INT,
@@ -81,6 +83,10 @@ def _vocabulary_misfits(
 ) -> Iterator[Misfit]:
     for index, value in enumerate(feature.values):
         text = str(value)
+        if _is_null(value, kind):
+            message = f"value {value!r} is null, and null has id 0 already: remove it"
+            yield Misfit(("values", index), "vocabulary-null", message)
+            continue
         if kind is ColumnType.BOOL and text not in {"true", "false"}:
             expected = '"true" or "false"'
         elif kind in {ColumnType.INT, ColumnType.LIST_INT} and not _WHOLE_NUMBER.match(text):
@@ -89,6 +95,10 @@ def _vocabulary_misfits(
             continue
         message = f"value {value!r} never occurs: column {column!r} is {kind}, write {expected}"
         yield Misfit(("values", index), "vocabulary-type", message)
+
+
+def _is_null(value: bool | float | str, kind: ColumnType) -> bool:  # noqa: FBT001
+    return str(value) == _NULLS.get(LIST_ITEMS.get(kind, kind))
 
 
 def label_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
@@ -134,6 +144,13 @@ def _value_misfits(
     several = isinstance(listed, list)
     for index, value in enumerate(_listed(listed)):
         wanted = _VALUE_TYPES[kind]
+        if _is_null(value, kind):
+            message = (
+                f"{value!r} is null, and a row whose label is null has none (label_null of its "
+                "source): remove it, or store another value"
+            )
+            yield Misfit((key, index) if several else (key,), "label-null", message)
+            continue
         if isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool)):
             continue
         path: KeyPath = (key, index) if several else (key,)

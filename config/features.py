@@ -52,8 +52,8 @@ class VocabularyFeature(_Column):
     """2 + position in `values`; 1 for any other value, 0 for null. Lists allowed."""
 
     encode: Literal["vocabulary"] = Field(
-        description="2 + the value's position in `values`; 1 for any other value, 0 for null. "
-        "Lists are allowed",
+        description="2 + the value's position in `values`; 1 for any other value, 0 for null, "
+        "which an empty text is too. Lists are allowed",
     )
     values: list[str | int] = Field(
         min_length=1,

@@ -30,7 +30,8 @@ class LabelSpec(Spec):
     negative: LabelValues | None = Field(
         default=None,
         description="With `positive`: the values of negative rows. A row with any other value is "
-        "bad (`bad_rows` of its source). Without `negative`, every other value is negative",
+        "bad (`bad_rows` of its source). Without `negative`, every other value is negative, except "
+        "null and the empty text, which is null too",
     )
     greater_than: float | None = Field(
         default=None,

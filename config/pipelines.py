@@ -15,7 +15,7 @@ from forebay.config.source_uses import SourceUse, source_uses
 
 __all__ = ["ComparedSpec", "PipelineSpec", "TrainSpec"]
 
-Accepted = Literal["incomplete_labels", "no_positives"]
+Accepted = Literal["incomplete_labels", "no_positives", "no_negatives"]
 
 
 class ComparedSpec(Spec):
@@ -101,8 +101,8 @@ class TrainSpec(Spec):
         default=(),
         description="Findings of `forebay check --connect` that are intended: they become notes "
         "instead of errors, and runs do not warn. incomplete_labels: less than 0.9 of a stream's "
-        "positives are known when it publishes them, and nothing corrects that. no_positives: no "
-        "sampled row is positive",
+        "positives are known when it publishes them, and nothing corrects that. no_positives, "
+        "no_negatives: no sampled row is positive, or none is negative",
     )
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Clock, Share, not_complete, shares_of
-from forebay.errors import ForebayError
+from forebay.errors import DataError, ForebayError
 
 _PLANNING = {"planned", "not planned", "forgotten"}
 
@@ -62,7 +62,8 @@ def why_not_planned(
     last = last_failure(ledger, window.key)
     if last:
         reason = f"its data is complete now; planning it failed before: {last}"
-        return NotPlanned("not planned", reason, "run it", "run")
+        advice = "correct that, then run it" if _is_of_data(ledger, window.key) else "run it"
+        return NotPlanned("not planned", reason, advice, "run")
     listed = listings.windows().get(window.key)
     if listed:
         missing = [name for name in shares if name not in listed]
@@ -114,6 +115,13 @@ def last_failure(ledger: Ledger, window: str) -> str:
     if not entries or entries[-1]["event"] != "not planned":
         return ""
     return f"{entries[-1].get('reason')} ({entries[-1].get('at')})"
+
+
+def _is_of_data(ledger: Ledger, window: str) -> bool:
+    errors = [
+        each.get("error") for each in ledger.history(window) if each.get("event") in _PLANNING
+    ]
+    return errors[-1] == DataError.__name__
 
 
 def _text(instant: datetime) -> str:

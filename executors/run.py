@@ -36,7 +36,6 @@ from forebay.executors.model_line.stale_start import stale_start
 from forebay.executors.model_line.start import (
     drop_unused_warm_start,
     overlap_with,
-    require_beginning,
     require_checkpoint,
     require_compatible,
     require_no_gap,
@@ -108,7 +107,7 @@ class Run:
         self.watch.planned(report, todo)
         status, stale = None, list[str]()
         if todo:
-            require_beginning(chain, todo)
+            self.target.require_rows(todo)
             require_all_adjoining(chain, self.target.project.sources, todo)
             stale = self._stale_start(todo, on_stale)
             drop_unused_warm_start(chain, warm)

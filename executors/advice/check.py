@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from forebay.config.base import format_duration
 from forebay.config.load import Project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problems import Problem, Severity
-from forebay.executors.advice.column_values import (
-    NO_POSITIVES,
-    crowded_features,
-    value_findings,
-)
+from forebay.executors.advice.column_values import crowded_features, value_findings
+from forebay.executors.advice.event_times import time_findings
 from forebay.executors.advice.line import declared_for, settings_of
+from forebay.executors.advice.repeated_events import repeat_words, repeats_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
-from forebay.executors.advice.twins import completeness_by_label
+from forebay.executors.advice.twins import Rows, complete_rows, completeness_by_label
 from forebay.mixture.advice.completeness import Completeness
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
@@ -61,12 +59,21 @@ def check_data(project: Project, name: str) -> DataCheck:
 def _value_problems(
     project: Project, pipeline: PipelineSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[Problem]:
-    for each in value_findings(pipeline.name, pipeline.dataset, sampled):
+    of_values = value_findings(pipeline.name, pipeline.dataset, sampled)
+    for each in (*of_values, *time_findings(sampled, project.root, datetime.now(UTC))):
         place = project.where(each.folder, each.name, each.path)
-        accepted = each.code == NO_POSITIVES and NO_POSITIVES in pipeline.train.accept
+        accepted = each.code in pipeline.train.accept
         severity: Severity = "note" if accepted else each.severity
         code = each.code.replace("_", "-")
         yield Problem(*place, code, each.message, severity=severity)
+    where = project.where("pipelines", pipeline.name, ("dataset", "event_id"))
+    for name, rows in {
+        one.spec.name: Rows(one.spec, one.sample.table) for one in sampled.values()
+    }.items():
+        found = complete_rows(pipeline.dataset, [rows])
+        words = repeat_words(f"sampled rows of {name}", repeats_of(found.event_ids, found.labels))
+        if words:
+            yield Problem(*where, "repeated-events", words, severity="note")
     for feature, (values, buckets) in crowded_features(pipeline.dataset, sampled).items():
         path = ("dataset", "features", feature, "buckets")
         message = (

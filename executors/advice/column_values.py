@@ -25,10 +25,11 @@ from forebay.executors.advice.samples import SourceSample
 from forebay.mixture.features.labels import labels
 from forebay.mixture.features.values import null_as_null, texts, time_part
 
-NO_POSITIVES = "no_positives"  # as `train.accept` names it
+NO_POSITIVES, NO_NEGATIVES = "no_positives", "no_negatives"  # as `train.accept` names them
 FREQUENT = 0.01  # a vocabulary should have every value with at least this share
 MOSTLY = 0.5
 _SHOWN = 5
+_PLAIN_LABELS = {"0", "1", "true", "false"}
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,13 @@ def crowded_features(
 def _positives(
     pipeline: str, label: str, rule: LabelSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[ValueFinding]:
-    """Finds that no sampled row is positive, or that one of several positive values is absent."""
-    rows = positive = 0
+    """Finds that sampled rows are of one class, or have values that the rule is silent on."""
+    rows = positive = negative = 0
     for each in sampled.values():
         values = each.sample.table.column(rule.column).combine_chunks()
         known = labels(values, rule, each.spec.columns[rule.column])
         rows, positive = rows + len(known), positive + int((known > 0.5).sum())
+        negative += int((known <= 0.5).sum())
     counts = _counts(rule.column, sampled)
     keys = [
         key for key in ("positive", "greater_than", "less_than") if key in rule.model_fields_set
@@ -94,7 +96,21 @@ def _positives(
             f"alone: correct the rule, or confirm it with `train.accept: [{NO_POSITIVES}]`"
         )
         yield ValueFinding("pipelines", pipeline, path, NO_POSITIVES, message, "error")
-    elif isinstance(rule.positive, list):
+    others = {} if keys else {text: n for text, n in counts.items() if text not in _PLAIN_LABELS}
+    has = f"{said}: column {rule.column!r} has {_listed(counts)} in {rows:,} sampled rows"
+    no_rule = "without a rule, every number other than 0 is positive"
+    if positive and not negative:
+        message = (
+            f"{has}, and none is negative{f': {no_rule}' if others else ''}; a model would be "
+            "trained on positives alone: correct the rule (`positive`, `greater_than`), or confirm "
+            f"it with `train.accept: [{NO_NEGATIVES}]`"
+        )
+        yield ValueFinding("pipelines", pipeline, path, NO_NEGATIVES, message, "error")
+    elif positive and others:
+        severity: Severity = "error" if any(text.startswith("-") for text in others) else "note"
+        message = f"{has}: {no_rule}; say which are with `positive` or `greater_than`"
+        yield ValueFinding("pipelines", pipeline, path, "label-values", message, severity)
+    elif positive and isinstance(rule.positive, list):
         for index, value in enumerate(rule.positive):
             if _text(value) not in counts:
                 message = (
@@ -113,6 +129,8 @@ def _nulls(source: str, dataset: DatasetSpec, sampled: SourceSample) -> Iterator
     for column in dict.fromkeys([*answers, *read]):
         null = _nulls_of(table, column, spec.columns[column])
         counted = f"null in {_percent(null, table.num_rows)} of {table.num_rows:,} sampled rows"
+        if null > table.column(column).null_count and spec.columns[column] is ColumnType.STRING:
+            counted += " (an empty text is null)"
         way_out = ""
         # A row without one of several labels is trained on for the others.
         if [column] == answers and null and spec.label_null == "fail":

@@ -16,7 +16,7 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sampling import Sample, SampleLimits, sample_rows, spread_spans
-from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.common.base import Description, Source
 from forebay.mixture.features.layout import FeatureLayout
 
 SPANS = 12
@@ -34,7 +34,7 @@ class SourceSample:
     """Sampled rows of one source.
 
     offset: of its stream. over: the time that they were drawn from. rate: the source's rows an
-    hour, None where that is not known.
+    hour, None where that is not known. stored: what the storage says of itself.
     """
 
     spec: SourceSpec
@@ -43,6 +43,7 @@ class SourceSample:
     over: Interval
     sample: Sample
     rate: float | None
+    stored: Description
 
 
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC) + 2 * LONGEST
@@ -64,12 +65,15 @@ def sample_sources(
         feed, offset = feeds[use.name], pipeline.dataset.streams[use.stream].offset
         if use.source not in drawn:
             with closing(opened_for_sample(sources[use.source], root)) as source:
-                over = _time_of(source, pipeline)
-                if over is None:
+                stored = source.describe()
+                if stored.empty_reason:
                     drawn[use.source] = None
                     continue
+                over = _time_of(source.spec, stored, pipeline)
                 sample, rate = _sampled(source, over, columns[use.source])
-                drawn[use.source] = SourceSample(source.spec, feed, offset, over, sample, rate)
+                drawn[use.source] = SourceSample(
+                    source.spec, feed, offset, over, sample, rate, stored
+                )
         rows = drawn[use.source]
         if rows is not None:
             found[use.name] = replace(rows, feed=feed, offset=offset)
@@ -99,12 +103,9 @@ def opened_for_sample(spec: SourceSpec, root: Path) -> Source:
     return open_source(spec.model_copy(update={"bad_rows": "dead_letter"}), root)
 
 
-def _time_of(source: Source, pipeline: PipelineSpec) -> Interval | None:
-    """The newest weeks of a source's data; None where it has none."""
-    found = source.describe()
-    if found.empty_reason:
-        return None
-    spec, dataset = source.spec, pipeline.dataset
+def _time_of(spec: SourceSpec, found: Description, pipeline: PipelineSpec) -> Interval:
+    """The newest weeks of a source's data."""
+    dataset = pipeline.dataset
     now = datetime.now(UTC)
     # A row may claim any time; around one that is plainly wrong there are no other rows.
     newest = now if found.newest is None else min(found.newest, now + LONGEST) + _MOMENT

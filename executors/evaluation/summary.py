@@ -10,6 +10,7 @@ from forebay.config.windows import is_warm_start
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
 from forebay.executors.advice.line import advice_on_windows, line_windows
+from forebay.executors.advice.repeated_events import repeat_warnings
 from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
 from forebay.executors.evaluation.row_notes import row_notes
 from forebay.executors.evaluation.windows import Evaluation
@@ -78,6 +79,7 @@ def opinion(
         "metrics": evaluation.windows.get(window, {}),
         "label_completeness": evaluation.completeness.get(window),
         "event": evaluation.events.get(window),
+        "repeated_events": evaluation.repeated.get(window),
         **({"labels": evaluation.parts(window)} if evaluation.labels else {}),
     }
 
@@ -118,7 +120,8 @@ def build_summary(
         "warm_start": warm,
         "stale_windows": list(stale),
         **_newest_model(chain, links),
-        "pooled": evaluation.pooled,
+        "pooled": evaluation.pooled
+        | {"warnings": evaluation.pooled["warnings"] + repeat_warnings(windows.values())},
         **_advised(pipeline, evaluation, line_windows(pipeline, chain) | windows),
         "offset_words": offset_words(window["stream_offsets"] for window in windows.values()),
         "rows_agree": agree,

@@ -10,6 +10,7 @@ from typing import Any
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import DataError
 from forebay.executors.advice.line import corrected_as
+from forebay.executors.advice.repeated_events import repeated_events
 from forebay.executors.evaluation.pooled import summarise_scores
 from forebay.executors.evaluation.scoreboard import (
     Scored,
@@ -35,8 +36,8 @@ class Evaluation:
     """Metrics by window key, label completeness by window key, and the pooled block.
 
     events: event scores by the window in which the events happened, see `EventFigures.block`.
-    notes: for people, on what the figures leave out. labels: the same of each label after the
-    first, by name.
+    notes: for people, on what the figures leave out. repeated: see `repeated_events`, by window.
+    labels: the same of each label after the first, by name.
     """
 
     windows: dict[str, dict[str, Any]]
@@ -44,6 +45,7 @@ class Evaluation:
     pooled: dict[str, Any]
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    repeated: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, Evaluation] = field(default_factory=dict)
 
     def parts(self, window: str) -> dict[str, dict[str, Any]]:
@@ -125,6 +127,8 @@ def _evaluate(
         events={one.window: one.block for one in figures if one.window not in judged}
         | {key: each["event"] for key, each in kept.items()},
         notes=_notes(len(judged)),
+        repeated={one.window: repeated_events(one) for one in segments if one.window in wanted}
+        | {key: each.get("repeated_events") for key, each in judged.items() if each},
     )
 
 

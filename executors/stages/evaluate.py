@@ -30,6 +30,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         DataError: when its plan or its scores are damaged.
     """
     from forebay.executors.advice.line import line_warnings
+    from forebay.executors.advice.repeated_events import repeat_warnings
     from forebay.executors.evaluation.later_labels import complete_judgements
     from forebay.executors.evaluation.windows import evaluate
 
@@ -67,7 +68,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         event=_by_name(event_answers(document)),
         completed={key: _by_name(event_answers(one)) for key, one in completed.items()},
         words=[f"window {key}: {words}" for words in event_words(document)],
-        warnings=line_warnings(target.pipeline, chain),
+        warnings=[*line_warnings(target.pipeline, chain), *repeat_warnings([document])],
     )
 
 

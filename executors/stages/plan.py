@@ -12,7 +12,7 @@ from forebay.datatasks.sink import sink_window
 from forebay.errors import UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.start import require_beginning, warm_start_of
+from forebay.executors.model_line.start import warm_start_of
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SinkResult, TimerResult
 from forebay.executors.stages.target import StageTarget
@@ -95,7 +95,7 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
     listings.drop_trained()
     warm = warm_start_of(target.pipeline, target.chain, window)
     if warm is not None:
-        require_beginning(target.chain, [sunk.plan])
+        target.require_rows([sunk.plan])
         _record_warm_start(target.at(warm))
     plans = sunk.plan.sources
     return SinkResult(

@@ -20,7 +20,6 @@ from forebay.executors.model_line.start import (
     drop_unused_warm_start,
     gap_before,
     may_begin_with,
-    require_beginning,
     require_checkpoint,
     require_compatible,
     warm_start_of,
@@ -159,7 +158,7 @@ class _Submission:
         warm = warm_start_of(self.spec, self.chain, self.window)
         if warm is not None and self.ledger.trained(warm.key) is None:  # or it was forgotten since
             plans.insert(0, self._warm_start_plan(warm))
-        require_beginning(self.chain, plans)
+        self.target.require_rows(plans)
         require_all_adjoining(self.chain, self.target.project.sources, plans)
         drop_unused_warm_start(self.chain, warm)
         request = self.target.job_request(self._job_id(generation), plans, publishes=False)

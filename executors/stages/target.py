@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forebay.config.load import Project, load_project
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.windows import Window, is_warm_start
+from forebay.errors import DataError, NotReadyError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.format import open_home
@@ -54,6 +56,28 @@ class LineTarget:
         from forebay.datatasks.ledger import Ledger  # Arrow: only where it is needed
 
         return Ledger(self.home, self.pipeline.name, self.line)
+
+    def require_rows(self, plans: Sequence[WindowPlan]) -> None:
+        """As `require_beginning`, but nobody is told to wait for rows whose times no window has.
+
+        Raises:
+            NotReadyError: when the first window has no rows.
+            DataError: when it has none because of such times.
+        """
+        from forebay.datatasks.lags import in_vain, lags_of
+        from forebay.executors.model_line.start import require_beginning
+
+        try:
+            require_beginning(self.chain, plans)
+        except NotReadyError as error:
+            lags = lags_of(
+                self.project.root, self.pipeline, self.project.sources, datetime.now(UTC)
+            )
+            if not in_vain(lags):
+                raise
+            wrong = "; ".join(each.text for each in lags if each.wrong_time)
+            begins = str(error).partition(" What to do: ")[0]
+            raise DataError(f"{begins} {wrong}: {in_vain(lags)}") from error
 
     @property
     def chain(self) -> ModelChain:

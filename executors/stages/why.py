@@ -8,7 +8,7 @@ from typing import Any, Literal
 from forebay.config.source_uses import source_of
 from forebay.config.windows import Window, first_window_key, is_warm_start
 from forebay.datatasks.changes import changes_since
-from forebay.datatasks.lags import Lag, lags_of
+from forebay.datatasks.lags import Lag, in_vain, lags_of
 from forebay.datatasks.operations import Clock, shares_of
 from forebay.datatasks.plans import SKIPPED, WindowPlan
 from forebay.datatasks.why import last_failure, why_not_planned
@@ -80,7 +80,8 @@ def why_window(target: StageTarget, clock: Clock) -> Why:
         return found
     project = target.project
     lags = lags_of(project.root, target.pipeline, project.sources, clock())
-    return found.model_copy(update={"lags": tuple(lags)})
+    vain = in_vain(lags) if found.next.startswith("nothing: line") else ""
+    return found.model_copy(update={"lags": tuple(lags), "next": vain or found.next})
 
 
 def _why(target: StageTarget, clock: Clock) -> Why:

@@ -18,6 +18,8 @@ from forebay.errors import NotReadyError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyarrow import RecordBatch
+
     from forebay.config.sources import SourceSpec
     from forebay.datatasks.sources.common.base import Description, Source
 
@@ -60,6 +62,7 @@ def _read(
 ) -> tuple[SourceSpec, Description, list[str], tuple[list[dict[str, Any]], list[str]]]:
     """The source, a description of its storage, problems, and the first rows with dead ones."""
     from forebay.config.load import load_project
+    from forebay.datatasks.lags import newest_problem
     from forebay.datatasks.open_source import open_source
 
     project = load_project(config)
@@ -69,6 +72,8 @@ def _read(
         wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
         # Rows can be shown only if declaration and storage agree.
         read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
+        far = newest_problem(spec, found, datetime.now(UTC)) if opened.bounded else ""
+        wrong += [f"the time of its newest row is wrong ({far})"] if far else []
     return spec, found, wrong, read
 
 
@@ -93,11 +98,22 @@ def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[
     shown: list[dict[str, Any]] = []
     dead: list[str] = []
     for chunk in itertools.islice(chunks, _CHUNKS_MAX):
-        shown += chunk.batch.slice(0, count - len(shown)).to_pylist()
+        shown += _rows_of(chunk.batch.slice(0, count - len(shown)))
         dead += [row.reason for row in chunk.dead]
         if len(shown) >= count:
             break
     return shown, dead
+
+
+def _rows_of(batch: RecordBatch) -> list[dict[str, Any]]:
+    from forebay.datatasks.sources.common.far_times import shown_time
+    from forebay.datatasks.sources.common.times import is_time
+
+    columns = [
+        map(shown_time, each.cast("int64").to_pylist()) if is_time(each.type) else each.to_pylist()
+        for each in batch.columns
+    ]
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _facts(

@@ -427,3 +427,36 @@ def _environ() -> dict[str, str]:
     import os
 
     return dict(os.environ)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "words"),
+    [
+        (datetime(1970, 1, 16, tzinfo=UTC), "read as milliseconds; as seconds it would be 2011-01"),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC), "0 or -1 in place of a time"),
+    ],
+)
+def test_records_whose_own_times_are_wrong_are_not_waited_for(
+    opened: Callable[..., KafkaSource],
+    kafka_bootstrap: str,
+    new_topic: NewTopic,
+    stamp: datetime,
+    words: str,
+) -> None:
+    """They were in no window, ever, and nothing said so."""
+    topic = new_topic(2, retention_ms="-1")
+    publish_batches(kafka_bootstrap, topic, [(batch_of(0, 3), stamp, 1)] * 2)
+    source = opened(topic, starts=START)
+    assert source.describe().empty_reason == ""
+    (found,) = source.findings()
+    assert (found.path, found.code) == (("options", "topic"), "row-times")
+    assert words in found.message
+    with pytest.raises(DataError, match="partition 1: its rows' own times are wrong") as caught:
+        source.scan(DAYS)
+    assert words in str(caught.value)
+    nothing, some = source.lag(GROUP)
+    assert (nothing.count, some.count) == (0, 2)
+    assert some.oldest == stamp
+    publish_batches(kafka_bootstrap, topic, [(batch_of(3, 5), START + HOUR, 1)])
+    assert source.findings() == []
+    assert source.scan(DAYS).tasks.num_rows == 1

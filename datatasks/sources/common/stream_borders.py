@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.borders import Border, Borders, in_order, require_within
 from forebay.datatasks.sources.common.deleted_rows import MINUTE, RowsDeletedError
-from forebay.system.instants import from_us
+from forebay.datatasks.sources.common.far_times import are_far, far_words
+from forebay.datatasks.sources.common.times import Times
+from forebay.errors import DataError
+from forebay.system.instants import to_us
 
 Reached = Callable[[datetime, int], int]
 
@@ -155,6 +158,33 @@ class StreamBorders:
         if reasons:
             raise RowsDeletedError(reasons)
 
+    def require_near(
+        self,
+        stored: Mapping[str, tuple[int, int]],
+        newest: Callable[[str], Times],
+        ahead: timedelta,
+        now: datetime,
+    ) -> None:
+        """Refuse to begin with a partition whose newest rows are all of 1970, or all ahead.
+
+        Else no window would ever have them, and nobody would be told.
+
+        Args:
+            stored: the offsets [first, end) of each partition.
+            newest: times of a partition's newest rows; asked for where no span has its rows.
+            ahead: how far ahead of the planner's clock they may be.
+            now: that clock.
+
+        Raises:
+            DataError: which says what the times are.
+        """
+        for name, (first, end) in stored.items():
+            edges = [self._offsets[Border(name, instant)] for instant in self.instants]
+            if first < end and not self._decided[name] and len(set(edges)) == 1:
+                times, now_us = newest(name), to_us(now)
+                if len(times) and are_far(times, now_us, ahead).all():
+                    raise DataError(f"{self.place(name)}: {stamp_words(times, now_us)}")
+
     def _others_until(self, is_whole: Callable[[Interval], bool]) -> datetime | None:
         """Up to where windows were planned, if all of them by what was there before."""
         if self._borders.partitions(self._topic):
@@ -210,9 +240,9 @@ def _span_text(span: Interval) -> str:
     return f"{span.start:{MINUTE}} to {span.end:{MINUTE}}"
 
 
-def time_text(microseconds: int) -> str:
-    """An instant in words: whoever stamped it may have been wrong by thousands of years."""
-    try:
-        return str(from_us(microseconds))
-    except OverflowError:
-        return f"{microseconds} microseconds after 1970"
+def stamp_words(times: Times, now_us: int) -> str:
+    """What is wrong with the own times of the newest rows, which are all far, and what to do."""
+    return (
+        f"its rows' own times are wrong (the newest: {far_words(int(times[-1]), now_us)}), so no "
+        "window has them: write them again, with the time at which they are published"
+    )

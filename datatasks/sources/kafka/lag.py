@@ -47,12 +47,11 @@ def partition_lags(
 
 
 def _first_time(reader: Reader, stretch: Stretch) -> datetime | None:
-    """The time of the first record; None for none, or one that nobody stamped."""
+    """The time of the first record, or None. One that nobody stamped has the time -1."""
     try:
         for messages in reader.messages(stretch):
             if messages.timestamps:
-                first = messages.timestamps[0]
-                return shown_instant(first * 1000) if first >= 0 else None
+                return shown_instant(messages.timestamps[0] * 1000)
     except (DataError, InfrastructureError):  # retention passes it by, or it is slow: no time then
         return None
     return None

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.stream_borders import time_text
+from forebay.datatasks.sources.common.far_times import time_text
 from forebay.datatasks.sources.common.times import hours_within
 from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.read import Stretch

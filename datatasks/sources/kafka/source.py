@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 from forebay.config.base import Spec
 from forebay.config.sources import SourceSpec
 from forebay.config.spelling import nearest
@@ -20,6 +22,9 @@ from forebay.datatasks.sources.common.base import (
     ended,
 )
 from forebay.datatasks.sources.common.chunks import empty_chunk, joined
+from forebay.datatasks.sources.common.far_times import are_far
+from forebay.datatasks.sources.common.stream_borders import stamp_words
+from forebay.datatasks.sources.common.times import Times
 from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.written import Written
@@ -35,7 +40,7 @@ from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_k
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import ConfigError, DataError
-from forebay.system.instants import shown_instant
+from forebay.system.instants import shown_instant, to_us
 
 _SAMPLE_MESSAGES = 20
 _TOPICS_SHOWN = 8
@@ -62,12 +67,13 @@ class KafkaSource(KafkaKind, Source):
         if topic is None:
             return Description({}, empty_reason=self._no_topic())
         newest = self._cluster.newest_ms(topic)
-        values = self._sample(topic)
+        values = [value for value, _ in self._sample(topic)]
         decoder = self._decoder([])
         columns: dict[str, str] = {}
         for value in values:
             columns.update(decoder.described(value))
-        reason = "" if newest is not None else f"topic {topic.name} has no records"
+        # The broker knows no newest one of records that nobody stamped.
+        reason = "" if newest is not None or values else f"topic {topic.name} has no records"
         if values and not columns:
             reason = f"the newest messages of {topic.name} are not {self.options.format}"
         return Description(
@@ -88,9 +94,10 @@ class KafkaSource(KafkaKind, Source):
         except ConfigError as error:  # of a schema file
             key = "schema_file" if self.options.schema_file else "schema_ids"
             return [Finding(("options", key), "unreadable", str(error))]
-        values = self._sample(topic)
-        if not values:
+        sample = self._sample(topic)
+        if not sample:
             return []
+        values = [value for value, _ in sample]
         stored: dict[str, str] = {}
         for value in values:
             stored.update(self._decoder([]).described(value))
@@ -98,7 +105,14 @@ class KafkaSource(KafkaKind, Source):
             bad = self._bad([], values)
             reason = next(iter(bad.values()), "its messages have no columns")
             return [Finding(("options", "format"), "undecodable", f"{topic.name}: {reason}")]
-        return list(self._column_findings(values, stored))
+        return [*self._time_findings(sample), *self._column_findings(values, stored)]
+
+    def _time_findings(self, sample: list[tuple[bytes, int]]) -> Iterator[Finding]:
+        """Whether the newest messages have times of their own."""
+        now_us, times = to_us(datetime.now(UTC)), _microseconds([stamp for _, stamp in sample])
+        if are_far(times, now_us, self.options.timestamp_jump_max).all():
+            message = f"topic {self.options.topic}: {stamp_words(times, now_us)}"
+            yield Finding(("options", "topic"), "row-times", message)
 
     def _column_findings(self, values: list[bytes], stored: dict[str, str]) -> Iterator[Finding]:
         """What the newest messages say about each declared column, and those that say nothing."""
@@ -134,6 +148,15 @@ class KafkaSource(KafkaKind, Source):
         borders = TopicBorders(self._cluster, self.access, topic, spans, self.borders, jump, now)
         kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
         require_kept(borders, spans, self.spec.starts, kept_since)
+        stored = {str(p): (borders.firsts[p], borders.ends[p].offset) for p in topic.partitions}
+
+        def newest(partition: str) -> Times:
+            whole = Stretch(topic.name, int(partition), *stored[partition])
+            return _microseconds(
+                [each for found in self._newest(whole) for each in found.timestamps]
+            )
+
+        borders.require_near(stored, newest, jump, now)
         borders.decide()
         return Scan(
             task_table(borders, spans),
@@ -247,23 +270,24 @@ class KafkaSource(KafkaKind, Source):
             found |= decoded.bad_messages
         return found
 
-    def _sample(self, topic: Topic) -> list[bytes]:
-        """The newest messages of the first partition that has some."""
+    def _sample(self, topic: Topic) -> list[tuple[bytes, int]]:
+        """The newest messages of the first partition that has some, with their timestamps."""
         firsts, ends = self._cluster.first_offsets(topic), self._cluster.stable_ends(topic)
         for partition in topic.partitions:
-            end = ends[partition].offset
-            stretch = Stretch(
-                topic.name, partition, max(firsts[partition], end - _SAMPLE_MESSAGES), end
-            )
-            values = [
-                value
-                for messages in self._messages(stretch)
-                for value in messages.values
+            whole = Stretch(topic.name, partition, firsts[partition], ends[partition].offset)
+            found = [
+                (value, stamp)
+                for each in self._newest(whole)
+                for value, stamp in zip(each.values, each.timestamps, strict=True)
                 if value is not None
             ]
-            if values:
-                return values
+            if found:
+                return found
         return []
+
+    def _newest(self, whole: Stretch) -> Iterator[Messages]:
+        first = max(whole.first, whole.end - _SAMPLE_MESSAGES)
+        return self._messages(whole.between(first, whole.end))
 
     def _no_topic(self) -> str:
         names = self._cluster.topic_names()
@@ -272,3 +296,8 @@ class KafkaSource(KafkaKind, Source):
         known = f"its topics are {shown}" if names else "it has no topics"
         way_out = f"did you mean {guess!r}?" if guess else known
         return f"there is no topic {self.options.topic!r} at {self.options.bootstrap}: {way_out}"
+
+
+def _microseconds(timestamps: Sequence[int]) -> Times:
+    """Of timestamps of records, as far as an int64 reaches."""
+    return np.minimum(np.array(timestamps, np.int64), np.iinfo(np.int64).max // 1000) * 1000

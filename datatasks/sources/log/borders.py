@@ -11,8 +11,9 @@ import numpy as np
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.borders import Borders, made_anew
 from forebay.datatasks.sources.common.bundles import Ints
+from forebay.datatasks.sources.common.far_times import time_text
 from forebay.datatasks.sources.common.odd_times import odd_times, settled_times
-from forebay.datatasks.sources.common.stream_borders import Reached, StreamBorders, time_text
+from forebay.datatasks.sources.common.stream_borders import Reached, StreamBorders
 from forebay.system.instants import to_us
 
 # For each instant there is a border of no partition: it says that others were not there yet.

@@ -21,10 +21,12 @@ from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
 from forebay.datatasks.sources.common.bundles import Ints, RowRanges, fingerprints, to_tasks
 from forebay.datatasks.sources.common.casting import column_findings
+from forebay.datatasks.sources.common.far_times import are_far
 from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.markers import MarkerSource
 from forebay.datatasks.sources.common.odd_times import odd_times
 from forebay.datatasks.sources.common.path_times import matching
+from forebay.datatasks.sources.common.stream_borders import stamp_words
 from forebay.datatasks.sources.common.times import Spans
 from forebay.datatasks.sources.formats.unchecked_types import stored_problem
 from forebay.datatasks.sources.log.borders import LogBorders, Partition
@@ -114,7 +116,12 @@ class LogSource(LogKind, MarkerSource):
             schema = self._schema(path)
         except READ_ERRORS as error:
             return [Finding(("options", "path"), "unreadable", f"segment {path}: {error}")]
-        return list(column_findings(schema, self.spec.columns, path, stored_problem))
+        found = list(column_findings(schema, self.spec.columns, path, stored_problem))
+        now_us, newest = to_us(datetime.now(UTC)), np.sort(segments.commit_us)[-1:]
+        if are_far(segments.commit_us, now_us, self.options.timestamp_jump_max).all():
+            message = f"log {self.options.path}: {stamp_words(newest, now_us)}"
+            found.append(Finding(("options", "path"), "row-times", message))
+        return found
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
         """See the class; one listing for all spans."""
@@ -161,6 +168,9 @@ class LogSource(LogKind, MarkerSource):
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
         borders = LogBorders(partitions, spans, self.borders, self.options.path, jump, now)
         borders.require_all_kept(spans, self.spec.starts)
+        stored = {each.name: (int(each.base[0]), each.end) for each in partitions}
+        times = {each.name: each.commit_us for each in partitions}
+        borders.require_near(stored, times.__getitem__, jump, now)
         borders.decide()
         bounds = Spans(spans)
         found = np.full(len(segments.base), -1, np.int64)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forebay.config.column_fit import feature_misfits, label_misfits
-from forebay.config.features import CrossFeature, HashFeature
+from forebay.config.features import CrossFeature, HashFeature, VocabularyFeature
 from forebay.config.labels import LabelSpec
 from forebay.config.sources import ColumnType
 
@@ -38,3 +38,32 @@ def test_a_positive_value_of_another_type(positive: Any, kind: ColumnType, messa
     (misfit,) = label_misfits(label, kind)
     assert misfit.message.endswith(message)
     assert misfit.message.startswith("unquoted yes") is isinstance(positive, bool)
+
+
+@pytest.mark.parametrize(
+    ("listed", "kind"),
+    [
+        ("", ColumnType.STRING),
+        (-(2**63), ColumnType.INT),
+        (str(-(2**63)), ColumnType.LIST_INT),
+        ("", ColumnType.LIST_STRING),
+    ],
+)
+def test_null_is_no_value_of_a_vocabulary(listed: str | int, kind: ColumnType) -> None:
+    feature = VocabularyFeature(encode="vocabulary", values=["7", listed])
+    (misfit,) = feature_misfits(feature, "c", kind)
+    assert misfit.path == ("values", 1)
+    assert misfit.message == f"value {listed!r} is null, and null has id 0 already: remove it"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("", ColumnType.STRING), (-(2**63), ColumnType.INT)],
+)
+@pytest.mark.parametrize("key", ["positive", "negative"])
+def test_null_is_no_label(value: Any, kind: ColumnType, key: str) -> None:
+    other = "x" if kind is ColumnType.STRING else 5
+    label = LabelSpec.model_validate({"column": "c", "positive": other, key: [7, value]})
+    misfits = [each for each in label_misfits(label, kind) if each.code == "label-null"]
+    assert [each.path for each in misfits] == [(key, 1)]
+    assert f"{value!r} is null, and a row whose label is null has none" in misfits[0].message

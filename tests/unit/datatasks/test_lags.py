@@ -11,15 +11,24 @@ from typing import Any
 import pytest
 
 from forebay.datatasks import lags
-from forebay.datatasks.lags import Lag, commit_group, lags_of
-from forebay.datatasks.sources.common.base import PartitionLag
+from forebay.datatasks.lags import Lag, commit_group, in_vain, lags_of
+from forebay.datatasks.sources.common.base import Description, PartitionLag
 from forebay.errors import InfrastructureError
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def source_of(bounded: bool, lag: Callable[[str], list[PartitionLag]]) -> Any:
-    return SimpleNamespace(bounded=bounded, offset_unit="rows", lag=lag, close=lambda: None)
+def source_of(
+    bounded: bool, lag: Callable[[str], list[PartitionLag]], newest: datetime | None = None
+) -> Any:
+    return SimpleNamespace(
+        bounded=bounded,
+        offset_unit="rows",
+        lag=lag,
+        close=lambda: None,
+        spec=SimpleNamespace(event_time="at"),
+        describe=lambda: Description({"at": "timestamp[us, tz=UTC]"}, newest=newest),
+    )
 
 
 def test_each_stream_is_asked_for_the_group_of_its_pipeline(
@@ -42,7 +51,7 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
         raise AssertionError(group)
 
     sources = {
-        "history": source_of(True, never),
+        "history": source_of(True, never, NOW),
         "clicks": source_of(False, behind),
         "views": source_of(False, down),
         "log": source_of(False, lambda _: []),
@@ -67,3 +76,29 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
     assert commit_group("ads", "clicks@now") == "forebay.ads.now"
     nothing = Lag(source="clicks", partition="3", unit="rows")
     assert nothing.text == "clicks, partition 3: nothing after the sealed position"
+
+
+def test_times_that_no_row_has_are_no_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`why` said that a record was 1,793,914,359 s old, and to wait."""
+    missing, seconds = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(n) for n in (-1e-9, 20.5))
+    sources = {
+        "table": source_of(True, lambda _: [], seconds),
+        "clicks": source_of(
+            False, lambda _: [PartitionLag("0", 5, missing), PartitionLag("1", 1, NOW)]
+        ),
+    }
+    monkeypatch.setattr(lags, "open_source", lambda spec, _root: spec)
+    pipeline: Any = SimpleNamespace(name="ads", use_names=list(sources))
+    table, first, second = lags_of(Path(), pipeline, sources, NOW)
+    assert table.text == (
+        "table: the time of its newest row is wrong (1970-01-21 12:00:00+00:00, read as "
+        "microseconds; as milliseconds it would be 2026-02-16 00:00:00+00:00)"
+    )
+    assert first.seconds is None
+    assert first.text.startswith("clicks, partition 0: 5 rows after the sealed position; the old")
+    assert first.text.endswith("0 or -1 in place of a time)")
+    assert (second.seconds, second.wrong_time) == (0.0, "")
+    assert in_vain([table, first, second]) == (
+        "correct the times of table, clicks: no window has such rows"
+    )
+    assert in_vain([second]) == ""

@@ -14,7 +14,7 @@ from forebay.config.datasets import DatasetSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sampling import Sample
-from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.datatasks.sources.common.base import ARROW_TYPES, Description
 from forebay.executors.advice.column_values import crowded_features, value_findings
 from forebay.executors.advice.samples import SourceSample
 
@@ -32,7 +32,7 @@ def sampled(
     times = np.zeros(table.num_rows, np.int64)
     sample = Sample(table, times, table.num_rows, None, is_whole=True)
     over = Interval(START, START + timedelta(days=1))
-    return SourceSample(spec, "batch", timedelta(0), over, sample, None)
+    return SourceSample(spec, "batch", timedelta(0), over, sample, None, Description({}))
 
 
 def messages(data: DatasetSpec, *samples: SourceSample) -> list[tuple[str, str, str]]:
@@ -75,9 +75,43 @@ def test_positives_that_never_occur(
 def test_one_source_with_positives_is_enough() -> None:
     columns = {"e": "string", "y": "int", "x": "float"}
     none = sampled(columns, {"e": ["a"], "y": [0], "x": [1.0]})
-    some = sampled(columns, {"e": ["a"], "y": [1], "x": [1.0]})
+    some = sampled(columns, {"e": ["a"], "y": [1], "x": [1.0]}, "s1")
     assert messages(dataset(FEATURES), none, some) == []
     assert messages(dataset(FEATURES)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "rule", "found"),
+    [
+        ("int", [-1, 1, 1], {}, ("error", "no_negatives")),
+        ("int", [1, 2, 1], {}, ("error", "no_negatives")),
+        ("float", [1.0, 1.0, None], {}, ("error", "no_negatives")),
+        ("bool", [True, True, True], {}, ("error", "no_negatives")),
+        ("string", ["y", "y", "y"], {"positive": "y"}, ("error", "no_negatives")),
+        ("int", [3, 2, 1], {"greater_than": 0}, ("error", "no_negatives")),
+        ("int", [-1, 0, 1], {}, ("error", "label-values")),
+        ("int", [0, 1, 7], {}, ("note", "label-values")),
+        ("float", [0.0, 0.5, 1.0], {}, ("note", "label-values")),
+        ("int", [-1, 1, 1], {"positive": 1}, None),
+        ("int", [-1, 1, 1], {"greater_than": 0}, None),
+        ("int", [0, 1, 1], {}, None),
+        ("bool", [True, False, None], {}, None),
+    ],
+)
+def test_labels_of_one_class_or_of_other_values(
+    kind: str, values: list[Any], rule: dict[str, Any], found: tuple[str, str] | None
+) -> None:
+    rows = {"e": list("abc"), "y": values, "x": [1.0] * 3}
+    columns = {"e": "string", "y": kind, "x": "float"}
+    each = sampled(columns, rows, label_null="dead_letter")
+    said = messages(dataset(FEATURES, label={"column": "y", **rule}), each)
+    assert [one[:2] for one in said] == ([found] if found else [])
+    for _, _, message in said:
+        assert message.startswith("label: column 'y' has ")
+        assert "in 3 sampled rows" in message
+        assert ("without a rule, every number other than 0" in message) is (
+            not rule and not set(values) <= {0, 1, None}
+        )
 
 
 def test_rows_that_two_streams_read_are_counted_once() -> None:
@@ -105,17 +139,17 @@ def test_each_value_of_a_list_of_positives_is_looked_for() -> None:
 def test_columns_that_are_mostly_null() -> None:
     columns = {"e": "string", "y": "int", "x": "float"}
     rows: dict[str, list[Any]] = {
-        "e": list("abcd"),
-        "y": [1, None, None, None],
-        "x": [None, float("nan"), 1.0, 2.0],
+        "e": list("abcdefgh"),
+        "y": [1, 0, *[None] * 6],
+        "x": [None, float("nan"), 1.0, 2.0] * 2,
     }
     label, feature = messages(dataset(FEATURES), sampled(columns, rows))
     assert label[2] == (
-        "column 'y' is null in 75% of 4 sampled rows; the first null fails a run: write "
+        "column 'y' is null in 75% of 8 sampled rows; the first null fails a run: write "
         "`label_null: dead_letter` to set them aside"
     )
-    assert feature[2] == "column 'x' is null in 50% of 4 sampled rows"
-    rows |= {"y": [1, 0, 0, 0], "x": [None, 1.0, 1.0, 2.0]}
+    assert feature[2] == "column 'x' is null in 50% of 8 sampled rows"
+    rows |= {"y": [1, 0] * 4, "x": [None, 1.0, 1.0, 2.0] * 2}
     assert messages(dataset(FEATURES), sampled(columns, rows)) == []
 
 
@@ -128,7 +162,7 @@ def test_frequent_values_outside_a_vocabulary() -> None:
     columns = {"e": "string", "y": "int", "city": "string", "tags": "list<int>", "at": "timestamp"}
     rows: dict[str, list[Any]] = {
         "e": [f"e{n}" for n in range(200)],
-        "y": [1] * 200,
+        "y": [1, 0] * 100,
         "city": ["rome"] * 180 + ["paris"] * 19 + [None],
         "tags": [[1, 2], [3]] * 100,
         "at": [START] * 200,

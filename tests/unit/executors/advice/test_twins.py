@@ -13,7 +13,7 @@ from forebay.config.datasets import DatasetSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Interval
 from forebay.datatasks.sampling import Sample
-from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.datatasks.sources.common.base import ARROW_TYPES, Description
 from forebay.executors.advice.samples import SourceSample
 from forebay.executors.advice.twins import Rows, complete_rows, fresh_rows, twin_spans
 from forebay.system.instants import to_us
@@ -47,7 +47,7 @@ def sampled(
     times = np.array([to_us(row[3]) for row in rows], np.int64)
     sample = Sample(table, times, len(rows), None, is_whole=True)
     over = Interval(START, START + days * DAY)
-    return SourceSample(spec, "stream", offset, over, sample, None)
+    return SourceSample(spec, "stream", offset, over, sample, None, Description({}))
 
 
 def data(window: str = "1d", **more: Any) -> DatasetSpec:

@@ -11,6 +11,7 @@ from support.model_lines import record_link, replace_link
 from support.stages import pipeline
 
 from forebay.errors import DataError
+from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.scores import ScoreWriter
@@ -144,3 +145,11 @@ def test_a_model_that_only_counts_has_no_metrics(tmp_path: Path) -> None:
     counting = evaluate(pipeline(("a",), model={"kind": "count"}), chain, chain.links())
     towers = evaluate(pipeline(("a",)), chain, chain.links())
     assert (list(counting.windows[KEYS[0]]), list(towers.windows[KEYS[0]])) == ([], ["mixture"])
+
+
+def test_rows_that_share_their_event_id_are_counted_by_window(chain: ModelChain) -> None:
+    found = evaluate(pipeline(("a",)), chain, list(chain.newest_of(KEYS[1:3]).values()))
+    none = {"repeated": 0, "twice": 0, "contradicting": 0}
+    assert found.repeated == {key: {"batch": {"rows": 2, **none}} for key in KEYS[1:3]}
+    shown = opinion(KEYS[1], None, None, found)
+    assert shown["repeated_events"] == found.repeated[KEYS[1]]

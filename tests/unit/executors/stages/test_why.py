@@ -13,6 +13,7 @@ from support.model_lines import keep_checkpoint, record
 from support.stages import Stages, noon, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.errors import DataError, NotReadyError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Parent
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -96,6 +97,25 @@ def test_a_line_waits_for_no_window_without_rows_to_begin(found: Stages) -> None
     assert third.reason == "generation 1: a 1 row, b 1 row"
     assert third.command == "forebay run ads --from 2026-03-03 --to 2026-03-03"
     assert "it waits for window 2026-03-03" in why(found, 3).reason
+
+
+def test_nobody_waits_for_rows_of_1970(found: Stages) -> None:
+    MEMORY["a"] = MEMORY["b"] = table([datetime(1970, 1, 21, tzinfo=UTC)])
+    plan(found)
+    empty = why(found)
+    assert empty.next == "correct the times of a, b: no window has such rows"
+    assert empty.lags[0].text.startswith("a: the time of its newest row is wrong (1970-01-21 00:")
+    target = LineTarget(found.project, found.pipeline, found.home, "main")
+    first = found.ledger.latest_plan(FIRST)
+    assert first is not None
+    with pytest.raises(DataError, match=r"no rows\. a: the time .* correct the times of a, b"):
+        target.require_rows([first])
+    MEMORY["b"] = table([noon(9)])
+    with pytest.raises(DataError, match="correct the times of a: no window"):
+        target.require_rows([first])
+    MEMORY["a"] = table([noon(9)])
+    with pytest.raises(NotReadyError, match="wait for the first window that has rows"):
+        target.require_rows([first])
 
 
 def test_a_forgotten_window_says_so_on_its_own_line(found: Stages) -> None:

@@ -289,3 +289,41 @@ def test_a_log_that_was_made_anew_is_refused(planner: Planner) -> None:
     planner.send(*minutes(4))
     with pytest.raises(DataError, match=r"partition 0: its rows went up to offset 8 .* end at 4"):
         planner.ids(4)
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"),
+    [
+        (to_us(START) // 10**6, "read as milliseconds; as seconds it would be 2026-03-01 00:00:00"),
+        (99_999_999_999_999, "the newest: 5138-11-16 09:46:39.999000+00:00)"),
+        (0, "0 or -1 in place of a time"),
+    ],
+)
+def test_rows_whose_own_times_are_wrong_are_not_waited_for(
+    planner: Planner, ms: int, words: str
+) -> None:
+    """They were in no window, ever, and a run said to wait for the first one that has rows."""
+    planner.send(START)
+    (path,) = planner.send(START, partition=1)
+    path.rename(path.with_name(path.name.replace(f"{to_us(START) // 1000:015d}", f"{ms:015d}")))
+    with pytest.raises(DataError, match=r"partition 1: its rows' own times are wrong") as caught:
+        planner.ids(0, starts=START)
+    assert words in str(caught.value)
+    planner.send(START + MINUTE, partition=1)
+    assert planner.ids(0, starts=START) in ([[0, 2]], [[0, 1, 2]]), "one such row is odd"
+    planner.send(*[datetime(1970, 1, 2, tzinfo=UTC)] * 30, partition=1)
+    assert len(planner.ids(1, starts=START)[0]) == 30, "a line that has begun gets them"
+
+
+def test_a_log_of_wrong_times_is_one_finding(planner: Planner) -> None:
+    planner.send(datetime(1970, 1, 21, tzinfo=UTC), datetime(1970, 1, 22, tzinfo=UTC))
+    fields = {"kind": "log", "options": {"path": "log"}, "columns": {"n": "int"}}
+    spec = SourceSpec.model_validate({"name": "clicks", **fields})
+    with closing(open_source(spec, planner.root)) as source:
+        (found,) = source.findings()
+        planner.send(START)
+        assert source.findings() == []
+    assert (found.path, found.code) == (("options", "path"), "row-times")
+    assert (
+        "(the newest: 1970-01-22 00:00:00+00:00, read as milliseconds; as seconds" in found.message
+    )
