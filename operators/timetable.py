@@ -19,9 +19,25 @@ class WindowTimetable(Timetable):
     processes the window that contains its logical date.
     """
 
-    def __init__(self, size: WindowSize | str, timezone: str = "UTC") -> None:
-        """`timezone` defines the days of `1d`; hours are UTC hours."""
+    def __init__(
+        self,
+        size: WindowSize | str,
+        timezone: str = "UTC",
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> None:
+        """Windows of a dataset.
+
+        Args:
+            size: of each window.
+            timezone: defines the days of `1d`; hours are UTC hours.
+            start: of the first window that is scheduled, in a DAG without dates of its own. Why not
+                the DAG's: a manual run outside them has no tasks and is shown as a success.
+            end: the latest start of a window that is scheduled.
+        """
         self.grid = WindowGrid(WindowSize(size), timezone)
+        self.start = start
+        self.end = end
         self.description = (
             "Every hour (UTC), after it has ended"
             if self.grid.size is WindowSize.HOUR
@@ -37,15 +53,20 @@ class WindowTimetable(Timetable):
 
     def serialize(self) -> dict[str, Any]:
         """The data from which `deserialize` makes an equal timetable."""
-        return {"size": str(self.grid.size), "timezone": self.grid.zone}
+        bounds = {"start": self.start, "end": self.end}
+        stored = {name: at.isoformat() for name, at in bounds.items() if at is not None}
+        return {"size": str(self.grid.size), "timezone": self.grid.zone, **stored}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> WindowTimetable:
         """A timetable from what Airflow stored."""
-        return cls(data["size"], data["timezone"])
+        bounds = {
+            name: datetime.fromisoformat(data[name]) for name in ("start", "end") if name in data
+        }
+        return cls(data["size"], data["timezone"], **bounds)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, WindowTimetable) and self.grid == other.grid
+        return isinstance(other, WindowTimetable) and self.serialize() == other.serialize()
 
     def __hash__(self) -> int:
         return hash(self.grid)
@@ -61,16 +82,18 @@ class WindowTimetable(Timetable):
         restriction: TimeRestriction,
     ) -> DagRunInfo | None:
         """The window after the last one; without catchup not before the newest closed window."""
-        earliest = [] if restriction.earliest is None else [self._from(restriction.earliest)]
+        # A backfill brings both, so that its windows outside our own are not left out silently.
+        start, end = restriction.earliest or self.start, restriction.latest or self.end
+        earliest = [] if start is None else [self._from(start)]
         if not restriction.catchup:
             earliest.append(self._newest_closed())
         if last_automated_data_interval is not None:
             # The end may not be on this grid, if the window size has changed since that run.
             earliest.append(self._from(last_automated_data_interval.end))
-        elif restriction.earliest is None:
+        elif start is None:
             return None
         window = max(earliest)
-        if restriction.latest is not None and window.start > restriction.latest:
+        if end is not None and window.start > end:
             return None
         return DagRunInfo.interval(*_interval(window))
 
