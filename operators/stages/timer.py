@@ -40,14 +40,14 @@ class TimerOperator(StageOperator):
         """Wait until the window has ended, then check."""
         now = datetime.now(UTC)
         window = request.window
-        if now < window.end:
+        left = (window.end - now).total_seconds()
+        if left > self.grace_seconds:
             self.call(self.command(request), TimerResult)  # refuses one outside the dataset
         if now < window.start:
             raise UsageError(
                 f"window {window.key} has not started: it starts at {window.start.isoformat()} and "
                 "can run when it has ended"
             )
-        left = (window.end - now).total_seconds()
         if left > 0:
             self.log.info("window %s: not over, it ends at %s", window.key, window.end.isoformat())
         if left > self.grace_seconds:

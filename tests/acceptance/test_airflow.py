@@ -362,9 +362,8 @@ def test_a_window_outside_the_dataset_is_red(airflow: Airflow) -> None:
     outside[NEVER.end] = "2026-03-11 is after the dataset's end (2026-03-11T00:00Z)"
     runs.append(airflow.run_of(NEVER, 10))
     for run in runs:
-        airflow.until(
-            "it is over", lambda run=run: airflow.run(NEVER, run.run_id).state in ENDED, 60
-        )
+        ended = partial(lambda run_id: airflow.run(NEVER, run_id).state in ENDED, run.run_id)
+        airflow.until("it is over", ended, 2 * 60, NEVER)
         assert airflow.run(NEVER, run.run_id).state == "failed"
         words = (f"config/pipelines/{NEVER.name}.yaml:", outside[run.window])
         assert_last_lines(airflow, run, "timer", *words)
