@@ -26,18 +26,12 @@ class WindowTimetable(Timetable):
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> None:
-        """Windows of a dataset.
+        """`timezone` defines the days of `1d`; hours are UTC hours.
 
-        Args:
-            size: of each window.
-            timezone: defines the days of `1d`; hours are UTC hours.
-            start: of the first window that is scheduled, in a DAG without dates of its own. Why not
-                the DAG's: a manual run outside them has no tasks and is shown as a success.
-            end: the latest start of a window that is scheduled.
+        start, end: no window that starts outside them is scheduled, in a DAG without dates. Why not
+        the DAG's: a manual run outside those has no tasks, and is shown as a success.
         """
-        self.grid = WindowGrid(WindowSize(size), timezone)
-        self.start = start
-        self.end = end
+        self.grid, self.start, self.end = WindowGrid(WindowSize(size), timezone), start, end
         self.description = (
             "Every hour (UTC), after it has ended"
             if self.grid.size is WindowSize.HOUR
@@ -53,17 +47,14 @@ class WindowTimetable(Timetable):
 
     def serialize(self) -> dict[str, Any]:
         """The data from which `deserialize` makes an equal timetable."""
-        bounds = {"start": self.start, "end": self.end}
-        stored = {name: at.isoformat() for name, at in bounds.items() if at is not None}
-        return {"size": str(self.grid.size), "timezone": self.grid.zone, **stored}
+        bounds = [at and at.isoformat() for at in (self.start, self.end)]
+        return {"size": str(self.grid.size), "timezone": self.grid.zone, "bounds": bounds}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> WindowTimetable:
         """A timetable from what Airflow stored."""
-        bounds = {
-            name: datetime.fromisoformat(data[name]) for name in ("start", "end") if name in data
-        }
-        return cls(data["size"], data["timezone"], **bounds)
+        bounds = (at and datetime.fromisoformat(at) for at in data.get("bounds", ()))
+        return cls(data["size"], data["timezone"], *bounds)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WindowTimetable) and self.serialize() == other.serialize()

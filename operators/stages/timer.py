@@ -85,9 +85,8 @@ class TimerOperator(StageOperator):
         Scheduled runs after it are not skipped: they fail until somebody has filled the gap.
         """
         window, before = request.window, latest_before(request.dag_id, request.window)
-        if before is not None and before.run_type == "scheduled":
-            return ""
-        if runs_of(request.dag_id, self.grid.before(window), self.grid):
+        in_schedule = before is not None and before.run_type == "scheduled"
+        if in_schedule or runs_of(request.dag_id, self.grid.before(window), self.grid):
             return ""
         gap = gap_before(ModelChain(self.home, self.pipeline, self.line), self.grid, window)
         if gap or before is None or before.state not in ACTIVE_STATES:

@@ -139,8 +139,7 @@ def test_the_dag_is_as_declared(parsed: dict[str, Any]) -> None:
         "__var": {
             "size": "1d",
             "timezone": "America/New_York",
-            "start": "2026-02-28T05:00:00+00:00",
-            "end": "2026-03-31T23:59:59.999999+00:00",
+            "bounds": ["2026-02-28T05:00:00+00:00", "2026-03-31T23:59:59.999999+00:00"],
         },
     }
     assert (dag["catchup"], dag["max_active_runs"], dag["description"]) == (True, 4, "Who clicks")
