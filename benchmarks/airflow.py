@@ -142,7 +142,8 @@ def until(holds: Callable[[], bool], seconds: float, otherwise: str) -> None:
 
 
 def backfill(api: AirflowApi, windows: int) -> None:
-    """All windows by the REST API with the form's defaults, until the last run is over."""
+    """All windows by the REST API with its defaults, until the last run is over."""
+    api.pause(PIPELINE, paused=False)
     last = criteo.DAY + timedelta(days=windows - 1)
     api.create_backfill(PIPELINE, criteo.DAY, last)
 

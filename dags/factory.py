@@ -67,10 +67,13 @@ def _dag(
         dag_id=spec.name,
         description=spec.description or None,
         doc_md=markdown(spec, sources, config_dir),
-        schedule=WindowTimetable(dataset.window, dataset.timezone),
-        start_date=dataset.grid.at(dataset.start).start,
-        # Airflow's end date is inclusive, a dataset's end is not.
-        end_date=None if dataset.end is None else dataset.end - _INSTANT,
+        schedule=WindowTimetable(
+            dataset.window,
+            dataset.timezone,
+            dataset.grid.at(dataset.start).start,
+            # The latest start is inclusive, a dataset's end is not.
+            None if dataset.end is None else dataset.end - _INSTANT,
+        ),
         catchup=schedule.catchup,
         max_active_runs=schedule.active_runs_max,
         params={
@@ -82,6 +85,7 @@ def _dag(
             )
         },
         default_args={
+            "start_date": None,  # which Airflow demands for catchup; the timetable has it
             "owner": schedule.owner,
             "pool": schedule.pool,
             "retries": schedule.retries,

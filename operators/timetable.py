@@ -19,9 +19,19 @@ class WindowTimetable(Timetable):
     processes the window that contains its logical date.
     """
 
-    def __init__(self, size: WindowSize | str, timezone: str = "UTC") -> None:
-        """`timezone` defines the days of `1d`; hours are UTC hours."""
-        self.grid = WindowGrid(WindowSize(size), timezone)
+    def __init__(
+        self,
+        size: WindowSize | str,
+        timezone: str = "UTC",
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> None:
+        """`timezone` defines the days of `1d`; hours are UTC hours.
+
+        start, end: no window that starts outside them is scheduled, in a DAG without dates. Why not
+        the DAG's: a manual run outside those has no tasks, and is shown as a success.
+        """
+        self.grid, self.start, self.end = WindowGrid(WindowSize(size), timezone), start, end
         self.description = (
             "Every hour (UTC), after it has ended"
             if self.grid.size is WindowSize.HOUR
@@ -37,15 +47,17 @@ class WindowTimetable(Timetable):
 
     def serialize(self) -> dict[str, Any]:
         """The data from which `deserialize` makes an equal timetable."""
-        return {"size": str(self.grid.size), "timezone": self.grid.zone}
+        bounds = [at and at.isoformat() for at in (self.start, self.end)]
+        return {"size": str(self.grid.size), "timezone": self.grid.zone, "bounds": bounds}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> WindowTimetable:
         """A timetable from what Airflow stored."""
-        return cls(data["size"], data["timezone"])
+        bounds = (at and datetime.fromisoformat(at) for at in data.get("bounds", ()))
+        return cls(data["size"], data["timezone"], *bounds)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, WindowTimetable) and self.grid == other.grid
+        return isinstance(other, WindowTimetable) and self.serialize() == other.serialize()
 
     def __hash__(self) -> int:
         return hash(self.grid)
@@ -61,16 +73,18 @@ class WindowTimetable(Timetable):
         restriction: TimeRestriction,
     ) -> DagRunInfo | None:
         """The window after the last one; without catchup not before the newest closed window."""
-        earliest = [] if restriction.earliest is None else [self._from(restriction.earliest)]
+        # A backfill brings both, so that its windows outside our own are not left out silently.
+        start, end = restriction.earliest or self.start, restriction.latest or self.end
+        earliest = [] if start is None else [self._from(start)]
         if not restriction.catchup:
             earliest.append(self._newest_closed())
         if last_automated_data_interval is not None:
             # The end may not be on this grid, if the window size has changed since that run.
             earliest.append(self._from(last_automated_data_interval.end))
-        elif restriction.earliest is None:
+        elif start is None:
             return None
         window = max(earliest)
-        if restriction.latest is not None and window.start > restriction.latest:
+        if end is not None and window.start > end:
             return None
         return DagRunInfo.interval(*_interval(window))
 

@@ -162,8 +162,8 @@ def _no_model(seen: Situation, line: Line) -> str:
         return ""
     if seen.previous is PreviousRun.DONE:
         return (
-            f"window {seen.before} is not trained although its run says so (marked as success by "
-            f"hand?): clear that run, then this one ({seen.window})"
+            f"window {seen.before} is not trained although its run says so (skipped, or "
+            f"marked as success by hand?): clear that run, then this one ({seen.window})"
         )
     return line.gap
 

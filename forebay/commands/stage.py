@@ -17,7 +17,7 @@ from forebay.commands import arguments
 from forebay.commands.output import note, option
 from forebay.commands.own_home import closed_home
 from forebay.config.source_uses import source_of
-from forebay.errors import UsageError
+from forebay.errors import ConfigError, UsageError
 from forebay.system.counted import counted
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.message import Message
@@ -213,7 +213,11 @@ def _target(config: Path, pipeline: str, line: str, window: str) -> StageTarget:
 
     target = LineTarget.load(config, pipeline, line)
     closed_home(target.home)
-    return target.at(parse_window(target.pipeline, window))
+    try:
+        return target.at(parse_window(target.pipeline, window))
+    except ConfigError as error:
+        file, row, column = target.project.where("pipelines", pipeline, ("dataset",))
+        raise ConfigError(f"{file}:{row}:{column}: {error}") from error
 
 
 def _requested_windows(text: str) -> list[RequestedWindow]:

@@ -43,7 +43,7 @@ def up(
     """Start Airflow and its database, or find them running.
 
     They run until `forebay down`. Every pipeline in the configuration folder becomes a DAG,
-    including those added later.
+    including those added later. Airflow pauses new DAGs.
     """
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.secret_files import new_password as make_password
@@ -131,5 +131,6 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
             f"user {facts['user']}, password in {facts['password_file']} "
             "(`forebay up --new-password` makes a new one)"
         )
+    shown.line("new DAGs are paused: `forebay airflow dags unpause DAG` makes one run")
     if is_terminal():
         shown.line("`forebay status` shows its state, `forebay down` stops it")

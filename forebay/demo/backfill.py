@@ -61,7 +61,7 @@ class Backfill:
                     raise InfrastructureError(message) from error
             time.sleep(_WAIT_SECONDS)
         if found["is_paused"]:
-            self.say(f"airflow  DAG {self.dag_id} was paused: resuming it")
+            self.say(f"airflow  DAG {self.dag_id} is new, and so paused: unpausing it")
             self.api.pause(self.dag_id, False)  # noqa: FBT003 - named as in Airflow's API
 
     def create(self) -> None:

@@ -65,6 +65,11 @@ def any_runs_until(dag_id: str, window: Window) -> bool:
     return _previous(dag_id, window.end, "running") is not None
 
 
+def latest_before(dag_id: str, window: Window) -> DagRun | None:
+    """The run of the latest window before one, however it was created."""
+    return _previous(dag_id, window.start, None)
+
+
 def task_states(dag_id: str, run_ids: Iterable[str], task_id: str) -> dict[str, str | None]:
     """The state of one task in several runs, by run id. None: not scheduled yet."""
     ids = list(run_ids)

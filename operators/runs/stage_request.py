@@ -28,7 +28,8 @@ class StageRequest:
 
     clear_number: how often anything in the run was cleared. clear_count: how often this task was;
     a retry changes neither. reprocess: the run's conf asks to train a trained window again. since:
-    an instant at which the run already existed; None if Airflow does not say.
+    an instant at which the run already existed; None if Airflow does not say. scheduled: nobody
+    asked for the run.
     """
 
     dag_id: str
@@ -39,6 +40,7 @@ class StageRequest:
     clear_count: int
     reprocess: bool
     since: datetime | None = None
+    scheduled: bool = False
 
     @property
     def run(self) -> str:
@@ -77,6 +79,7 @@ class StageRequest:
             clear_count=_clear_count(instance, context["task"].retries or 0),
             reprocess=reprocess_of(run.conf),
             since=_since(run, instance),
+            scheduled=run.run_type == "scheduled",
         )
 
 

@@ -14,13 +14,14 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import psutil
 import pytest
-from support.airflow_cluster import Airflow, now
-from support.airflow_data import MARKED, mark
+from support.airflow_cluster import ENDED, Airflow, now
+from support.airflow_data import MARKED, mark, today
 from support.airflow_endings import (
     STAGES,
     all_tasks,
@@ -28,12 +29,12 @@ from support.airflow_endings import (
     assert_last_lines,
     done,
     failed_at,
+    nothing_to_do,
 )
 from support.airflow_jobs import WindowJob
 from support.airflow_kill_story import HELD_AT_ROWS, TRAINING
 from support.airflow_pipelines import (
     ADS,
-    BESIDE,
     CATCHUP,
     DROPPED,
     FIVE_MISTAKES,
@@ -43,6 +44,7 @@ from support.airflow_pipelines import (
     MISTAKES,
     NARROW,
     NEVER,
+    OLD,
     ONE_SLOT,
     RECENT_DAYS,
     TORN,
@@ -60,6 +62,7 @@ from support.airflow_truth import (
     served,
 )
 from support.planted import CERTIFICATES, CONNECTION, PLANTED, STORAGE_KEY, planted_in
+from support.projects import DAY
 
 # Each wait has a deadline of its own.
 pytestmark = pytest.mark.timeout(900)
@@ -94,7 +97,8 @@ def test_it_starts(airflow: Airflow, tell: Tell) -> None:
     assert airflow.api.import_errors() == []
     dags = {dag["dag_id"]: dag for dag in airflow.api.dags()}
     assert {"ads", "narrow", "catchup", "kills"} <= set(dags)
-    assert not any(dag["is_paused"] for dag in dags.values())
+    assert set(airflow.facts["dags"].values()) == {True}, "a new DAG is not paused"
+    assert airflow.facts["runs"] == [], "something trained unasked"
 
 
 def test_each_process_inherits_what_it_needs(airflow: Airflow) -> None:
@@ -307,14 +311,11 @@ def test_yaml_dropped_into_a_running_airflow(airflow: Airflow, tell: Tell) -> No
     """Three files at once, one of them with five mistakes: the other two run, nothing restarts."""
     before = {name: each["restarts"] for name, each in airflow.components().items()}
     dropped = time.monotonic()
-    for pipeline in (DROPPED, BESIDE):
+    for pipeline in (DROPPED, OLD):
         pipeline.write(airflow.project)
     path = write_yaml(airflow.project, "broken", FIVE_MISTAKES)
-
-    def there() -> bool:
-        return {DROPPED.name, BESIDE.name} <= {dag["dag_id"] for dag in airflow.api.dags()}
-
-    airflow.until("both DAGs are there", there, 60)
+    for pipeline in (DROPPED, OLD):
+        airflow.until("its DAG is there", partial(airflow.knows, pipeline), 60)
     tell(f"{time.monotonic() - dropped:7.1f} s  from a dropped YAML to its DAG")
     errors = airflow.until("the import error is there", airflow.api.import_errors, 60)
     tell(f"{time.monotonic() - dropped:7.1f} s  from a dropped YAML to its import error")
@@ -325,15 +326,47 @@ def test_yaml_dropped_into_a_running_airflow(airflow: Airflow, tell: Tell) -> No
     assert [word for word in MISTAKES if word not in "\n".join(lines)] == []
     assert [line for line in lines if line not in errors[0]["stack_trace"]] == []
 
-    for pipeline in (DROPPED, BESIDE):
-        run = airflow.ended(pipeline, {0: "success"}, WINDOW_SECONDS)[0]
-        if pipeline is DROPPED:
-            tell(f"{time.monotonic() - dropped:7.1f} s  from a dropped YAML to its first model")
-        assert airflow.states(run) == done(pipeline)
-        assert_exact(airflow.project, pipeline, [0])
+    assert airflow.runs(DROPPED) == airflow.runs(OLD) == [], "something trained unasked"
+    airflow.form(OLD, 0, 1)
+    airflow.project.forebay("airflow", "dags", "unpause", DROPPED.name)
+    run = airflow.ended(DROPPED, {0: "success"}, WINDOW_SECONDS)[0]
+    tell(f"{time.monotonic() - dropped:7.1f} s  from a dropped YAML to its first model")
+    assert (run.run_type, airflow.states(run)) == ("scheduled", done(DROPPED))
+    assert_exact(airflow.project, DROPPED, [0])
     path.unlink()
     airflow.until("the import error is gone", lambda: not airflow.api.import_errors(), 90)
     assert {name: each["restarts"] for name, each in airflow.components().items()} == before
+
+
+def test_the_form_on_old_data_and_the_run_that_unpausing_makes(airflow: Airflow) -> None:
+    """Yesterday, which is empty, neither begins the line nor keeps the past from it."""
+    runs = airflow.ended(OLD, {0: "success", 1: "success"}, WINDOW_SECONDS)
+    assert [airflow.states(run) for run in runs.values()] == [done(OLD)] * 2
+    assert_exact(airflow.project, OLD, range(2))
+    assert_in_order(airflow.project, OLD, range(2))
+    automatic = [run for run in airflow.runs(OLD) if run.run_type == "scheduled"]
+    assert [run.window for run in automatic] == [today() - DAY]
+    assert airflow.states(automatic[0]) == nothing_to_do(OLD)
+    said = airflow.log(automatic[0], "timer")
+    words = ("skipped. ", "create a backfill")
+    assert [word for word in words if word not in said] == [], said
+
+
+def test_a_window_outside_the_dataset_is_red(airflow: Airflow) -> None:
+    """Airflow runs no task outside a DAG's dates, and calls that a success."""
+    assert NEVER.end is not None
+    outside = {NEVER.start - DAY: "2026-02-28 is before the dataset's start (2026-03-01T00:00Z)"}
+    outside[NEVER.end + DAY] = "2026-03-12 is after the dataset's end (2026-03-11T00:00Z)"
+    runs = [airflow.run(NEVER, airflow.trigger(NEVER, at)) for at in outside]
+    airflow.backfill(NEVER, 10, 10)
+    outside[NEVER.end] = "2026-03-11 is after the dataset's end (2026-03-11T00:00Z)"
+    runs.append(airflow.run_of(NEVER, 10))
+    for run in runs:
+        ended = partial(lambda run_id: airflow.run(NEVER, run_id).state in ENDED, run.run_id)
+        airflow.until("it is over", ended, 2 * 60, NEVER)
+        assert airflow.run(NEVER, run.run_id).state == "failed"
+        words = (f"config/pipelines/{NEVER.name}.yaml:", outside[run.window])
+        assert_last_lines(airflow, run, "timer", *words)
 
 
 # Afterwards -----------------------------------------------------------------------------------

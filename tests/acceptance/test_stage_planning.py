@@ -209,7 +209,7 @@ def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("timer", "ads", "2026-02-01"), "before the dataset's start"),
+        (("timer", "ads", "2026-02-01"), "ads.yaml:1:1: window 2026-02-01 is before the dataset's"),
         (("timer", "ads", "2026-03-01T00"), "not a window of size 1d"),
         (("timer", "adz", "2026-03-01"), "did you mean ads?"),
         (("source", "ads", "2026-03-01", "history"), "Missing option '--asked-by'"),

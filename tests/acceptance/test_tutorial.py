@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.typed_page import Command, File, steps
 
+from forebay.embedded.airflow.cluster import Embedded
+from forebay.embedded.airflow.rest import AirflowApi
+from forebay.home.paths import Home
+
 PAGE = Path("docs/tutorial.md")
+AIRFLOW = "console airflow"
 COMMAND_SECONDS = 240
+GREEN_SECONDS = 420
 
 
 class Reader:
@@ -59,9 +67,47 @@ def test_the_page_from_an_empty_directory(tmp_path: Path) -> None:
     assert "mixed+head" in (reader.folder / "report.html").read_text()
 
 
+@pytest.mark.chaos
+@pytest.mark.timeout(1200)
+def test_the_page_with_airflow(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    embedded = Embedded(Home(tmp_path / "shop" / ".forebay"))
+    try:
+        for step in steps(PAGE, AIRFLOW):
+            if isinstance(step, File):
+                step.write(reader.folder)
+                continue
+            if step.text == "forebay why purchases 2026-03-12":
+                waited = green_and_skipped(AirflowApi(embedded.endpoint()))
+                assert "windows 2026-03-12 to " in waited
+            reader.type(step)
+    finally:
+        embedded.stop()
+        embedded.remove_database()
+
+
+def green_and_skipped(api: AirflowApi) -> str:
+    """Wait for the run of 12 March and the one that unpausing made; what its timer says."""
+    deadline = time.monotonic() + GREEN_SECONDS
+    runs: list[dict[str, Any]] = []
+    while [run["state"] for run in runs] != ["success"] * 2:
+        assert time.monotonic() < deadline, runs
+        time.sleep(1)
+        runs = api.dag_runs("purchases")
+    asked, made = ({t["task_id"]: t["state"] for t in tasks_of(api, run)} for run in runs)
+    assert set(asked.values()) == {"success"}
+    assert made.pop("timer") == "success"
+    assert set(made.values()) == {"skipped"}
+    return "\n".join(api.log("purchases", runs[1]["dag_run_id"], "timer"))
+
+
+def tasks_of(api: AirflowApi, run: dict[str, Any]) -> list[dict[str, Any]]:
+    return api.task_instances("purchases", run["dag_run_id"])
+
+
 def test_the_page_shows_what_each_command_prints() -> None:
     """Or its outputs would be checked for nothing."""
-    commands = [step for step in steps(PAGE) if isinstance(step, Command)]
+    commands = [step for step in steps(PAGE, AIRFLOW) if isinstance(step, Command)]
     silent = [each.text for each in commands if not "".join(each.shown).strip("…")]
     assert silent == ["cd shop"]
 

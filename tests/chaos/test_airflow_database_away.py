@@ -39,6 +39,7 @@ def airflow(
         found = Airflow(project)
         try:
             found.up()
+            found.unpause(KILLS)
             yield found
         finally:
             found.down("--remove-database")

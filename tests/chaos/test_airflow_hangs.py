@@ -101,6 +101,7 @@ def test_a_scheduler_that_hangs_is_replaced_and_a_run_goes_on(tmp_path: Path) ->
         printed = up(home, "--config", str(config), *deadline)
         api = AirflowApi(Endpoint(printed["url"], printed["user"], printed["password"]))
         until(lambda: [dag for dag in api.dags() if dag["dag_id"] == "toy"])
+        api.pause("toy", paused=False)
         time.sleep(3 * LOOK_SECONDS)  # the keeper has seen each part alive by now
         before = components(home)
         os.kill(before["scheduler"]["pid"], signal.SIGSTOP)

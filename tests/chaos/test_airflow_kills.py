@@ -93,7 +93,7 @@ def test_all_were_trained_in_order(airflow: Airflow) -> None:
 
 def test_48_hourly_windows_from_one_scan(airflow: Airflow, timed: Timed) -> None:
     hours = range(HOURS_AHEAD)
-    with timed("backfill of 48 hourly windows, the form's defaults"):
+    with timed("backfill of 48 hourly windows, the API's defaults"):
         airflow.backfill(HOURS, hours[0], hours[-1])
         runs = airflow.ended(HOURS, dict.fromkeys(hours, "success"), HOURS_SECONDS)
     for name in HOURS.sources:

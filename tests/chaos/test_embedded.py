@@ -210,6 +210,7 @@ def test_broken_yaml_is_one_import_error(cluster: Cluster) -> None:
 def test_a_task_runs_and_its_log_is_read(cluster: Cluster) -> None:
     api = cluster.api
     until(lambda: [dag for dag in api.dags() if dag["dag_id"] == "toy"])
+    api.pause("toy", paused=False)
     run_id = api.trigger("toy", None)["dag_run_id"]
     until(lambda: api.dag_run("toy", run_id)["state"] == "success" or None)
     assert api.xcom("toy", run_id, "only") == 7

@@ -72,6 +72,7 @@ def airflow(tmp_path: Path, new_database: Callable[[], str]) -> Iterator[Airflow
     found = Airflow(project)
     try:
         found.up()
+        found.unpause(ADS, AWAY)
         yield found
     finally:
         found.down("--remove-database")

@@ -109,7 +109,7 @@ class Airflow:
     def backfill(
         self, pipeline: Pipeline, first: int, last: int, reprocess: Reprocess = "none"
     ) -> int:
-        """A backfill of windows `first` to `last` with the form's other defaults; its number.
+        """A backfill of windows `first` to `last` with the API's other defaults; its number.
 
         Airflow refuses a second one until it has noticed that the first is complete.
         """
@@ -118,6 +118,35 @@ class Airflow:
             pipeline.name, pipeline.window(first), pipeline.window(last), reprocess
         )
         return int(found["id"])
+
+    def unpause(self, *pipelines: Pipeline) -> None:
+        """Resume DAGs, once Airflow knows them."""
+        for pipeline in pipelines:
+            self.until(f"{pipeline.name} is a DAG", partial(self.knows, pipeline), 60, pipeline)
+            self.api.pause(pipeline.name, paused=False)
+
+    def knows(self, pipeline: Pipeline) -> bool:
+        """Whether Airflow has parsed a pipeline."""
+        return pipeline.name in {dag["dag_id"] for dag in self.api.dags()}
+
+    def form(self, pipeline: Pipeline, first: int, last: int) -> None:
+        """What the backfill form of a paused DAG does, with its defaults, when Run is clicked.
+
+        Read in Airflow's own bundle (`createBackfill`, `max_active_runs: 1`); the box
+        "Unpause … on trigger" is checked.
+        """
+        self.api.pause(pipeline.name, paused=False)
+        body = {
+            "dag_id": pipeline.name,
+            "from_date": f"{pipeline.window(first):%Y-%m-%dT%H:%M:%S.000Z}",
+            "to_date": f"{pipeline.window(last):%Y-%m-%dT%H:%M:%S.000Z}",
+            "max_active_runs": 1,
+            "reprocess_behavior": "none",
+            "run_backwards": False,
+            "run_on_latest_version": True,
+            "dag_run_conf": None,
+        }
+        self.http.post("/backfills", body)
 
     def backfills_complete(self, pipeline: Pipeline) -> None:
         """Wait until Airflow has noticed that all backfills of a pipeline are complete."""

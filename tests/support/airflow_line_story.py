@@ -30,7 +30,7 @@ COMPLETE_SECONDS = 90
 
 
 def backfill_by_rest(airflow: Airflow) -> Reads:
-    """The backfill with the form's defaults; which files were opened and read."""
+    """The backfill with the API's defaults; which files were opened and read."""
     airflow.ended(ADS, {0: "success"}, WINDOW_SECONDS)
     with watched(airflow.project.root / "data" / "ads") as reads:
         airflow.backfill(ADS, BY_REST[0], BY_REST[-1])
@@ -44,7 +44,7 @@ class LineStory:
     def test_a_backfill_by_rest(
         self, airflow: Airflow, timed: Timed, request: pytest.FixtureRequest
     ) -> None:
-        with timed("backfill of 2 windows by REST, the form's defaults"):
+        with timed("backfill of 2 windows by REST, its defaults"):
             reads: Reads = request.getfixturevalue("backfilled")
         for number in BY_REST:
             run = airflow.run_of(ADS, number)

@@ -1,7 +1,7 @@
 """Pipelines of the Airflow scenarios: many small ones in one configuration folder.
 
 All but `nan` count instead of learning, so that no window starts TensorFlow. A pipeline without
-catchup gets its newest closed window as soon as Airflow sees it; `end` keeps those on old data
+catchup gets its newest closed window as soon as it is unpaused; `end` keeps those on old data
 from it.
 """
 
@@ -174,9 +174,10 @@ NAN = Pipeline(
         "train": {"minibatch_rows": 256},
     },
 )
-# Dropped into a running Airflow: yesterday is their first and only closed window.
+# Dropped into a running Airflow: yesterday is its first and only closed window.
 DROPPED = Pipeline("dropped", airflow_data.today() - DAY, _RECENT)
-BESIDE = Pipeline("beside", airflow_data.today() - DAY, _RECENT)
+# Old data without an end: a schedule that begins where nothing is any more.
+OLD = Pipeline("old", FIRST_DAY, _BASE)
 
 SOURCES: dict[str, dict[str, Any]] = {
     **{name: source(stored) for name, stored in (_BASE | _MANY | ADS.sources).items()},

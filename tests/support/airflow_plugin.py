@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from support.airflow_cluster import Airflow
-from support.airflow_pipelines import CATCHUP, write_project
+from support.airflow_pipelines import AT_START, CATCHUP, write_project
 from support.airflow_processes import modes_of_folders
 from support.planted import PLANTED
 from support.projects import Project
@@ -33,6 +33,9 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     found.facts["modes"] = modes_of_folders(project.root)
     try:
         found.up()
+        found.facts["dags"] = {dag["dag_id"]: dag["is_paused"] for dag in found.api.dags()}
+        found.facts["runs"] = found.api.dag_runs("~")  # of all DAGs
+        found.unpause(*AT_START)
         yield found
     finally:
         found.down("--remove-database")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 _BLOCK = re.compile(
     r"^(?:\*\*`(?P<file>[^`]+)`\*\*(?:, section `(?P<section>\w+)`)?\n)?"
-    r"```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    r"```(?P<language>\w+(?: \w+)?)\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -55,12 +55,12 @@ class Command:
         return re.search(pattern, " ".join(printed.split())) is not None
 
 
-def steps(page: Path) -> Iterator[File | Command]:
-    """Named files and commands of `console` blocks, from top to bottom."""
+def steps(page: Path, *more: str) -> Iterator[File | Command]:
+    """Named files and commands of `console` blocks, from top to bottom. more: of these, too."""
     for block in _BLOCK.finditer(page.read_text()):
         if block["file"]:
             yield File(block["file"], block["section"], block["text"])
-        elif block["language"] == "console":
+        elif block["language"] in {"console", *more}:
             for example in block["text"].removeprefix("$ ").split("\n$ "):
                 command, *shown = example.splitlines()
                 yield Command(command, shown)

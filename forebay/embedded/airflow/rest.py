@@ -62,7 +62,8 @@ class AirflowApi:
     ) -> dict[str, Any]:
         """Start a backfill of the windows that start in [first, last], both included.
 
-        The defaults are those of the form in Airflow's UI.
+        The defaults are the API's; the form in Airflow's UI has 1 active run. No run of a paused
+        DAG starts.
         """
         body = {
             "dag_id": dag_id,

@@ -53,7 +53,6 @@ def airflow_settings(
             "load_examples": "False",
             "executor": "LocalExecutor",
             "parallelism": str(PARALLELISM),
-            "dags_are_paused_at_creation": "False",
             "fernet_key": keys.fernet,
             "execution_api_server_url": f"{url}/execution/",
             "simple_auth_manager_users": f"{USER}:admin",

@@ -23,7 +23,7 @@ def at(text: str) -> datetime:
 
 def walk(
     timetable: WindowTimetable,
-    first: datetime,
+    first: datetime | None,
     last: datetime | None,
     count: int,
     *,
@@ -112,6 +112,13 @@ def test_nothing_runs_behind_the_end_or_without_a_start() -> None:
     assert none is None
 
 
+def test_bounds_of_its_own_are_for_scheduled_runs() -> None:
+    """As in a DAG without dates. A backfill brings dates, and gets what it asks for."""
+    daily = WindowTimetable("1d", "UTC", at("2026-03-01"), at("2026-03-02T23:59:59"))
+    assert [f"{start:%d}" for start, _, _ in walk(daily, None, None, 9)] == ["01", "02"]
+    assert len(walk(daily, at("2026-02-01"), at("2026-03-10"), 99)) == 38
+
+
 def test_a_change_of_size_goes_on_at_the_next_border() -> None:
     """The last run was hourly and ended at 05:00; the first day that starts after it is next."""
     info = WindowTimetable("1d").next_dagrun_info(
@@ -162,6 +169,8 @@ def test_it_is_stored_and_described() -> None:
     days = WindowTimetable("1d", "Europe/Berlin")
     assert WindowTimetable.deserialize(days.serialize()) == days
     assert days != WindowTimetable("1d")
+    bounded = WindowTimetable("1d", "Europe/Berlin", at("2026-03-01"), at("2026-03-10"))
+    assert WindowTimetable.deserialize(bounded.serialize()) == bounded != days
     assert len({days, WindowTimetable("1d", "Europe/Berlin")}) == 1
     assert (days.summary, days.description) == (
         "1d Europe/Berlin",

@@ -57,9 +57,10 @@ def test_keys_are_long_and_paths_are_read_back_as_they_are(layout: Layout) -> No
     assert found["core"]["dags_folder"] == str(layout.dags)
 
 
-def test_dags_run_at_once_and_there_are_no_examples(layout: Layout) -> None:
+def test_new_dags_are_paused_as_airflow_has_it_and_there_are_no_examples(layout: Layout) -> None:
     core = written(layout)["core"]
-    assert (core["load_examples"], core["dags_are_paused_at_creation"]) == ("False", "False")
+    assert core["load_examples"] == "False"
+    assert "dags_are_paused_at_creation" not in core
 
 
 def test_a_task_outlives_a_restart_of_the_api_server(layout: Layout) -> None:

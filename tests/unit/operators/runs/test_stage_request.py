@@ -26,6 +26,7 @@ def run(**changes: Any) -> SimpleNamespace:
     told = {
         "dag_id": "ads",
         "run_id": "manual__1",
+        "run_type": "manual",
         "logical_date": datetime(2026, 3, 1, 10, 37, tzinfo=UTC),
         "data_interval_start": START,
         "data_interval_end": END,
@@ -50,6 +51,7 @@ def test_a_first_try_is_asked_by_its_pass() -> None:
     found = asked(1, 3)
     assert (found.window.key, found.asked_by) == ("2026-03-01", "ads/manual__1#2")
     assert (found.claim, found.again) == ("ads/manual__1/sink/0", False)
+    assert (found.scheduled, asked(1, 3, run_type="scheduled").scheduled) == (False, True)
 
 
 def test_runs_of_two_dags_have_names_of_their_own() -> None:

@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import DownstreamTasksSkipped, TaskDeferred
+from support.links import link
+from support.model_lines import record
 from support.task_logs import lines_of
 from support.toy_stage import ToyStage
 
 from forebay.config.windows import WindowGrid, WindowSize
-from forebay.errors import UsageError
+from forebay.errors import ConfigError, UsageError
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.paths import Home
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages import timer as module
 from forebay.operators.stages.sink import SinkOperator
@@ -89,7 +93,7 @@ def test_a_window_that_is_nearly_over_is_waited_for(
 def test_a_longer_wait_is_deferred_to_the_window_s_end(
     toy: ToyStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at(monkeypatch, WINDOW.start)
+    at(monkeypatch, WINDOW.start)  # its stage is asked first, which refuses one of no dataset
     with pytest.raises(TaskDeferred) as deferred:
         timer(toy).work(ASKED, {})
     trigger = deferred.value.trigger
@@ -97,7 +101,59 @@ def test_a_longer_wait_is_deferred_to_the_window_s_end(
     assert trigger.until == WINDOW.end.timestamp()
     assert deferred.value.method_name == "window_over"
     assert timedelta(days=1) < (deferred.value.timeout or timedelta(0)) < timedelta(days=2)
-    assert toy.calls("timer") == []
+
+
+def test_a_window_outside_the_dataset_is_not_waited_for(
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy.answer(timer=[{"code": 1, "says": ["error: ads.yaml:3:1: after the dataset's end"]}])
+    for instant in (WINDOW.start, WINDOW.start - timedelta(days=1)):
+        at(monkeypatch, instant)
+        with pytest.raises(ConfigError, match="after the dataset's end"):
+            timer(toy).work(ASKED, {})
+
+
+def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs: list[SimpleNamespace] = []
+    monkeypatch.setattr(module, "latest_before", lambda dag_id, window: next(iter(runs), None))
+    monkeypatch.setattr(
+        module,
+        "runs_of",
+        lambda dag_id, window, grid: [run for run in runs if run.window == window.key],
+    )
+    at(monkeypatch, WINDOW.end)
+    pushed: dict[str, Any] = {}
+    context: Any = {"ti": SimpleNamespace(xcom_push=lambda key, value: pushed.update(value))}
+
+    def skipped(asked: StageRequest) -> str:
+        pushed.clear()
+        try:
+            timer(toy).work(asked, context)
+        except DownstreamTasksSkipped:
+            return str(pushed["reason"])
+        return ""
+
+    scheduled = replace(ASKED, scheduled=True)
+    assert skipped(scheduled) == "", "the line begins here"
+    runs[:] = [
+        SimpleNamespace(run_id="first", run_type="backfill", state="queued", window="2026-03-01")
+    ]
+    assert skipped(scheduled).startswith("run first has not ended")
+    runs[0].window = "2026-03-04"
+    assert skipped(scheduled) == "", "its turn comes after that run"
+    runs[:] = [
+        SimpleNamespace(run_id="first", run_type="backfill", state="success", window="2026-03-01")
+    ]
+    assert skipped(scheduled) == ""
+    record(ModelChain(Home(tmp_path / "home"), "ads"), link("2026-03-01", {"clicks": 12}))
+    gap = "windows 2026-03-02 to 2026-03-04 are not trained yet"
+    assert skipped(scheduled).startswith(gap)
+    assert skipped(ASKED) == "", "somebody asked for it"
+    assert skipped(replace(scheduled, clear_count=1)) == "", "the same"
+    runs[0].run_type = "scheduled"
+    assert skipped(scheduled) == "", "a gap in a schedule is red, not skipped"
 
 
 def test_a_window_that_has_not_begun_is_refused(
