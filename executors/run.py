@@ -32,13 +32,13 @@ from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
-from forebay.executors.model_line.stale_start import stale_start
 from forebay.executors.model_line.start import (
     drop_unused_warm_start,
     overlap_with,
     require_checkpoint,
     require_compatible,
     require_no_gap,
+    stale_start,
     warm_start_notes,
     warm_start_of,
 )

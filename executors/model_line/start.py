@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -18,7 +19,9 @@ from forebay.config.windows import (
     Window,
     WindowGrid,
     WindowSize,
+    first_window_key,
     is_warm_start,
+    order_of,
     warm_start_window,
 )
 from forebay.datatasks import history, plan_rows
@@ -205,6 +208,37 @@ def require_no_gap(chain: ModelChain, grid: WindowGrid, window: Window) -> None:
     gap = gap_before(chain, grid, window)
     if gap:
         raise ConfigError(gap)
+
+
+class StaleStart(NamedTuple):
+    """What is wrong, and the command that trains the stale windows again, and the window."""
+
+    reason: str
+    command: str
+
+
+def stale_start(chain: ModelChain, windows: Sequence[Window]) -> StaleStart | None:
+    """The first of these windows, trained in this order, that starts from a stale model.
+
+    A model between two of them becomes stale when the earlier one is trained.
+    """
+    last: Window | None = None
+    for window in windows:
+        follows = last is not None and last.end == window.start
+        parent = None if follows else chain.before(window)
+        reason = first = None
+        if parent is not None and last is not None and order_of(last) < order_of(parent):
+            reason, first = f"stale once window {last.key} is trained again", last.key
+        elif parent is not None and (reason := chain.stale_reason(parent)):
+            first = next(iter(chain.stale_reasons()))
+        if parent is not None and reason and first:
+            return StaleStart(
+                f"window {window.key} starts from the model of window {parent.window}, which is "
+                f"{reason}",
+                retrain_command(chain, first_window_key(first), window.key),
+            )
+        last = window
+    return None
 
 
 def may_begin_with(chain: ModelChain, grid: WindowGrid, window: Window) -> bool:

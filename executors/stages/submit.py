@@ -15,13 +15,13 @@ from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
 from forebay.executors.model_line.lease import living_holder
-from forebay.executors.model_line.stale_start import stale_start
 from forebay.executors.model_line.start import (
     drop_unused_warm_start,
     gap_before,
     may_begin_with,
     require_checkpoint,
     require_compatible,
+    stale_start,
     warm_start_of,
 )
 from forebay.executors.stages.claims import Claims

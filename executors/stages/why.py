@@ -21,12 +21,12 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line, retrain_command, run_command
 from forebay.executors.model_line.coverage import whole_of, withheld
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.stale_start import stale_start
 from forebay.executors.model_line.start import (
     may_begin_with,
     overlap_with,
     require_checkpoint,
     require_compatible,
+    stale_start,
 )
 from forebay.executors.stages.target import StageTarget
 from forebay.home.store import store_of

@@ -39,10 +39,8 @@ _PLAN = """
     WHERE pipeline = ? AND key = ? AND generation = ?
 """
 _SERVED = """
-    SELECT windows.key, links.generation, link_files.name FROM served
-    JOIN links ON links.id = served.link_id JOIN windows ON windows.id = links.window_id
-    JOIN lines ON lines.id = served.line_id
-    JOIN link_files ON link_files.link_id = links.id AND link_files.kind = 'saved_model'
+    SELECT windows.key, served.generation, served.name FROM served
+    JOIN windows ON windows.id = served.window_id JOIN lines ON lines.id = served.line_id
     WHERE lines.pipeline = ? AND lines.line = ?
 """
 _STORED = """

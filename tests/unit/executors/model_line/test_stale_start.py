@@ -10,7 +10,7 @@ from support.links import window_of
 from support.scripted_runs import FIRST, SECOND, THIRD, Runs, scripted_runs
 
 from forebay.errors import ConfigError
-from forebay.executors.model_line.stale_start import stale_start
+from forebay.executors.model_line.start import stale_start
 
 FOURTH = "2026-03-04"
 
