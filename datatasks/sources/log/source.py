@@ -27,10 +27,11 @@ from forebay.datatasks.sources.common.odd_times import odd_times
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans
 from forebay.datatasks.sources.formats.unchecked_types import stored_problem
-from forebay.datatasks.sources.log.borders import LogBorders, Partition
+from forebay.datatasks.sources.log.borders import LogBorders, Partition, Place
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
 from forebay.datatasks.sources.log.segment_file import SegmentFile
+from forebay.datatasks.sources.log.tails import require_same, tails_at
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
@@ -159,8 +160,13 @@ class LogSource(LogKind, MarkerSource):
         self._check_offsets(segments)
         partitions = list(_by_partition(segments))
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
-        borders = LogBorders(partitions, spans, self.borders, self.options.path, jump, now)
-        borders.require_all_kept(spans, self.spec.starts)
+        path, moved = self.options.path, self.options.moved
+        place = Place(path, moved, self.spec.starts, self._files.exists)
+        if moved is not None:
+            known, is_planned = self.borders.tails(), bool(self.borders.partitions(moved))
+            require_same(self._files, segments.listing, place, known, is_planned=is_planned)
+        borders = LogBorders(partitions, spans, self.borders, place, jump, now)
+        borders.require_all_kept(spans)
         borders.decide()
         bounds = Spans(spans)
         found = np.full(len(segments.base), -1, np.int64)
@@ -184,7 +190,9 @@ class LogSource(LogKind, MarkerSource):
             {partition.name: borders.offsets(partition.name, each) for partition in partitions}
             for each in spans
         ]
-        return Scan(tasks, texts, self._files.calls - before, offsets)
+        ends = {name: end for name, (_, end) in offsets[-1].items()} if spans else {}
+        tails = tails_at(self._files, segments.listing, partitions, ends)
+        return Scan(tasks, texts, self._files.calls - before, offsets, tails)
 
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
