@@ -81,15 +81,15 @@ class DecidedBorders(Borders):
         found = self._database.read(lambda rows: rows.execute(_OTHER, asked).first())
         return None if found is None else (found.topic, from_us(found.instant))
 
-    def tails(self) -> dict[str, str]:
-        """See `Borders.tails`."""
+    def last_segments(self) -> dict[str, str]:
+        """See `Borders.last_segments`."""
 
         def work(rows: Connection) -> dict[str, str]:
             for document in rows.scalars(_PLANS, self._of):
                 uses = WindowPlan.of_document(document, "a plan").sources
-                tails = [uses[use].tails for use in uses if source_of(use) == self._of["source"]]
-                if any(tails):
-                    return max(tails, key=lambda each: max(each.values(), default=""))
+                mine = [plan for use, plan in uses.items() if source_of(use) == self._of["source"]]
+                if found := [plan.last_segments for plan in mine if plan.last_segments]:
+                    return max(found, key=lambda each: max(each.values()))
             return {}
 
         return self._database.read(work)

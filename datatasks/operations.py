@@ -311,7 +311,7 @@ def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
         reason="" if tasks.num_rows else NO_ROWS,
         fingerprint=scan.fingerprints[index],
         offsets=scan.offsets[index] if scan.offsets else {},
-        tails=scan.tails if index == len(scan.fingerprints) - 1 else {},
+        last_segments=scan.last_segments if index == len(scan.fingerprints) - 1 else {},
         cut=cut,
     )
     return Listed(plan, with_ids(tasks, share.source))

@@ -27,7 +27,7 @@ class SourcePlan(Message):
     hour_base: hours that the source starts into the window's data. offsets: of a stream, [first,
     end) by partition: what lies between them is the window's, whatever its time says. cut: see
     `Source.cut`; empty where nothing was looked at, or by an older version. offset_seconds: of the
-    stream; None by an older version. tails: see `Scan.tails`.
+    stream; None by an older version. last_segments: see `Scan.last_segments`.
     """
 
     stream: str
@@ -44,7 +44,7 @@ class SourcePlan(Message):
     offsets: dict[str, tuple[int, int]] = Field(default_factory=dict)
     cut: str = ""
     offset_seconds: int | None = None
-    tails: dict[str, str] = Field(default_factory=dict)
+    last_segments: dict[str, str] = Field(default_factory=dict)
 
 
 class WindowPlan(Message):

@@ -45,8 +45,8 @@ class Borders(ABC):
     def latest_other(self, topic: str) -> tuple[str, datetime] | None:
         """Of other topics the one with the last border: it is gone, or declared no more."""
 
-    def tails(self) -> dict[str, str]:
-        """What was before the newest planned window's end, by partition: see `Scan.tails`."""
+    def last_segments(self) -> dict[str, str]:
+        """Of the newest window that was planned: see `Scan.last_segments`."""
         return {}
 
     @abstractmethod

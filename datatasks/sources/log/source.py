@@ -30,8 +30,8 @@ from forebay.datatasks.sources.formats.unchecked_types import stored_problem
 from forebay.datatasks.sources.log.borders import LogBorders, Partition, Place
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
+from forebay.datatasks.sources.log.segment_ends import require_same, segments_before
 from forebay.datatasks.sources.log.segment_file import SegmentFile
-from forebay.datatasks.sources.log.tails import require_same, tails_at
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
@@ -163,7 +163,7 @@ class LogSource(LogKind, MarkerSource):
         path, moved = self.options.path, self.options.moved
         place = Place(path, moved, self.spec.starts, self._files.exists)
         if moved is not None:
-            known, is_planned = self.borders.tails(), bool(self.borders.partitions(moved))
+            known, is_planned = self.borders.last_segments(), bool(self.borders.partitions(moved))
             require_same(self._files, segments.listing, place, known, is_planned=is_planned)
         borders = LogBorders(partitions, spans, self.borders, place, jump, now)
         borders.require_all_kept(spans)
@@ -191,8 +191,8 @@ class LogSource(LogKind, MarkerSource):
             for each in spans
         ]
         ends = {name: end for name, (_, end) in offsets[-1].items()} if spans else {}
-        tails = tails_at(self._files, segments.listing, partitions, ends)
-        return Scan(tasks, texts, self._files.calls - before, offsets, tails)
+        last_segments = segments_before(self._files, segments.listing, partitions, ends)
+        return Scan(tasks, texts, self._files.calls - before, offsets, last_segments)
 
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int

@@ -77,7 +77,7 @@ class Planner:
                 ]
                 for index in range(len(spans))
             ]
-        self._record(spans[-1], scan.tails)
+        self._record(spans[-1], scan.last_segments)
         self.outside = [
             int(value)
             for part in chunks
@@ -87,7 +87,7 @@ class Planner:
         ]
         return [sorted(n for c in part for n in c.batch["n"].to_pylist()) for part in chunks]
 
-    def _record(self, planned: Interval, tails: dict[str, str]) -> None:
+    def _record(self, planned: Interval, last_segments: dict[str, str]) -> None:
         """As the sink does, so that the next scan knows what was planned."""
         at = {"data_from": planned.start, "data_to": planned.end}
         figures = {"stream": "s", "feed": "stream", "tasks": 0, "files": 0, "rows": 0}
@@ -97,7 +97,9 @@ class Planner:
                 "generation": self.sent + len(self.options),
                 "start": planned.start,
                 "end": planned.end,
-                "sources": {"clicks": {"source": "clicks", **figures, **at, "tails": tails}},
+                "sources": {
+                    "clicks": {"source": "clicks", **figures, **at, "last_segments": last_segments}
+                },
                 "fingerprint": "",
             }
         )
@@ -351,7 +353,7 @@ def moved(planner: Planner) -> Path:
 
 def test_a_log_that_was_moved_keeps_its_borders(planner: Planner) -> None:
     new = moved(planner)
-    with pytest.raises(DataError, match="if log was moved here, `options.moved: log`"):
+    with pytest.raises(DataError, match=r"if log was moved here, `options\.moved: log`"):
         planner.ids(1)
     planner.options["moved"] = "log"
     late = [8, 9, 10, 11, 12]
@@ -365,7 +367,7 @@ def test_a_log_that_was_moved_keeps_its_borders(planner: Planner) -> None:
 def test_another_log_is_not_taken_for_a_moved_one(planner: Planner, fault: str) -> None:
     new = moved(planner)
     planner.options["moved"] = "log"
-    last = sorted((new / "1").glob("*.arrow"))[-1]
+    last = max((new / "1").glob("*.arrow"))
     content = last.read_bytes()
     if fault == "away":
         last.unlink()

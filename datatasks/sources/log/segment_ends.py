@@ -1,6 +1,6 @@
 """The last segments before a window's end: they say whether a log that was moved is the same.
 
-A tail is the text `PATH/PARTITION/SEGMENT|BYTES|SHA256`, with the log's path as it was declared.
+Each is a text `PATH/PARTITION/SEGMENT|BYTES|SHA256`, with the log's path as it was declared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from forebay.datatasks.sources.log.borders import Partition, Place
 from forebay.errors import DataError
 
 
-def tails_at(
+def segments_before(
     files: Files, listing: Listing, partitions: Iterable[Partition], ends: Mapping[str, int]
 ) -> dict[str, str]:
     """Of the segments before these offsets, by partition; nothing where there is none."""
@@ -33,7 +33,12 @@ def tails_at(
 
 
 def require_same(
-    files: Files, listing: Listing, place: Place, tails: Mapping[str, str], *, is_planned: bool
+    files: Files,
+    listing: Listing,
+    place: Place,
+    last_segments: Mapping[str, str],
+    *,
+    is_planned: bool,
 ) -> None:
     """Refuse a log that was declared to be moved, and is another one.
 
@@ -41,14 +46,14 @@ def require_same(
         files: of the log.
         listing: its segments.
         place: as it is declared.
-        tails: what was planned last. Those of this place are known to be right.
+        last_segments: what was planned last. Those of this place are known to be right.
         is_planned: whether it has a window.
 
     Raises:
         DataError: which names what differs.
     """
     sizes = dict(zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True))
-    for text in tails.values():
+    for text in last_segments.values():
         known, size, checksum = text.rsplit("|", 2)
         path, partition, name = known.rsplit("/", 2)
         segment = f"{partition}/{name}"
@@ -60,7 +65,7 @@ def require_same(
             raise _is_another(place, f"{segment} has {sizes[segment]} bytes, and had {size}")
         if _checksum(files.full(segment)) != checksum:
             raise _is_another(place, f"{segment} has other bytes than when it was planned")
-    if is_planned and not tails:
+    if is_planned and not last_segments:
         raise _is_another(place, "its windows were planned by a version that kept no checksums")
 
 
