@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from forebay.datatasks.sources.parquet.footers import Footer, Opened, read_foote
 from forebay.errors import DataError
 
 _FIELD_ID = b"PARQUET:field_id"
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # In microseconds; nanosecond ones are cut by their footers.
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz"})
 
@@ -108,8 +110,8 @@ class PlainFiles:
     """Tells files that hold the declared columns as they are from those that need pyiceberg.
 
     Plain is a Parquet file without delete files whose columns have the names and field ids of the
-    table's schema now. Footers are opened only where the schema has ever changed, or where the
-    manifest does not list a column.
+    table's schema now. Footers are opened only where the schema has ever changed, where the
+    manifest does not list a column, or where files may spell its name otherwise.
     """
 
     def __init__(
@@ -125,7 +127,9 @@ class PlainFiles:
         schema = table.schema()
         self._ids = {name: schema.find_field(name).field_id for name in columns}
         self._leaves = {_leaf_id(schema.find_field(name)) for name in columns}
-        self._evolved = len(table.schemas()) > 1
+        # Writers store other names in another spelling, as Avro demands: `a b` as `a_x20b`.
+        is_spelled = all(_PLAIN_NAME.fullmatch(name) for name in self._ids)
+        self._evolved = len(table.schemas()) > 1 or not is_spelled
 
     def plain(self, files: Sequence[DataFile]) -> list[int]:
         """The indices of those that our own loop reads."""

@@ -16,11 +16,13 @@ Row = dict[str, Any]
 class Case:
     """A project. Its source is `odd`, and its pipeline `p`.
 
-    what: in words. fault: what is wrong; empty for what has to be read. objects: texts of which a
-    refusal names at least one. read: the rows by an independent reader; None where nothing is read.
+    sort: see `__main__`. what: in words. fault: what is wrong; empty for what has to be read.
+    objects: texts of which a refusal names at least one. read: the rows by an independent reader;
+    None where nobody else is asked.
     """
 
     root: Path
+    sort: str
     what: str
     fault: str = ""
     objects: list[str] = field(default_factory=list)

@@ -54,6 +54,7 @@ def forms(chance: random.Random, count: int) -> list[Form]:
         declared = chance.choice(list(_FORMS))
         stored, value = chance.choice(_FORMS[declared])
         is_encoded = declared in {"string", "int"} and chance.random() < 0.2
+        is_encoded &= not pa.types.is_null(stored)
         nulls = chance.choice((0.0, 0.2, 1.0))
         name = _column_name(chance, taken)
         found.append(Form(name, declared, stored, value, nulls, is_encoded))

@@ -43,7 +43,7 @@ def declaration_case(chance: random.Random, root: Path) -> Case:
     """The whole project, or a small one, with something odd in one file."""
     files = declarations()
     name = chance.choice(sorted(files))
-    case = Case(root, "", "odd", objects=[Path(name).stem])
+    case = Case(root, "declaration", "", "odd", objects=[Path(name).stem])
     case.config.mkdir(parents=True)
     kept = {name} | {each for each in files if each.startswith("sources/")}
     contents = {each: dump(value).encode() for each, value in files.items() if each in kept}

@@ -22,13 +22,13 @@ _FOLDERS = (
 )  # fmt: skip
 _CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
 _ICEBERG = (pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.float32(), pa.bool_())
-_FAULTS = 0.4  # of all files
+_FAULTS = 0.3  # of all files
 
 
 def parquet_case(chance: random.Random, root: Path) -> Case:
     """A few files in an odd folder, written in odd ways."""
     folder = chance.choice(_FOLDERS)
-    case = Case(root, f"parquet in {folder!r}", objects=["odd", "data"])
+    case = Case(root, "parquet", f"parquet in {folder!r}", objects=["odd", "data"])
     place = root / folder
     forms = odd.forms(chance, chance.randrange(5))
     names = [chance.choice(("p", "a b", "ä", "%25", "k=v", "'", "1", "é")) for _ in range(2)]
@@ -51,7 +51,7 @@ def parquet_case(chance: random.Random, root: Path) -> Case:
 
 def log_case(chance: random.Random, root: Path) -> Case:
     """Segments of a few partitions."""
-    case = Case(root, "log", objects=["odd", "data"])
+    case = Case(root, "log", "log", objects=["odd", "data"])
     forms = odd.forms(chance, chance.randrange(5))
     declared = _declared(forms)
     paths, first = [], 0
@@ -79,14 +79,14 @@ def iceberg_case(chance: random.Random, root: Path) -> Case:
     """A table of a catalog in SQLite, appended to a few times."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    case = Case(root, "iceberg", objects=["odd", "shop.odd", "data"])
+    case = Case(root, "iceberg", "iceberg", objects=["odd", "shop.odd", "data"])
     (root / "data").mkdir()
     catalog = SqlCatalog(
         "default", uri=f"sqlite:///{root}/data/c.db", warehouse=f"file://{root}/data/w"
     )
     catalog.create_namespace("shop")
     forms = odd.forms(chance, chance.randrange(3))
-    forms = [each for each in forms if each.stored in _ICEBERG and each.name.isprintable()]
+    forms = [each for each in forms if each.stored in _ICEBERG and not each.is_encoded]
     table, declared = _table(chance, forms, 0, chance.randrange(1, 30)), _declared(forms)
     at = pa.array([odd.START + timedelta(minutes=97 * n) for n in range(table.num_rows)])
     table = table.set_column(1, "at", at.cast(pa.timestamp("us", "UTC")))
