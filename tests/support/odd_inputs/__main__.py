@@ -88,7 +88,7 @@ def main() -> int:
             print(f"--seed {asked.seed} --only {number}: {sort}: {what}")
             for problem in verdict.problems:
                 print(f"    {problem}", flush=True)
-        if sum(tried.values()) % 100 == 0:
+        if sum(tried.values()) % 500 == 0:
             print(f"{sum(tried.values())} examples, {_cpu_seconds():.0f} CPU-s", flush=True)
         if _cpu_seconds() > asked.seconds or time.monotonic() - began > asked.minutes * 60:
             break

@@ -1,4 +1,4 @@
-"""Odd JSON messages, each alone: what the decoder makes of them, without a broker."""
+"""Odd messages: what the decoders make of them, without a broker."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import random
 from typing import Any
 
+import pyarrow as pa
+
 from forebay.config.sources import ColumnType
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from support.odd_inputs import columns as odd
-from support.odd_inputs.readers import as_declared, json_rows
+from support.odd_inputs.readers import as_declared, json_rows, table_rows
 
 _TYPES = ("string", "int", "float", "bool", "timestamp", "list<string>", "list<int>", "list<float>")
 _RAW = (
@@ -29,6 +31,8 @@ def message_problems(chance: random.Random) -> tuple[str, bool, list[str]]:
     Wrong is a value that differs from what `json` reads, a message without a row or a reason, and
     anything that is raised.
     """
+    if chance.random() < 0.3:
+        return _arrow(chance)
     kind = chance.choice(_TYPES)
     count = chance.randrange(1, 6)
     if chance.random() < 0.6:
@@ -40,6 +44,33 @@ def message_problems(chance: random.Random) -> tuple[str, bool, list[str]]:
         return what, *_decoded(kind, values)
     except Exception as error:  # noqa: BLE001 - bad input must raise nothing at all
         return what, False, [f"{type(error).__name__}: {error}"]
+
+
+def _arrow(chance: random.Random) -> tuple[str, bool, list[str]]:
+    """The same of a micro-batch, whole or cut."""
+    forms = odd.forms(chance, chance.randrange(1, 4))
+    rows = chance.randrange(20)
+    table = pa.table({each.name: each.array(chance, rows) for each in forms})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table, max_chunksize=chance.choice((1, 7, 100)))
+    whole = sink.getvalue().to_pybytes()
+    message = whole if chance.random() < 0.7 else whole[: chance.randrange(len(whole))]
+    declared = {each.name: each.declared for each in forms}
+    what = f"arrow-ipc, {len(message)} of {len(whole)} bytes: {table.schema.types}"
+    types = {name: ColumnType(kind) for name, kind in declared.items()}
+    try:
+        parts = list(decoder_named("arrow-ipc", list(declared), types).decode([message]))
+    except Exception as error:  # noqa: BLE001 - bad input must raise nothing at all
+        return what, False, [f"{type(error).__name__}: {error}"]
+    reasons = [*(why for part in parts for why in part.bad_messages.values())]
+    reasons += [why for part in parts for why in part.bad_rows.values()]
+    if reasons:
+        return what, False, [f"it is whole, but: {reasons}"] if message == whole else []
+    found = [row for part in parts for row in table_rows(part.batch, declared)]
+    # Cut behind its last record batch, it holds all of them.
+    same = json.dumps(found) == json.dumps(table_rows(table, declared))
+    return what, same, [] if same else [f"other rows: {found[:3]}"]
 
 
 def _decoded(kind: str, values: list[bytes]) -> tuple[bool, list[str]]:
