@@ -132,10 +132,10 @@ class IcebergTable:
         self.calls += 1
         try:
             return version_text(len(self.load(fresh=False).io.new_input(place)))
-        except OSError as error:
-            raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
         except TypeError as error:  # it has no size
             raise DataError(f"{place} is not a file: put the table's file back") from error
+        except OSError as error:
+            raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
 
     def exists(self, relative: str) -> bool:
         """Whether there is such a file."""

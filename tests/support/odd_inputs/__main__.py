@@ -45,7 +45,7 @@ def one(
     if sort == "messages":
         what, is_read, problems = message_problems(chance)
         return sort, what, Verdict(is_read and not problems, problems, [])
-    root = Path(tempfile.mkdtemp(prefix="odd-"))
+    root = Path(tempfile.mkdtemp(prefix="case-"))
     try:
         case = _MAKES[sort](chance, root)
         if sort != "declaration" and chance.random() < _TWISTED:

@@ -20,6 +20,8 @@ _FOLDERS = (
     "#1", "&", "(x)", "day=__HIVE_DEFAULT_PARTITION__", "a\\b", "~", "-x", "data//inner",
     "./data/.",
 )  # fmt: skip
+_DAYS = ("day=2026-03-01", "day=2026-03-02", "day=1999-12-31")
+_NO_DAYS = ("day=2026-02-30", "day=0000-01-01", "day=2026-13-01", "day=9999-12-31", "day=x")
 _CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
 _ICEBERG = (pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.float32(), pa.bool_())
 _FAULTS = 0.3  # of all files
@@ -28,14 +30,16 @@ _FAULTS = 0.3  # of all files
 def parquet_case(chance: random.Random, root: Path) -> Case:
     """A few files in an odd folder, written in odd ways."""
     folder = chance.choice(_FOLDERS)
-    case = Case(root, "parquet", f"parquet in {folder!r}", objects=["odd", "data"])
+    case = Case(root, "parquet", f"parquet in {folder!r}", objects=["odd", folder])
     place = root / folder
     forms = odd.forms(chance, chance.randrange(5))
     names = [chance.choice(("p", "a b", "ä", "%25", "k=v", "'", "1", "é")) for _ in range(2)]
     declared = _declared(forms)
+    by_path = chance.random() < 0.25
+    folders = _DAYS if by_path else ("", "sub", "hour=07")
     paths, first = [], 0
     for number, name in enumerate(names[: chance.randrange(1, 3)]):
-        path = place / chance.choice(("", "sub", "hour=07")) / f"{name}{number}.parquet"
+        path = place / chance.choice(folders) / f"{name}{number}.parquet"
         table = _table(chance, forms, first, chance.randrange(1, 30))
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, path, **_written(chance))
@@ -43,15 +47,20 @@ def parquet_case(chance: random.Random, root: Path) -> Case:
         first += table.num_rows
     if chance.random() < _FAULTS:
         case.fault = _broken(chance, chance.choice(paths))
+    if by_path and chance.random() < _FAULTS:
+        day = place / chance.choice(_NO_DAYS)
+        paths[0].parent.rename(day)
+        case.fault += f" in {day.name}"
     case.objects += [str(path.name) for path in paths]
     case.read = lambda: parquet_rows(place, declared)
-    declare(case, "parquet", {"path": folder}, declared)
+    options = {"path": folder} | ({"window_path": "day={date}/*.parquet"} if by_path else {})
+    declare(case, "parquet", options, declared)
     return case
 
 
 def log_case(chance: random.Random, root: Path) -> Case:
     """Segments of a few partitions."""
-    case = Case(root, "log", "log", objects=["odd", "data"])
+    case = Case(root, "log", "log", objects=["odd", "log data"])
     forms = odd.forms(chance, chance.randrange(5))
     declared = _declared(forms)
     paths, first = [], 0
@@ -79,7 +88,7 @@ def iceberg_case(chance: random.Random, root: Path) -> Case:
     """A table of a catalog in SQLite, appended to a few times."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    case = Case(root, "iceberg", "iceberg", objects=["odd", "shop.odd", "data"])
+    case = Case(root, "iceberg", "iceberg", objects=["odd"])
     (root / "data").mkdir()
     catalog = SqlCatalog(
         "default", uri=f"sqlite:///{root}/data/c.db", warehouse=f"file://{root}/data/w"
