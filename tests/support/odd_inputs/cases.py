@@ -18,7 +18,7 @@ class Case:
 
     sort: see `__main__`. what: in words. fault: what is wrong; empty for what has to be read.
     objects: texts of which a refusal names at least one. read: the rows by an independent reader;
-    None where nobody else is asked.
+    None where nobody else is asked. by_time: whether the rows' own times say what is read of them.
     """
 
     root: Path
@@ -27,6 +27,7 @@ class Case:
     fault: str = ""
     objects: list[str] = field(default_factory=list)
     read: Callable[[], list[Row]] | None = None
+    by_time: bool = False
 
     @property
     def config(self) -> Path:

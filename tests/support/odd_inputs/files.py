@@ -46,7 +46,7 @@ def parquet_case(chance: random.Random, root: Path) -> Case:
         paths.append(path)
         first += table.num_rows
     if chance.random() < _FAULTS:
-        case.fault = _broken(chance, chance.choice(paths))
+        _break(chance, case, chance.choice(paths))
     if by_path and chance.random() < _FAULTS:
         day = place / chance.choice(_NO_DAYS)
         paths[0].parent.rename(day)
@@ -54,6 +54,7 @@ def parquet_case(chance: random.Random, root: Path) -> Case:
     case.objects += [str(path.name) for path in paths]
     case.read = lambda: parquet_rows(place, declared)
     options = {"path": folder} | ({"window_path": "day={date}/*.parquet"} if by_path else {})
+    case.by_time = not by_path
     declare(case, "parquet", options, declared)
     return case
 
@@ -77,7 +78,7 @@ def log_case(chance: random.Random, root: Path) -> Case:
             paths.append(path)
             base, first = base + table.num_rows, first + table.num_rows
     if chance.random() < _FAULTS:
-        case.fault = _broken(chance, chance.choice(paths))
+        _break(chance, case, chance.choice(paths))
     case.objects += [path.name for path in paths]
     case.read = lambda: segment_rows(root / "data", declared)
     declare(case, "log", {"path": "data"}, declared)
@@ -88,7 +89,7 @@ def iceberg_case(chance: random.Random, root: Path) -> Case:
     """A table of a catalog in SQLite, appended to a few times."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    case = Case(root, "iceberg", "iceberg", objects=["odd"])
+    case = Case(root, "iceberg", "iceberg", objects=["odd"], by_time=True)
     (root / "data").mkdir()
     catalog = SqlCatalog(
         "default", uri=f"sqlite:///{root}/data/c.db", warehouse=f"file://{root}/data/w"
@@ -107,7 +108,7 @@ def iceberg_case(chance: random.Random, root: Path) -> Case:
         catalog.engine.dispose()
     paths = sorted((root / "data" / "w").rglob("*.parquet"))
     if chance.random() < _FAULTS:
-        case.fault = _broken(chance, chance.choice(paths))
+        _break(chance, case, chance.choice(paths))
     case.objects += [path.name for path in paths]
     case.read = None if case.fault else lambda: table_rows(table, declared)
     options = {"catalog": {"type": "sql", "uri": "sqlite:///data/c.db"}, "table": "shop.odd"}
@@ -142,13 +143,14 @@ def _written(chance: random.Random) -> dict[str, object]:
     }
 
 
-def _broken(chance: random.Random, path: Path) -> str:
-    """Break a file; what was done to it."""
+def _break(chance: random.Random, case: Case, path: Path) -> None:
+    """Do something to a file."""
     content = path.read_bytes()
     name, change = chance.choice(list(_WAYS.items()))
     path.unlink()
     done = change(chance, path, content)
-    return f"{name} ({path.name}{f': {done}' if done else ''})"
+    case.fault = f"{name} ({path.name}{f': {done}' if done else ''})"
+    case.objects.append(done or path.name)
 
 
 def _cut(chance: random.Random, path: Path, content: bytes) -> str:

@@ -25,7 +25,7 @@ from support.odd_inputs.cases import Case, Row
 from support.odd_inputs.readers import as_declared, table_rows
 
 _EVER = Interval(datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))
-_PLACE = re.compile(r"\.yaml:[0-9]+")
+_PLACE = re.compile(r"\.yaml(:|\",\s+\"line\": )[1-9]")  # as text, and as JSON
 _SHOWN = 2_000
 _CHECK = ("check", "--output", "json")
 _DATES = ("--from", "2026-03-01", "--to", "2026-03-03")
@@ -99,7 +99,7 @@ def judged_files(case: Case, chance: random.Random) -> Verdict:
     if not is_green or case.read is None:
         return Verdict(False, problems, said)
     try:
-        wanted = case.read()
+        wanted = [row for row in case.read() if _is_in_time(row, case)]
     except Exception:  # what nobody else reads is judged by nobody
         if not case.fault:
             raise
@@ -141,6 +141,12 @@ def _read(case: Case) -> tuple[list[Row], str]:
         return [], str(error)
     declared = {name: str(kind) for name, kind in spec.columns.items()}
     return [row for batch in batches for row in table_rows(batch, declared)], ""
+
+
+def _is_in_time(row: Row, case: Case) -> bool:
+    """Whether a row's own time is in the span that is read, or says nothing of it."""
+    low, high = (int(each.timestamp()) * 1_000_000 for each in (_EVER.start, _EVER.end))
+    return not case.by_time or row["at"] is None or low <= row["at"] < high
 
 
 def _counted(rows: Iterable[Row]) -> Counter[str]:
