@@ -83,13 +83,14 @@ class DecidedBorders(Borders):
 
     def last_segments(self) -> dict[str, str]:
         """See `Borders.last_segments`."""
+        source = self._of["source"]
 
         def work(rows: Connection) -> dict[str, str]:
             for document in rows.scalars(_PLANS, self._of):
-                uses = WindowPlan.of_document(document, "a plan").sources
-                mine = [plan for use, plan in uses.items() if source_of(use) == self._of["source"]]
-                if found := [plan.last_segments for plan in mine if plan.last_segments]:
-                    return max(found, key=lambda each: max(each.values()))
+                uses = WindowPlan.of_document(document, "a plan").sources.items()
+                found = [each.last_segments for use, each in uses if source_of(use) == source]
+                if any(found):
+                    return max(filter(None, found), key=max)
             return {}
 
         return self._database.read(work)

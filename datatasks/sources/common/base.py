@@ -113,7 +113,7 @@ class Scan:
     fingerprints: one text for each span; equal texts mean equal rows behind the tasks.
     storage_calls: listings, footers and metadata reads that the pass made.
     offsets: for each span [first, end) of its partitions, where the storage counts its rows.
-    last_segments: by partition, what says later that the same rows lie before the last span's end.
+    last_segments: what says later that the same rows lie before the last span's end.
     """
 
     tasks: pa.Table

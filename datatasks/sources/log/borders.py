@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from forebay.datatasks.sources.common.bundles import Ints
 from forebay.datatasks.sources.common.deleted_rows import MINUTE, RowsDeletedError
 from forebay.datatasks.sources.common.odd_times import odd_times, settled_times
 from forebay.datatasks.sources.common.stream_borders import Reached, StreamBorders, time_text
+from forebay.datatasks.sources.log.kind import LogKind
 from forebay.system.instants import to_us
 
 # For each instant there is a border of no partition: it says that others were not there yet.
@@ -40,20 +40,6 @@ class Partition:
         return int(self.base[-1] + self.rows[-1])
 
 
-class Place(NamedTuple):
-    """A log's `path`, `moved` and `starts`, as declared. has_folder: whether a partition has it."""
-
-    path: str
-    moved: str | None
-    starts: datetime | None
-    has_folder: Callable[[str], bool]
-
-    @property
-    def topic(self) -> str:
-        """What the log's borders are kept under: another log has other offsets."""
-        return self.moved or self.path
-
-
 class LogBorders(StreamBorders):
     """Offsets of every border of the spans, for all partitions."""
 
@@ -62,8 +48,9 @@ class LogBorders(StreamBorders):
         partitions: Sequence[Partition],
         spans: Sequence[Interval],
         borders: Borders,
-        place: Place,
-        jump: timedelta,
+        options: LogKind.Options,
+        starts: datetime | None,
+        has_folder: Callable[[str], bool],
         now: datetime,
     ) -> None:
         """Look at commit times.
@@ -72,22 +59,25 @@ class LogBorders(StreamBorders):
             partitions: with at least one segment each.
             spans: of the windows that are planned.
             borders: what is decided already, and where the rest is.
-            place: of the log, and what is declared of it.
-            jump: how far ahead of its neighbours a segment's time may be.
-            now: the planner's clock, of which it may be as far ahead.
+            options: where the log is and was, and how far ahead of its neighbours a segment's
+                time may be.
+            starts: as it is declared.
+            has_folder: whether a partition has one.
+            now: the planner's clock, of which a segment's time may be as far ahead.
         """
         self._firsts = {each.name: int(each.base[0]) for each in partitions}
-        self._starts = place.starts
-        planned = borders.partitions(place.topic)
+        topic, self._starts = options.moved or options.path, starts
+        planned = borders.partitions(topic)
         empty = sorted(planned.keys() - {_NO_PARTITION, *self._firsts})
-        gone = {name: planned[name] for name in empty if not place.has_folder(name)}
-        given_up = {name for name, until in gone.items() if place.starts and until <= place.starts}
-        self._gone = {name: until for name, until in gone.items() if name not in given_up}
-        trimmed_away = [name for name in empty if name not in given_up]
+        gone = {name: planned[name] for name in empty if not has_folder(name)}
+        # Those that `starts` gives up decide nothing more: should one come back, it goes on.
+        self._gone = {name: each for name, each in gone.items() if not starts or each > starts}
+        trimmed_away = [name for name in empty if name in self._gone or name not in gone]
         names = [_NO_PARTITION, *self._firsts, *trimmed_away]
-        super().__init__(borders, place.topic, names, spans, f"log {place.path}")
+        super().__init__(borders, topic, names, spans, f"log {options.path}")
         self._oldest_us = {each.name: int(each.commit_us[0]) for each in partitions}
-        self._jump_us, self._now_us = jump // timedelta(microseconds=1), to_us(now)
+        self._jump_us = options.timestamp_jump_max // timedelta(microseconds=1)
+        self._now_us = to_us(now)
         self.propose(_NO_PARTITION, 0, _always(0))
         for each in partitions:
             self.propose(each.name, each.end, self._reached(each))
@@ -121,14 +111,18 @@ class LogBorders(StreamBorders):
             oldest=self._oldest,
         )
         for name, until in self._gone.items():
-            after = [span for span in spans if span.end > until]
-            if after:
-                raise _folder_gone(self.place(name), after, until)
+            if after := [span for span in spans if span.end > until]:
+                gone = f"its folder is gone, with what was not planned by {until:{MINUTE}}"
+                raise RowsDeletedError(
+                    dict.fromkeys(after, f"{self.place(name)}: {gone}"),
+                    "Put it back (an empty one says that all of its rows were trained and then "
+                    f"deleted); or declare `starts: {until:{MINUTE}}` to go on without it",
+                )
 
     def _of_others(self, span: Interval, until: datetime) -> str:
-        path, _ = self._borders.latest_other(self._topic) or ("", None)
-        moved = f", or, if {path} was moved here, `options.moved: {path}` for its late rows too"
-        return super()._of_others(span, until) + moved
+        path, _ = self._borders.latest_other(self._topic) or ("", until)
+        moved = f"or, if {path} was moved here, `options.moved: {path}` for its late rows too"
+        return f"{super()._of_others(span, until)}, {moved}"
 
     def _oldest(self, partition: str, _span: Interval) -> str:
         oldest = self._oldest_us.get(partition)
@@ -142,16 +136,6 @@ class LogBorders(StreamBorders):
         offsets = np.append(partition.base, partition.end)[at]
         by_time = dict(zip(self.instants, offsets.tolist(), strict=True))
         return lambda instant, _low: by_time[instant]
-
-
-def _folder_gone(place: str, spans: Sequence[Interval], until: datetime) -> RowsDeletedError:
-    return RowsDeletedError(
-        dict.fromkeys(
-            spans, f"{place}: its folder is gone, with what was not planned by {until:{MINUTE}}"
-        ),
-        "Put it back (an empty folder says that all of its rows were trained and then deleted); or "
-        f"declare `starts: {until:{MINUTE}}` to go on without it",
-    )
 
 
 def _always(offset: int) -> Reached:

@@ -24,8 +24,8 @@ class LogKind(SourceKind):
         path: Text = Field(description="Folder of the log, relative to the project")
         moved: Text | None = Field(
             default=None,
-            description="The `path` that the log had before it was moved. Its windows go on where "
-            "they ended, if the last planned segments are in the new place as they were",
+            description="The `path` before the log was moved: windows go on where they ended, if "
+            "the last planned segments are in the new place as they were",
         )
 
         @field_validator("path", "moved")

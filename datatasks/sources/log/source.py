@@ -27,7 +27,7 @@ from forebay.datatasks.sources.common.odd_times import odd_times
 from forebay.datatasks.sources.common.path_times import matching
 from forebay.datatasks.sources.common.times import Spans
 from forebay.datatasks.sources.formats.unchecked_types import stored_problem
-from forebay.datatasks.sources.log.borders import LogBorders, Partition, Place
+from forebay.datatasks.sources.log.borders import LogBorders, Partition
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
 from forebay.datatasks.sources.log.segment_ends import require_same, segments_before
@@ -159,13 +159,10 @@ class LogSource(LogKind, MarkerSource):
             raise DataError(f"source {self.spec.name!r}: {self._nothing()}")
         self._check_offsets(segments)
         partitions = list(_by_partition(segments))
-        jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
-        path, moved = self.options.path, self.options.moved
-        place = Place(path, moved, self.spec.starts, self._files.exists)
-        if moved is not None:
-            known, is_planned = self.borders.last_segments(), bool(self.borders.partitions(moved))
-            require_same(self._files, segments.listing, place, known, is_planned=is_planned)
-        borders = LogBorders(partitions, spans, self.borders, place, jump, now)
+        if self.options.moved is not None:
+            require_same(self._files, self.options.moved, self.borders)
+        starts, has_folder, now = self.spec.starts, self._files.exists, datetime.now(UTC)
+        borders = LogBorders(partitions, spans, self.borders, self.options, starts, has_folder, now)
         borders.require_all_kept(spans)
         borders.decide()
         bounds = Spans(spans)
