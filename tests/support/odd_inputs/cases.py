@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ class Case:
     """A project. Its source is `odd`, and its pipeline `p`.
 
     sort: see `__main__`. what: in words. fault: what is wrong; empty for what has to be read.
-    objects: texts of which a refusal names at least one. read: the rows by an independent reader;
-    None where nobody else is asked. by_time: whether the rows' own times say what is read of them.
+    objects: texts of which a refusal names at least one. read: the rows of declared columns by an
+    independent reader; None where nobody else is asked. by_time: whether the rows' own times say
+    what is read of them.
     """
 
     root: Path
@@ -26,7 +27,7 @@ class Case:
     what: str
     fault: str = ""
     objects: list[str] = field(default_factory=list)
-    read: Callable[[], list[Row]] | None = None
+    read: Callable[[Mapping[str, str]], list[Row]] | None = None
     by_time: bool = False
 
     @property

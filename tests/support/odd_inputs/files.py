@@ -52,7 +52,7 @@ def parquet_case(chance: random.Random, root: Path) -> Case:
         paths[0].parent.rename(day)
         case.fault += f" in {day.name}"
     case.objects += [str(path.name) for path in paths]
-    case.read = lambda: parquet_rows(place, declared)
+    case.read = lambda kinds: parquet_rows(place, kinds)
     options = {"path": folder} | ({"window_path": "day={date}/*.parquet"} if by_path else {})
     case.by_time = not by_path
     declare(case, "parquet", options, declared)
@@ -80,7 +80,7 @@ def log_case(chance: random.Random, root: Path) -> Case:
     if chance.random() < _FAULTS:
         _break(chance, case, chance.choice(paths))
     case.objects += [path.name for path in paths]
-    case.read = lambda: segment_rows(root / "data", declared)
+    case.read = lambda kinds: segment_rows(root / "data", kinds)
     declare(case, "log", {"path": "data"}, declared)
     return case
 
@@ -110,7 +110,7 @@ def iceberg_case(chance: random.Random, root: Path) -> Case:
     if chance.random() < _FAULTS:
         _break(chance, case, chance.choice(paths))
     case.objects += [path.name for path in paths]
-    case.read = None if case.fault else lambda: table_rows(table, declared)
+    case.read = None if case.fault else lambda kinds: table_rows(table, kinds)
     options = {"catalog": {"type": "sql", "uri": "sqlite:///data/c.db"}, "table": "shop.odd"}
     declare(case, "iceberg", options, declared)
     return case
@@ -176,13 +176,16 @@ def _tail(chance: random.Random, path: Path, _content: bytes) -> str:
 
 def _table_like(make: Callable[[int], pa.Table]) -> Callable[[random.Random, Path, bytes], str]:
     def change(chance: random.Random, path: Path, _content: bytes) -> str:
-        if path.suffix != ".parquet":
+        if path.suffix == ".arrow":
             parts = path.stem.split("-")
             table = make(int(parts[1]))
             with pa.ipc.new_file(path, table.schema) as file:
                 file.write_table(table)
-        else:
+            return ""
+        try:
             pq.write_table(make(5), path)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            path.write_bytes(b"PAR1")  # no Parquet file has such columns
         return ""
 
     return change
@@ -204,6 +207,25 @@ def _doubled(rows: int) -> pa.Table:
     return table.append_column("id", table["id"])
 
 
+# Whose values nobody reads as a number or a time, or not all of them.
+_ID_TYPES = (
+    pa.string_view(), pa.binary(), pa.binary_view(), pa.large_binary(), pa.binary(3), pa.bool_(),
+    pa.decimal128(38, 10), pa.decimal256(50, 2), pa.time64("us"), pa.duration("s"), pa.float16(),
+    pa.list_(pa.int64()), pa.list_view(pa.int64()), pa.list_(pa.list_(pa.int64())), pa.null(),
+    pa.map_(pa.string(), pa.int64()), pa.struct([("a", pa.int64())]), pa.date64(),
+    pa.run_end_encoded(pa.int32(), pa.int64()),
+    pa.dictionary(pa.int32(), pa.large_string()), pa.timestamp("s"), pa.month_day_nano_interval(),
+)  # fmt: skip
+
+
+def _ids_as(kind: pa.DataType) -> Callable[[int], pa.Table]:
+    return lambda rows: _like(rows, id=pa.array([None] * rows, kind))
+
+
+def _times_as(kind: pa.DataType) -> Callable[[int], pa.Table]:
+    return lambda rows: _like(rows, at=pa.array([None] * rows, kind))
+
+
 _TYPES: dict[str, Callable[[int], pa.Table]] = {
     "no columns": lambda rows: pa.table({}),
     "a column is missing": lambda rows: _like(rows).drop_columns(["at"]),
@@ -219,6 +241,9 @@ _TYPES: dict[str, Callable[[int], pa.Table]] = {
     "times are far": _far,
     "a column twice": _doubled,
     "labels are texts": lambda rows: _like(rows, y=pa.array(["no"] * rows)),
+    "labels are nulls": lambda rows: _like(rows, y=pa.nulls(rows)),
+    **{f"ids are {kind}": _ids_as(kind) for kind in _ID_TYPES},
+    **{f"times are {kind}": _times_as(kind) for kind in _ID_TYPES},
 }
 
 

@@ -32,6 +32,7 @@ _DATES = ("--from", "2026-03-01", "--to", "2026-03-03")
 _COMMANDS = (
     ("check", "--connect"),
     ("preview", "odd", "--output", "json", "--rows", "50"),
+    ("preview", "odd", "--rows", "50"),
     ("plan", "p", *_DATES, "--output", "json"),
     ("explain", "p", *_DATES),
 )
@@ -90,7 +91,7 @@ def judged_files(case: Case, chance: random.Random) -> Verdict:
     said = [command(case, *each) for each in (_CHECK, *commands)]
     close_databases()
     problems = [each for one in said for each in _outcome(one, case)]
-    rows, failure = _read(case)
+    rows, declared, failure = _read(case)
     if failure:
         problems += _named(failure, case, "reading")
     is_green = not failure and not any(each.code for each in said)
@@ -99,14 +100,14 @@ def judged_files(case: Case, chance: random.Random) -> Verdict:
     if not is_green or case.read is None:
         return Verdict(False, problems, said)
     try:
-        wanted = [row for row in case.read() if _is_in_time(row, case)]
+        wanted = [row for row in case.read(declared) if _is_in_time(row, case)]
     except Exception:  # what nobody else reads is judged by nobody
         if not case.fault:
             raise
         return Verdict(False, problems, said)
     problems += _differences(_counted(rows), _counted(wanted))
     for one in said:
-        if one.command.startswith("preview"):
+        if one.command.startswith("preview odd --output json"):
             problems += _previewed(json.loads(one.out), wanted)
     return Verdict(not problems, problems, said)
 
@@ -126,7 +127,8 @@ def _named(text: str, case: Case, command: str) -> list[str]:
     return [f"{command}: neither a place nor an object is named: {text[:_SHOWN]}"]
 
 
-def _read(case: Case) -> tuple[list[Row], str]:
+def _read(case: Case) -> tuple[list[Row], dict[str, str], str]:
+    """All rows, their columns' types, and why there are none."""
     try:
         project = load_project(case.config)
         spec = project.source("odd")
@@ -138,9 +140,9 @@ def _read(case: Case) -> tuple[list[Row], str]:
                 for chunk in source.open(task, None, list(spec.columns), 7)
             ]
     except ForebayError as error:
-        return [], str(error)
+        return [], {}, str(error)
     declared = {name: str(kind) for name, kind in spec.columns.items()}
-    return [row for batch in batches for row in table_rows(batch, declared)], ""
+    return [row for batch in batches for row in table_rows(batch, declared)], declared, ""
 
 
 def _is_in_time(row: Row, case: Case) -> bool:
