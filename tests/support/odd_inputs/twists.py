@@ -36,7 +36,7 @@ def twisted(chance: random.Random, case: Case) -> None:
     names = chance.sample(list(_TWISTS), chance.choice((1, 1, 2)))
     done = [f"{name} {_TWISTS[name](chance, source, pipeline)!r:.80}" for name in names]
     case.fault = "; ".join(filter(None, [case.fault, *done]))
-    case.objects.append(str(source["options"].get("path")))
+    case.objects += [str(source["options"].get("path")), "/loop"]
     if set(names) - {"type", "feature", "window"}:
         case.read = None
     if not (case.root / "loop").is_symlink():
