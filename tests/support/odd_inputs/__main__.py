@@ -32,6 +32,7 @@ _MAKES: dict[str, _Make] = {
 _SHARES = {"parquet": 22, "log": 33, "iceberg": 3, "declaration": 20, "messages": 22}
 
 _TWISTED = 0.2  # of all projects with files
+_WRONG_MAX = 20
 _READ_SHARE, _JUDGED_FROM = 0.3, 100  # of so many examples or more
 
 
@@ -90,7 +91,11 @@ def main() -> int:
                 print(f"    {problem}", flush=True)
         if sum(tried.values()) % 500 == 0:
             print(f"{sum(tried.values())} examples, {_cpu_seconds():.0f} CPU-s", flush=True)
-        if _cpu_seconds() > asked.seconds or time.monotonic() - began > asked.minutes * 60:
+        if (
+            wrong == _WRONG_MAX
+            or _cpu_seconds() > asked.seconds
+            or time.monotonic() - began > asked.minutes * 60
+        ):
             break
     total = sum(tried.values())
     counts = ", ".join(f"{sort} {read[sort]} of {tried[sort]}" for sort in tried)
