@@ -52,7 +52,8 @@ def parquet_case(chance: random.Random, root: Path) -> Case:
         paths[0].parent.rename(day)
         case.fault += f" in {day.name}"
     case.objects += [str(path.name) for path in paths]
-    case.read = lambda kinds: parquet_rows(place, kinds)
+    is_real = all(path.exists() for path in paths)  # other days are in no window
+    case.read = (lambda kinds: parquet_rows(place, kinds)) if is_real or not by_path else None
     options = {"path": folder} | ({"window_path": "day={date}/*.parquet"} if by_path else {})
     case.by_time = not by_path
     declare(case, "parquet", options, declared)
