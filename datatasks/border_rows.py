@@ -10,9 +10,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select
 
+from forebay.config.source_uses import source_of
+from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sources.common.borders import Border, Borders, Offsets, in_order
 from forebay.home.database import Database
-from forebay.home.tables import borders
+from forebay.home.tables import borders, plans, windows
 from forebay.system.instants import from_us, now_us, to_us
 
 _OF_PARTITION = (
@@ -30,15 +32,23 @@ _AFTER = (
     _OF_PARTITION.where(borders.c.instant > bindparam("last")).order_by(borders.c.instant).limit(1)
 )
 _PARTITIONS = (
-    select(borders.c.partition)
-    .distinct()
+    select(borders.c.partition, func.max(borders.c.instant).label("last"))
     .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
     .where(borders.c.topic == bindparam("topic"))
+    .group_by(borders.c.partition)
 )
-_OTHERS_UNTIL = (
-    select(func.max(borders.c.instant))
+_OTHER = (
+    select(borders.c.topic, borders.c.instant)
     .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
     .where(borders.c.topic != bindparam("topic"))
+    .order_by(borders.c.instant.desc())
+    .limit(1)
+)
+_PLANS = (
+    select(plans.c.document)
+    .join(windows)
+    .where(windows.c.pipeline == bindparam("pipeline"))
+    .order_by(windows.c.ends_at.desc(), plans.c.generation.desc())
 )
 _STORE = insert(borders)
 
@@ -59,16 +69,31 @@ class DecidedBorders(Borders):
         wanted = _by_partition(borders)
         return self._database.read(lambda rows: self._near(rows, topic, wanted))
 
-    def partitions(self, topic: str) -> set[str]:
+    def partitions(self, topic: str) -> dict[str, datetime]:
         """See `Borders.partitions`."""
         asked = {**self._of, "topic": topic}
-        return self._database.read(lambda rows: set(rows.scalars(_PARTITIONS, asked)))
+        found = self._database.read(lambda rows: rows.execute(_PARTITIONS, asked).all())
+        return {row.partition: from_us(row.last) for row in found}
 
-    def others_until(self, topic: str) -> datetime | None:
-        """See `Borders.others_until`."""
+    def latest_other(self, topic: str) -> tuple[str, datetime] | None:
+        """See `Borders.latest_other`."""
         asked = {**self._of, "topic": topic}
-        newest = self._database.read(lambda rows: rows.scalar(_OTHERS_UNTIL, asked))
-        return None if newest is None else from_us(newest)
+        found = self._database.read(lambda rows: rows.execute(_OTHER, asked).first())
+        return None if found is None else (found.topic, from_us(found.instant))
+
+    def last_segments(self) -> dict[str, str]:
+        """See `Borders.last_segments`."""
+        source = self._of["source"]
+
+        def work(rows: Connection) -> dict[str, str]:
+            for document in rows.scalars(_PLANS, self._of):
+                uses = WindowPlan.of_document(document, "a plan").sources.items()
+                found = [each.last_segments for use, each in uses if source_of(use) == source]
+                if any(found):
+                    return max(filter(None, found), key=max)
+            return {}
+
+        return self._database.read(work)
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """See `Borders.decide`."""

@@ -178,16 +178,15 @@ class SourceOperation:
             self._found[window] = left_out(share, late)
             return
         fused = [share, *self._complete(source, self.shares[at + 1 :])][: self.ahead]
-        try:
-            self._scan(source, fused)
-        except RowsDeletedError as error:
-            self._scan(source, self._left(error, fused))
-
-    def _scan(self, source: Source, shares: Sequence[Share]) -> None:
-        if shares:
-            found, calls = scan_shares(source, shares)
+        while fused:
+            try:
+                found, calls = scan_shares(source, fused)
+            except RowsDeletedError as error:
+                fused = self._left(error, fused)
+                continue
             self._found.update(found)
             self.storage_calls += calls
+            break
 
     def _left(self, error: RowsDeletedError, shares: Sequence[Share]) -> list[Share]:
         """The shares that lost nothing; a trained window that did is as it was planned.
@@ -312,6 +311,7 @@ def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
         reason="" if tasks.num_rows else NO_ROWS,
         fingerprint=scan.fingerprints[index],
         offsets=scan.offsets[index] if scan.offsets else {},
+        last_segments=scan.last_segments if index == len(scan.fingerprints) - 1 else {},
         cut=cut,
     )
     return Listed(plan, with_ids(tasks, share.source))

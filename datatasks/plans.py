@@ -26,7 +26,8 @@ class SourcePlan(Message):
     "after end", NO_ROWS, "skipped: …"), or an empty text. fingerprint: of the source's data.
     hour_base: hours that the source starts into the window's data. offsets: of a stream, [first,
     end) by partition: what lies between them is the window's, whatever its time says. cut: see
-    `Source.cut`; empty where nothing was looked at. offset_seconds: of the stream.
+    `Source.cut`; empty where nothing was looked at. offset_seconds: of the stream. last_segments:
+    see `Scan.last_segments`.
     """
 
     stream: str
@@ -43,6 +44,7 @@ class SourcePlan(Message):
     offsets: dict[str, tuple[int, int]] = Field(default_factory=dict)
     cut: str = ""
     offset_seconds: int = 0
+    last_segments: dict[str, str] = Field(default_factory=dict)
 
 
 class WindowPlan(Message):

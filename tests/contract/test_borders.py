@@ -67,8 +67,9 @@ def test_who_only_looks_decides_nothing(home: Home) -> None:
 
 
 def test_until_when_others_decided(home: Home) -> None:
-    assert of(home).others_until("t") is None
-    of(home).decide("t", {at(0): 5, at(3): 9})
+    assert of(home).latest_other("t") is None
+    of(home).decide("t", {at(0): 5, at(3): 9, at(1, "1"): 2})
     of(home, "views").decide("t", {at(9): 1})
-    assert of(home).others_until("t") is None
-    assert of(home).others_until("made anew") == at(3).instant
+    assert of(home).latest_other("t") is None
+    assert of(home).latest_other("made anew") == ("t", at(3).instant)
+    assert of(home).partitions("t") == {"0": at(3).instant, "1": at(1).instant}

@@ -157,6 +157,25 @@ def test_renamed_and_added_columns(tmp_path: Path) -> None:
     source.close()
 
 
+def test_columns_that_files_spell_otherwise(tmp_path: Path) -> None:
+    """Writers store names as Avro allows them: `a b` as `a_x20b`."""
+    append(tmp_path, rows(0, 24).rename_columns(["id", "at", "a b"]))
+    source = open_at(tmp_path, columns={"id": "int", "at": "timestamp", "a b": "string"})
+    assert source.findings() == []
+    found = read(source, DAYS, ("id", "a b"))
+    assert found == [[(n, f"shop {n % 3}") for n in range(24)], [], []]
+    source.close()
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path, source: Source) -> None:
+    append(tmp_path, rows(0, 24))
+    (file,) = (tmp_path / "lake" / "warehouse").rglob("*.parquet")
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(DataError, match="is not a file"):
+        read(source, DAYS)
+
+
 def test_a_plan_is_read_as_it_was_made(tmp_path: Path, source: Source) -> None:
     """Rows deleted after the plan are read: the task names its files and its snapshot."""
     append(tmp_path, rows(0, 24))

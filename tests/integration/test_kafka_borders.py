@@ -237,8 +237,12 @@ def test_a_topic_made_anew_has_borders_of_its_own(planner: Planner) -> None:
     assert planner.ids(0, 1) == [[8, 9], [10, 11, 12, 13]]
 
 
-def test_a_topic_made_anew_between_plans_is_never_silent(planner: Planner) -> None:
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_topic_made_anew_between_plans_is_never_silent(planner: Planner, partitions: int) -> None:
+    """It has one partition then, and had as many or more."""
     planner.send(*minutes(0), *minutes(1, 2))
+    if partitions > 1:
+        grow(Topic(planner.bootstrap, planner.topic), partitions)
     assert planner.ids(0) == [[0, 1, 2, 3]]
     recreate(Topic(planner.bootstrap, planner.topic))
     planner.send(*minutes(1)[2:], *minutes(2))

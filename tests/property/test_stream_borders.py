@@ -47,10 +47,10 @@ class _Kept(Borders):
             found |= {border: self.decided[border] for border in (*before, *between, *after)}
         return found
 
-    def partitions(self, topic: str) -> set[str]:
-        return {border.partition for border in self.decided}
+    def partitions(self, topic: str) -> dict[str, datetime]:
+        return {border.partition: border.instant for border in sorted(self.decided)}
 
-    def others_until(self, topic: str) -> datetime | None:
+    def latest_other(self, topic: str) -> tuple[str, datetime] | None:
         return None
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:

@@ -37,7 +37,7 @@ _SOURCE: Value = {
 _OPTIONS: dict[str, Value] = {
     "memory": {"table": "clicks"},
     "parquet": {"path": "data", "window_path": "day={date}/*", "storage": {"anon": True}},
-    "log": {"path": "log", "close_delay": "2m", "timestamp_jump_max": "30m"},
+    "log": {"path": "log", "moved": "old/log", "close_delay": "2m", "timestamp_jump_max": "30m"},
     "iceberg": {"catalog": {"type": "sql"}, "table": "shop.clicks"},
     "kafka": {
         "bootstrap": "localhost:9092",

@@ -113,12 +113,14 @@ class Scan:
     fingerprints: one text for each span; equal texts mean equal rows behind the tasks.
     storage_calls: listings, footers and metadata reads that the pass made.
     offsets: for each span [first, end) of its partitions, where the storage counts its rows.
+    last_segments: what says later that the same rows lie before the last span's end.
     """
 
     tasks: pa.Table
     fingerprints: list[str]
     storage_calls: int
     offsets: list[dict[str, tuple[int, int]]] = field(default_factory=list)
+    last_segments: dict[str, str] = field(default_factory=dict)
 
 
 class Source(SourceKind, ABC):

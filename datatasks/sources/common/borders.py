@@ -38,12 +38,16 @@ class Borders(ABC):
         """The borders that are decided of these, and the nearest ones around each."""
 
     @abstractmethod
-    def partitions(self, topic: str) -> set[str]:
-        """The partitions that have a border: some may be gone by now."""
+    def partitions(self, topic: str) -> dict[str, datetime]:
+        """The partitions that have a border, and their last: some may be gone by now."""
 
     @abstractmethod
-    def others_until(self, topic: str) -> datetime | None:
-        """The last border of other topics: of storage that is gone, or declared no more."""
+    def latest_other(self, topic: str) -> tuple[str, datetime] | None:
+        """Of other topics the one with the last border: it is gone, or declared no more."""
+
+    def last_segments(self) -> dict[str, str]:
+        """Of the newest window that was planned: see `Scan.last_segments`."""
+        return {}
 
     @abstractmethod
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
@@ -61,11 +65,11 @@ class Proposed(Borders):
         """None."""
         return {}
 
-    def partitions(self, topic: str) -> set[str]:  # noqa: ARG002
+    def partitions(self, topic: str) -> dict[str, datetime]:  # noqa: ARG002
         """None."""
-        return set()
+        return {}
 
-    def others_until(self, topic: str) -> datetime | None:  # noqa: ARG002
+    def latest_other(self, topic: str) -> tuple[str, datetime] | None:  # noqa: ARG002
         """None."""
         return None
 

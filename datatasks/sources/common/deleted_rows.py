@@ -17,10 +17,10 @@ class RowsDeletedError(DataError):
     reasons: for each of these spans, in order of time, what was deleted of it.
     """
 
-    def __init__(self, reasons: Mapping[Interval, str]) -> None:
-        """The message is about the first span, and leads after the last."""
+    def __init__(self, reasons: Mapping[Interval, str], way_out: str = "") -> None:
+        """The message is about the first span, and leads after the last, but for a `way_out`."""
         self.reasons = reasons
-        super().__init__(f"{next(iter(reasons.values()))}. {ways_out(reasons)}")
+        super().__init__(f"{next(iter(reasons.values()))}. {way_out or ways_out(reasons)}")
 
 
 def ways_out(spans: Iterable[Interval]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from forebay.errors import ConfigError, ForebayError, InfrastructureError
+from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.system.extras import require_extra
 
 # The client of s3fs alone would wait for a minute, five times. As of the store in a bucket.
@@ -15,6 +16,7 @@ _S3_CLIENT: Mapping[str, Any] = {
     "read_timeout": 15,
     "retries": {"mode": "standard", "total_max_attempts": 3},
 }
+_NO_PLACE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG})
 _S3 = ("s3://", "s3a://")
 
 
@@ -28,8 +30,8 @@ def file_system(place: str, folder: str, storage: Mapping[str, Any]) -> tuple[An
 
     Raises:
         MissingExtraError: when the extra `s3` is not installed and needed.
-        InfrastructureError: when no file system of the URL's scheme is installed.
-        ConfigError: when the options are none of it.
+        InfrastructureError: when the package of the URL's scheme is not installed.
+        ConfigError: when nobody knows the scheme, or the options are none of it.
     """
     import fsspec
 
@@ -39,10 +41,14 @@ def file_system(place: str, folder: str, storage: Mapping[str, Any]) -> tuple[An
         options["config_kwargs"] = _S3_CLIENT
     try:
         system, path = fsspec.core.url_to_fs(folder, **options)
-    except (ImportError, ValueError) as error:
+    except ImportError as error:
         raise InfrastructureError(f"{place}: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{place}: {error} (correct it, or install its package)") from error
     except TypeError as error:
         raise _unusable(place, error) from error
+    if place.startswith(_S3) and not path:
+        raise ConfigError(f"{place}: it names no bucket")
     return system, path
 
 
@@ -52,6 +58,7 @@ def answering(place: str) -> Iterator[None]:
 
     Raises:
         ConfigError: when its client does not take its options, which it reads when it connects.
+        DataError: when links or files on the way say that no folder is there.
         InfrastructureError: when it does not answer, or refuses.
     """
     try:
@@ -61,6 +68,8 @@ def answering(place: str) -> Iterator[None]:
     except TypeError as error:
         raise _unusable(place, error) from error
     except Exception as error:  # clients have trees of errors of their own
+        if isinstance(error, OSError) and error.errno in _NO_PLACE:
+            raise DataError(f"{place}: {error} (correct `path`, or remove the link)") from error
         raise InfrastructureError(f"{place}: {error}{_way_out(error)}") from error
 
 

@@ -186,11 +186,12 @@ class StreamBorders:
                     raise DataError(f"{self.place(name)}: {stamp_words(times, now_us)}")
 
     def _others_until(self, is_whole: Callable[[Interval], bool]) -> datetime | None:
-        """Up to where windows were planned, if all of them by what was there before."""
-        if self._borders.partitions(self._topic):
+        """Up to where windows were planned, if the last of them by what was there before."""
+        _, until = self._borders.latest_other(self._topic) or ("", None)
+        mine = max(self._borders.partitions(self._topic).values(), default=None)
+        if until is None or (mine is not None and mine >= until):
             return None
-        until = self._borders.others_until(self._topic)
-        return None if until is None or is_whole(Interval(until, until)) else until
+        return None if is_whole(Interval(until, until)) else until
 
     def _of_others(self, span: Interval, until: datetime) -> str:
         return (

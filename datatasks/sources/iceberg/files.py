@@ -18,6 +18,7 @@ from forebay.datatasks.sources.parquet.footers import Footer, Opened, read_foote
 from forebay.errors import DataError
 
 _FIELD_ID = b"PARQUET:field_id"
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # In microseconds; nanosecond ones are cut by their footers.
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz"})
 # By so much the upper bounds of some writers are too low, who count in milliseconds.
@@ -127,8 +128,8 @@ class PlainFiles:
     """Tells files that hold the declared columns as they are from those that need pyiceberg.
 
     Plain is a Parquet file without delete files whose columns have the names and field ids of the
-    table's schema now. Footers are opened only where the schema has ever changed, or where the
-    manifest does not list a column.
+    table's schema now. Footers are opened only where the schema has ever changed, where the
+    manifest does not list a column, or where files may spell its name otherwise.
     """
 
     def __init__(
@@ -144,7 +145,9 @@ class PlainFiles:
         schema = table.schema()
         self._ids = {name: schema.find_field(name).field_id for name in columns}
         self._leaves = {_leaf_id(schema.find_field(name)) for name in columns}
-        self._evolved = len(table.schemas()) > 1
+        # Writers store other names in another spelling, as Avro demands: `a b` as `a_x20b`.
+        is_spelled = all(_PLAIN_NAME.fullmatch(name) for name in self._ids)
+        self._evolved = len(table.schemas()) > 1 or not is_spelled
 
     def plain(self, files: Sequence[DataFile]) -> list[int]:
         """The indices of those that our own loop reads."""

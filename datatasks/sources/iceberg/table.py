@@ -138,6 +138,8 @@ class IcebergTable:
         self.calls += 1
         try:
             return version_text(len(self.load(fresh=False).io.new_input(place)))
+        except TypeError as error:  # it has no size
+            raise DataError(f"{place} is not a file: put the table's file back") from error
         except OSError as error:
             raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
         except pa.ArrowInvalid as error:  # of a name that its client does not take

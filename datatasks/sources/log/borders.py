@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,9 +11,11 @@ import numpy as np
 from forebay.config.windows import Interval
 from forebay.datatasks.sources.common.borders import Borders, made_anew
 from forebay.datatasks.sources.common.bundles import Ints
+from forebay.datatasks.sources.common.deleted_rows import MINUTE, RowsDeletedError
 from forebay.datatasks.sources.common.far_times import time_text
 from forebay.datatasks.sources.common.odd_times import odd_times, settled_times
 from forebay.datatasks.sources.common.stream_borders import Reached, StreamBorders
+from forebay.datatasks.sources.log.kind import LogKind
 from forebay.system.instants import to_us
 
 # For each instant there is a border of no partition: it says that others were not there yet.
@@ -47,8 +49,9 @@ class LogBorders(StreamBorders):
         partitions: Sequence[Partition],
         spans: Sequence[Interval],
         borders: Borders,
-        path: str,
-        jump: timedelta,
+        options: LogKind.Options,
+        starts: datetime | None,
+        has_folder: Callable[[str], bool],
         now: datetime,
     ) -> None:
         """Look at commit times.
@@ -57,16 +60,25 @@ class LogBorders(StreamBorders):
             partitions: with at least one segment each.
             spans: of the windows that are planned.
             borders: what is decided already, and where the rest is.
-            path: of the log, as it is declared: another one has other offsets.
-            jump: how far ahead of its neighbours a segment's time may be.
-            now: the planner's clock, of which it may be as far ahead.
+            options: where the log is and was, and how far ahead of its neighbours a segment's
+                time may be.
+            starts: as it is declared.
+            has_folder: whether a partition has one.
+            now: the planner's clock, of which a segment's time may be as far ahead.
         """
         self._firsts = {each.name: int(each.base[0]) for each in partitions}
-        trimmed_away = sorted(borders.partitions(path) - {_NO_PARTITION, *self._firsts})
+        topic, self._starts = options.moved or options.path, starts
+        planned = borders.partitions(topic)
+        empty = sorted(planned.keys() - {_NO_PARTITION, *self._firsts})
+        gone = {name: planned[name] for name in empty if not has_folder(name)}
+        # Those that `starts` gives up decide nothing more: should one come back, it goes on.
+        self._gone = {name: each for name, each in gone.items() if not starts or each > starts}
+        trimmed_away = [name for name in empty if name in self._gone or name not in gone]
         names = [_NO_PARTITION, *self._firsts, *trimmed_away]
-        super().__init__(borders, path, names, spans, f"log {path}")
+        super().__init__(borders, topic, names, spans, f"log {options.path}")
         self._oldest_us = {each.name: int(each.commit_us[0]) for each in partitions}
-        self._jump_us, self._now_us = jump // timedelta(microseconds=1), to_us(now)
+        self._jump_us = options.timestamp_jump_max // timedelta(microseconds=1)
+        self._now_us = to_us(now)
         self.propose(_NO_PARTITION, 0, _always(0))
         for each in partitions:
             self.propose(each.name, each.end, self._reached(each))
@@ -90,14 +102,28 @@ class LogBorders(StreamBorders):
                     f"segment that begins at offset {partition.base[at]}",
                 )
 
-    def require_all_kept(self, spans: Sequence[Interval], starts: datetime | None) -> None:
-        """See `require_kept`."""
+    def require_all_kept(self, spans: Sequence[Interval]) -> None:
+        """See `require_kept`; and that no partition is gone with rows of which nobody knows."""
+        starts = self._starts
         self.require_kept(
             self._firsts,
             spans,
             is_whole=lambda span: starts is not None and span.start <= starts,
             oldest=self._oldest,
         )
+        for name, until in self._gone.items():
+            if after := [span for span in spans if span.end > until]:
+                gone = f"its folder is gone, with what was not planned by {until:{MINUTE}}"
+                raise RowsDeletedError(
+                    dict.fromkeys(after, f"{self.place(name)}: {gone}"),
+                    "Put it back (an empty one says that all of its rows were trained and then "
+                    f"deleted); or declare `starts: {until:{MINUTE}}` to go on without it",
+                )
+
+    def _of_others(self, span: Interval, until: datetime) -> str:
+        path, _ = self._borders.latest_other(self._topic) or ("", until)
+        moved = f"or, if {path} was moved here, `options.moved: {path}` for its late rows too"
+        return f"{super()._of_others(span, until)}, {moved}"
 
     def _oldest(self, partition: str, _span: Interval) -> str:
         oldest = self._oldest_us.get(partition)

@@ -22,10 +22,15 @@ class LogKind(SourceKind):
         """An append-only log directory: a folder for each partition, a file for each segment."""
 
         path: Text = Field(description="Folder of the log, relative to the project")
+        moved: Text | None = Field(
+            default=None,
+            description="The `path` before the log was moved: windows go on where they ended, if "
+            "the last planned segments are in the new place as they were",
+        )
 
-        @field_validator("path")
+        @field_validator("path", "moved")
         @classmethod
-        def _folder(cls, value: str) -> str:
-            if has_magic(value) or "://" in value:
+        def _folder(cls, value: str | None) -> str | None:
+            if value is not None and (has_magic(value) or "://" in value):
                 raise ValueError("a log is one folder of a mounted file system, without * or ?")
             return value

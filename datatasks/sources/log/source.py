@@ -32,6 +32,7 @@ from forebay.datatasks.sources.formats.unchecked_types import stored_problem
 from forebay.datatasks.sources.log.borders import LogBorders, Partition
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
+from forebay.datatasks.sources.log.segment_ends import require_same, segments_before
 from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
@@ -165,12 +166,14 @@ class LogSource(LogKind, MarkerSource):
             raise DataError(f"source {self.spec.name!r}: {self._nothing()}")
         self._check_offsets(segments)
         partitions = list(_by_partition(segments))
-        jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
-        borders = LogBorders(partitions, spans, self.borders, self.options.path, jump, now)
-        borders.require_all_kept(spans, self.spec.starts)
+        if self.options.moved is not None:
+            require_same(self._files, self.options.moved, self.borders)
+        starts, has_folder, now = self.spec.starts, self._files.exists, datetime.now(UTC)
+        borders = LogBorders(partitions, spans, self.borders, self.options, starts, has_folder, now)
+        borders.require_all_kept(spans)
         stored = {each.name: (int(each.base[0]), each.end) for each in partitions}
         times = {each.name: each.commit_us for each in partitions}
-        borders.require_near(stored, times.__getitem__, jump, now)
+        borders.require_near(stored, times.__getitem__, self.options.timestamp_jump_max, now)
         borders.decide()
         bounds = Spans(spans)
         found = np.full(len(segments.base), -1, np.int64)
@@ -194,7 +197,9 @@ class LogSource(LogKind, MarkerSource):
             {partition.name: borders.offsets(partition.name, each) for partition in partitions}
             for each in spans
         ]
-        return Scan(tasks, texts, self._files.calls - before, offsets)
+        ends = {name: end for name, (_, end) in offsets[-1].items()} if spans else {}
+        last_segments = segments_before(self._files, segments.listing, partitions, ends)
+        return Scan(tasks, texts, self._files.calls - before, offsets, last_segments)
 
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int

@@ -73,6 +73,7 @@ NUMBERS = {
     "KafkaOptions.topic": "length >= 1",
     "LogOptions.close_delay": "default 1m",
     "LogOptions.path": "length >= 1",
+    "LogOptions.moved": "length >= 1",
     "LogOptions.timestamp_jump_max": "default 1h",
     "MemoryOptions.table": "length >= 1",
     "MixtureSpec.gain": "default 0.05, >= 0",

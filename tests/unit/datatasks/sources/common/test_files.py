@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from forebay.datatasks.sources.common.files import Files, is_hidden, read_failure
-from forebay.errors import DataError, InfrastructureError
+from forebay.errors import ConfigError, DataError, InfrastructureError
 
 NAMES = {
     "a.parquet": 1,
@@ -128,7 +128,7 @@ def test_folders_that_are_not_there_or_empty(tmp_path: Path) -> None:
     assert empty.lies_there(empty.listing()).endswith("empty is empty")
     remote = Files("memory://nowhere/at/all", tmp_path, {}, ".parquet")
     assert len(remote.listing()) == 0
-    with pytest.raises(InfrastructureError, match="nosuchprotocol"):
+    with pytest.raises(ConfigError, match="nosuchprotocol"):
         Files("nosuchprotocol://x", tmp_path, {}, ".parquet").listing()
 
 

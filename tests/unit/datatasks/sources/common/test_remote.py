@@ -70,8 +70,21 @@ def test_options_that_its_client_does_not_take(s3_access: None) -> None:
         files({"endpiont": "http://127.0.0.1:9"}).listing()
 
 
+def test_a_url_without_a_bucket(s3_access: None) -> None:
+    with pytest.raises(ConfigError, match="s3://: it names no bucket"):
+        files(KEYS, "s3://").listing()
+
+
+@pytest.mark.parametrize("name", ["loop", "file", "n" * 300])
+def test_a_path_that_is_no_folder_is_wrong_and_not_the_machine(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=rf"{name}.*correct `path`"):
+        Files(f"{name}/data/*", tmp_path, {}, ".parquet").listing()
+
+
 def test_a_scheme_that_nothing_is_installed_for() -> None:
-    with pytest.raises(InfrastructureError, match="no://lake: Protocol not known: no"):
+    with pytest.raises(ConfigError, match="no://lake: Protocol not known: no"):
         files({}, "no://lake").listing()
 
 

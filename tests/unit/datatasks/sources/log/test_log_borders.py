@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,9 +15,11 @@ from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.open_source import open_source
+from forebay.datatasks.plan_rows import store_plan
+from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.log.writer import LogWriter
-from forebay.errors import DataError
+from forebay.errors import DataError, FencedError
 from forebay.home.database import close_databases, database_of
 from forebay.home.paths import Home
 from forebay.system.instants import to_us
@@ -36,6 +38,7 @@ class Planner:
 
     def __init__(self, root: Path) -> None:
         self.root, self.sent = root, 0
+        self.options = {"path": "log"}
         self.offsets: Counter[int] = Counter()
         self.outside: list[int] = []
 
@@ -61,7 +64,7 @@ class Planner:
 
     def rows_of(self, spans: list[Interval], starts: datetime | None = None) -> list[list[int]]:
         """The same for any spans."""
-        fields = {"kind": "log", "options": {"path": "log"}, "columns": {"n": "int"}}
+        fields = {"kind": "log", "options": self.options, "columns": {"n": "int"}}
         spec = SourceSpec.model_validate({"name": "clicks", "starts": starts, **fields})
         borders = DecidedBorders(database_of(Home(self.root / "home")), "ads", "clicks")
         with closing(open_source(spec, self.root, borders)) as source:
@@ -74,6 +77,7 @@ class Planner:
                 ]
                 for index in range(len(spans))
             ]
+        self._record(spans[-1], scan.last_segments)
         self.outside = [
             int(value)
             for part in chunks
@@ -82,6 +86,27 @@ class Planner:
             for value in chunk.outside
         ]
         return [sorted(n for c in part for n in c.batch["n"].to_pylist()) for part in chunks]
+
+    def _record(self, planned: Interval, last_segments: dict[str, str]) -> None:
+        """As the sink does, so that the next scan knows what was planned."""
+        at = {"data_from": planned.start, "data_to": planned.end}
+        figures = {"stream": "s", "feed": "stream", "tasks": 0, "files": 0, "rows": 0}
+        plan = WindowPlan.model_validate(
+            {
+                "window": f"{planned.start:%H:%M}",
+                "generation": self.sent + len(self.options),
+                "start": planned.start,
+                "end": planned.end,
+                "sources": {
+                    "clicks": {"source": "clicks", **figures, **at, "last_segments": last_segments}
+                },
+                "fingerprint": "",
+            }
+        )
+        with suppress(FencedError):  # it was planned so already
+            database_of(Home(self.root / "home")).transact(
+                lambda rows: store_plan(rows, "ads", "main", plan, {})
+            )
 
 
 @pytest.fixture
@@ -327,3 +352,80 @@ def test_a_log_of_wrong_times_is_one_finding(planner: Planner) -> None:
     assert (
         "(the newest: 1970-01-22 00:00:00+00:00, read as milliseconds; as seconds" in found.message
     )
+
+
+def test_a_partition_whose_folder_is_gone_is_never_silent(planner: Planner) -> None:
+    planner.send(*minutes(0), *minutes(1))
+    planner.send(*minutes(0), *minutes(1), partition=1)
+    assert planner.ids(0, 1) == [[0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]]
+    gone = planner.root / "log" / "1"
+    away = gone.rename(planner.root / "away")
+    planner.send(*minutes(2), *minutes(3))
+    told = r"partition 1: its folder is gone.* declare `starts: 2026-03-01T02:00Z`"
+    for hours in ([2], [2, 3]):
+        with pytest.raises(RowsDeletedError, match=told) as caught:
+            planner.ids(*hours)
+        assert list(caught.value.reasons) == [span(hour) for hour in hours]
+    with pytest.raises(RowsDeletedError, match="offsets 4 to 8, and those before 8 were deleted"):
+        planner.ids(1, 2)
+    starts = START + 2 * HOUR
+    assert planner.ids(2, starts=starts) == [[16, 17, 18, 19]]
+    assert planner.ids(3, starts=starts) == [[20, 21, 22, 23]], "it holds nothing back any more"
+    with pytest.raises(RowsDeletedError, match=told):
+        planner.ids(3)
+    away.rename(gone)
+    planner.send(*minutes(4), partition=1)
+    assert planner.ids(4) == [[24, 25, 26, 27]], "it goes on where it ended"
+
+
+def moved(planner: Planner) -> Path:
+    """A log with late rows, moved after its first window was planned."""
+    planner.send(*minutes(0))
+    planner.send(*minutes(0), partition=1)
+    assert planner.ids(0) == [[*range(8)]]
+    planner.send(START + 59 * MINUTE, *minutes(1))
+    (planner.root / "log").rename(planner.root / "new")
+    planner.options = {"path": "new"}
+    return planner.root / "new"
+
+
+def test_a_log_that_was_moved_keeps_its_borders(planner: Planner) -> None:
+    new = moved(planner)
+    with pytest.raises(DataError, match=r"if log was moved here, `options\.moved: log`"):
+        planner.ids(1)
+    planner.options["moved"] = "log"
+    late = [8, 9, 10, 11, 12]
+    assert planner.ids(1) == [late], "what is late is in the next window"
+    new.rename(planner.root / "newer")
+    planner.options["path"] = "newer"
+    assert planner.ids(1, 2) == [late, []], "moved once more"
+
+
+@pytest.mark.parametrize("fault", ["away", "longer", "other"])
+def test_another_log_is_not_taken_for_a_moved_one(planner: Planner, fault: str) -> None:
+    new = moved(planner)
+    planner.options["moved"] = "log"
+    last = max((new / "1").glob("*.arrow"))
+    content = last.read_bytes()
+    had = f"and had {len(content)} bytes, sha256"
+    if fault == "away":
+        last.unlink()
+        told = f"1/{last.name} is not there"
+    elif fault == "longer":
+        last.write_bytes(content + b" ")
+        told = f"1/{last.name} has {len(content) + 1} bytes, .* {had}"
+    else:
+        last.write_bytes(content[:-1] + b" ")
+        told = f"1/{last.name} has {len(content)} bytes, .* {had}"
+    with pytest.raises(DataError, match=told):
+        planner.ids(1)
+
+
+def test_a_log_that_takes_turns_with_another_is_refused(planner: Planner) -> None:
+    """The first one's borders say nothing of the time in which the other was read."""
+    moved(planner)
+    assert planner.ids(1, starts=START + HOUR) == [[9, 10, 11, 12]]
+    (planner.root / "new").rename(planner.root / "log")
+    planner.options = {"path": "log"}
+    with pytest.raises(DataError, match=r"up to 2026-03-01T02:00Z were planned from a different"):
+        planner.ids(2)

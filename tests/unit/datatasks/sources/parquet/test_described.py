@@ -21,7 +21,7 @@ from support.parquet_source import (
 )
 
 from forebay.config.windows import Interval
-from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.errors import ConfigError, DataError
 
 
 def test_nothing_matched(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
         source(tmp_path, {"path": "data/{date}"})
     with pytest.raises(ConfigError, match="pth"):
         source(tmp_path, {"pth": "data"})
-    with pytest.raises(InfrastructureError):
+    with pytest.raises(ConfigError):
         source(tmp_path, {"path": "nosuch://data"}).scan(days(1))
 
 
