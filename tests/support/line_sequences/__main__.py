@@ -1,4 +1,4 @@
-"""`python -m support.line_sequences --seed S [--sequences N] [--steps M] [--shrink]`.
+"""`PYTHONPATH=tests python -m support.line_sequences --seed S [--sequences N] [--shrink]`.
 
 With `--sequences N`, those of the seeds S to S+N-1. Each fault is printed with its seed; `--shrink`
 prints the fewest operations that lead to the same one.
@@ -10,19 +10,21 @@ import argparse
 import json
 import resource
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 
+from support.line_sequences.counts import Seen
 from support.line_sequences.in_process import run_all_here
 from support.line_sequences.judge import Fault
-from support.line_sequences.machine import Seen, Sequence_
+from support.line_sequences.machine import Life
 
 
 def played(
     seed: int, steps: Sequence[int], without: Sequence[str] = ()
-) -> tuple[Sequence_, Fault | None]:
+) -> tuple[Life, Fault | None]:
     """A sequence, and the first thing that is wrong in it."""
-    sequence = Sequence_(seed)
+    sequence = Life(seed)
     try:
         sequence.play(steps, without)
     except Fault as fault:
@@ -54,15 +56,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--sequences", type=int, default=1)
     parser.add_argument("--steps", type=int, default=25)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="of CPU, at most")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no more begin then")
+    parser.add_argument("--cpu-seconds", type=float, default=float("inf"), help="the same, of CPU")
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--story", action="store_true")
     parser.add_argument("--without", action="append", default=[], metavar="OPERATION")
     given = parser.parse_args()
     run_all_here()
+    began = time.monotonic()
     seen, faults = Seen(), Counter[str]()
     for seed in range(given.seed, given.seed + given.sequences):
-        if cpu() > given.seconds:
+        if cpu() > given.cpu_seconds or time.monotonic() - began > given.seconds:
             break
         steps = list(range(given.steps))
         sequence, fault = played(seed, steps, given.without)
@@ -75,7 +79,7 @@ def main() -> int:
         if fault is not None or given.story:
             told = "\n  ".join(sequence.story) if given.shrink or given.story else ""
             print(f"seed {seed}, operation {sequence.number}: {fault}\n  {told}", file=sys.stderr)
-    print(json.dumps({**seen.counts(), "faults": dict(faults), "cpu": cpu()}, indent=1))
+    print(json.dumps({**seen.counts(), "faults": dict(faults), "cpu_seconds": cpu()}, indent=1))
     return 1 if faults else 0
 
 

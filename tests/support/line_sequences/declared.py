@@ -75,6 +75,17 @@ CHANGES: dict[Place, tuple[Any, ...]] = {
     ("pipeline", "train", "warm_start"): _instants(-1, -2),
     ("pipeline", "job", "checkpoint", "windows_kept"): (1,),
 }
+# Those that a line refuses in ways of their own.
+OFTEN = {
+    ("sources", HISTORY, "event_time"),
+    ("sources", CLICKS, "ready", "silent_max"),
+    ("pipeline", "dataset", "timezone"),
+    ("pipeline", "dataset", "window"),
+    ("pipeline", "dataset", "start"),
+    ("pipeline", "dataset", "end"),
+    ("pipeline", "train", "warm_start"),
+    ("pipeline", "job", "checkpoint", "windows_kept"),
+}
 
 
 class Change(NamedTuple):
@@ -113,7 +124,7 @@ class Declared:
         """Change one key that is as it was; what was changed, in words."""
         places = sorted(CHANGES.keys() - {each.place for each in self.changes})
         free = [each for each in places if not self._hides(each)]
-        place = random.choice(free)
+        (place,) = random.choices(free, [2 if each in OFTEN else 1 for each in free])
         value = random.choice(CHANGES[place])
         self.changes.append(Change(place, copy.deepcopy(_get(self.values, place))))
         _set(self.values, place, _MISSING if value is None else value)

@@ -35,3 +35,10 @@ class _FooterChild:
 
     def end(self) -> None:
         """No process is there."""
+
+
+if __name__ == "__main__":
+    from forebay.cli import main
+
+    run_all_here()
+    main()

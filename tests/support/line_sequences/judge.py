@@ -22,7 +22,7 @@ Name = tuple[str, str, int]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Fault(AssertionError):
+class Fault(AssertionError):  # noqa: N818 - what is found is a fault of Forebay's
     """Something that is wrong. kind: a few words, the same for the same fault."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -199,7 +199,7 @@ class Judge:
         for use, part in parts.items():
             self._sums(name, link, use, part, before)
         self.links[name], self.lineages[name] = link, lineage
-        for use, part in parts.items():
+        for part in parts.values():
             self._adjoins(name, part, before, lineage, lambda: told(line, link))
 
     @staticmethod
@@ -296,7 +296,8 @@ def _due_of_files(part: Part, before: Lineage, now: Lineage) -> Iterator[Row]:
     begin = until if now.floor[use] == before.floor.get(use) else now.floor[use]
     yield from within(part.times, max(begin, now.floor[use]), max(begin, now.until[use]))
     if last is not None and last.use.column != part.use.column:
-        yield from (row for row in part.times if last.times.get(row, until) >= until)
+        came = within(part.times, min(part.times.values(), default=begin), now.until[use])
+        yield from (row for row in came if last.times.get(row, until) >= until)
 
 
 def _some(rows: Rows) -> str:

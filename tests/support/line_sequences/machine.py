@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from forebay.home.paths import Home
+from support.line_sequences.counts import Seen, kind_of
 from support.line_sequences.declared import CLICKS, DAILY, DAYS, HISTORY, Declared, day, key
 from support.line_sequences.gaps import Told, names_loss
 from support.line_sequences.judge import Fault, Judge
@@ -31,55 +29,27 @@ WEIGHTS = {
     "stages again": 4,
     "plan": 4,
     "forget": 6,
-    "collect": 1,
+    "collect": 3,
     "follow why": 9,
     "change": 11,
     "undo": 22,
     "write a late file": 3,
     "move a file": 2,
     "move a file back": 4,
-    "mark": 1,
+    "mark": 2,
     "append in time": 2,
     "append late": 3,
     "trim": 2,
     "move a partition": 2,
     "move a partition back": 4,
-    "empty a partition": 2,
+    "empty a partition": 4,
     "add a partition": 2,
-    "make the log anew": 1,
+    "make the log anew": 2,
     "move the log": 1,
 }
-_NUMBERS = re.compile(r"[\d][\w:.\-_]*")
-_NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\[[^]]*\]")
 
 
-def kind_of(refusal: str) -> str:
-    """A refusal's class and first words, without names, numbers and times."""
-    plain = _NUMBERS.sub("N", _NAMES.sub("NAME", refusal))
-    plain = re.sub(rf"\b({CLICKS}|{DAILY}|{HISTORY})\b", "NAME", plain)
-    return " ".join(plain.split()[:9])
-
-
-@dataclass
-class Seen:
-    """How often each operation was done and each refusal was met."""
-
-    operations: Counter[str] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
-    changes: Counter[str] = field(default_factory=Counter)
-
-    def counts(self) -> dict[str, dict[str, int]]:
-        """All of it, the most frequent first."""
-        return {name: dict(found.most_common()) for name, found in vars(self).items()}
-
-    def add(self, other: Seen) -> None:
-        """Count these too."""
-        self.operations += other.operations
-        self.refusals += other.refusals
-        self.changes += other.changes
-
-
-class Sequence_:
+class Life:
     """A project, its home, and everything that is done to them in turn.
 
     Each operation draws from its own seed, so that one that is left out changes no other's draw.
@@ -135,6 +105,8 @@ class Sequence_:
         line = self._a_line(random)
         first = self._untrained(line)
         count = random.choice([1, 1, 1, 2, 3])
+        if not self._days(line):  # perhaps with days that have no rows yet
+            first = random.choice([0, self.world.begins, self.world.begins])
         if first >= DAYS:
             return None
         healthy = self._is_healthy(line)
@@ -147,9 +119,7 @@ class Sequence_:
         first = random.randrange(DAYS)
         return self._run(self._a_line(random), first, min(DAYS - 1, first + random.choice([0, 2])))
 
-    def _run(
-        self, line: str, first: int, last: int, *, healthy: bool = False, **more: Any
-    ) -> str:
+    def _run(self, line: str, first: int, last: int, *, healthy: bool = False, **more: Any) -> str:
         text = f"--line {line} --from {key(first)} --to {key(last)}"
         before, settled = self._names(line), self._settled(line)
         ended = self._do(lambda: self._range(first, last, line, **more))
@@ -223,7 +193,9 @@ class Sequence_:
         if not planned:
             return None
         window = random.choice(planned)
-        ended = self._do(lambda: self.operations.forget(window, line),)
+        ended = self._do(
+            lambda: self.operations.forget(window, line),
+        )
         return f"--line {line} {window}: {_words(ended)}"
 
     def _collect(self, _random: Random) -> str:
@@ -449,7 +421,7 @@ class Sequence_:
         ended = self._do(lambda: self._range(days[0], days[-1], line))
         return not ended.refusal and not ended.answer["trained_windows"]
 
-    def _still_green(self, line: str, days: Sequence[int], before: bool, ended: Ended) -> None:  # noqa: FBT001
+    def _still_green(self, line: str, days: Sequence[int], before: bool, ended: Ended) -> None:
         if not before or not ended.refusal:
             return
         again = attempt(lambda: self._range(days[0], days[-1], line))
@@ -462,10 +434,14 @@ class Sequence_:
     def _is_healthy(self, line: str) -> bool:
         """Whether nothing was ever changed that is not as it was: then a line goes on."""
         clicks, found = self.world.clicks, self.facts["lines"][line]
-        whole = all(file.there for each in self.world.files.values() for file in each.by_path.values())
+        whole = all(
+            file.there for each in self.world.files.values() for file in each.by_path.values()
+        )
         settled = found["planned"].items() >= found["newest"].items() and not found["stale"]
         same = self.declared.text == self.base and not self.declared.changes
-        return same and settled and whole and not self.lost and not clicks.gone and self._unmoved(line)
+        begun = bool(found["order"]) or not self.world.begins
+        unchanged = same and whole and not self.lost and not clicks.gone
+        return unchanged and settled and begun and self._unmoved(line)
 
     def _unmoved(self, line: str) -> bool:
         """Whether the line was trained by what is declared now."""

@@ -174,15 +174,16 @@ class World:
     """All sources of a project."""
 
     def __init__(self, root: Path, random: Random) -> None:
-        """History of a few days, and the stream's first days."""
+        """History of a few days, and the stream's first days; of some, the first ones are empty."""
+        self.begins = random.choice([0, 0, 0, 2])
         self.files = {name: Files(root / "data" / name) for name in (HISTORY, DAILY)}
         self.clicks = Clicks(root / "data" / CLICKS)
-        for number in range(-3, DAYS):
+        for number in range(self.begins - 1 if self.begins else -3, DAYS):
             self.files[HISTORY].write(number, random.randint(4, 14), random.choice([50, 90, 110]))
-        for number in range(DAYS):
+        for number in range(self.begins, DAYS):
             self.files[DAILY].write(number, random.randint(2, 8), 20)
         for name in random.choice(["0", "01", "01"]):
-            self.clicks.write(name, day(0) + len(name) * STEP, DAYS * 8)
+            self.clicks.write(name, day(self.begins), random.choice([3, 5, 7]) * 8)
 
 
 def sums_of(rows: Rows) -> independent.Sums:
