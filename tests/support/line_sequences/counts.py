@@ -50,6 +50,7 @@ class Seen:
     operations: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
+    undone: Counter[str] = field(default_factory=Counter)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """All of it, the most frequent first."""
@@ -60,3 +61,4 @@ class Seen:
         self.operations += other.operations
         self.refusals += other.refusals
         self.changes += other.changes
+        self.undone += other.undone

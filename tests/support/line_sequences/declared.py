@@ -23,7 +23,6 @@ DAYS = 7
 Place = tuple[str, ...]
 _FILES = {"event": "int", "at": "timestamp", "seen": "timestamp", "price": "float"}
 _COLUMNS = {**_FILES, "clicked": "int"}
-_MISSING = ...
 
 
 def day(number: float) -> datetime:
@@ -89,10 +88,10 @@ OFTEN = {
 
 
 class Change(NamedTuple):
-    """One key as it was before."""
+    """One key as it is now; None: it is left out."""
 
     place: Place
-    before: Any
+    value: Any
 
 
 class Use(NamedTuple):
@@ -113,12 +112,24 @@ class Declared:
 
     root: Path
     warm: bool = False
+    log: str = f"data/{CLICKS}"
     values: dict[str, Any] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """The declaration that all changes begin from."""
-        self.values = {"sources": _sources(), "pipeline": _pipeline(warm=self.warm)}
+        self._declare()
+
+    def _declare(self) -> None:
+        """What is undone is as it was, in its old place among its neighbours."""
+        self.values = {"sources": _sources(self.log), "pipeline": _pipeline(warm=self.warm)}
+        for place, value in self.changes:
+            _set(self.values, place, copy.deepcopy(value))
+
+    def move_log(self, path: str) -> None:
+        """The log is elsewhere from now on, with or without changes."""
+        self.log = path
+        self._declare()
 
     def change(self, random: Random) -> str:
         """Change one key that is as it was; what was changed, in words."""
@@ -126,14 +137,14 @@ class Declared:
         free = [each for each in places if not self._hides(each)]
         (place,) = random.choices(free, [2 if each in OFTEN else 1 for each in free])
         value = random.choice(CHANGES[place])
-        self.changes.append(Change(place, copy.deepcopy(_get(self.values, place))))
-        _set(self.values, place, _MISSING if value is None else value)
+        self.changes.append(Change(place, value))
+        self._declare()
         return f"{'.'.join(place[1:])} = {value}"
 
     def undo(self, which: int = -1) -> str:
         """Take one change back; by default the newest one."""
-        place, before = self.changes.pop(which)
-        _set(self.values, place, before)
+        place, _ = self.changes.pop(which)
+        self._declare()
         return ".".join(place[1:])
 
     @property
@@ -202,7 +213,7 @@ class Declared:
         return start.astimezone(UTC), (start + DAY).astimezone(UTC)
 
 
-def _sources() -> dict[str, Any]:
+def _sources(log_path: str) -> dict[str, Any]:
     same = {
         "columns": _COLUMNS,
         "event_time": "at",
@@ -217,7 +228,7 @@ def _sources() -> dict[str, Any]:
             "kind": "parquet",
             "options": {"path": f"data/{DAILY}", "window_path": "date={date}/*.parquet"},
         },
-        CLICKS: {"kind": "log", "options": {"path": f"data/{CLICKS}", **jump}, **log},
+        CLICKS: {"kind": "log", "options": {"path": log_path, **jump}, **log},
     }
     return {name: copy.deepcopy({**same, **kind}) for name, kind in kinds.items()}
 
@@ -246,18 +257,10 @@ def _pipeline(*, warm: bool) -> dict[str, Any]:
     }
 
 
-def _get(values: Any, place: Place) -> Any:
-    for name in place:
-        if name not in values:
-            return _MISSING
-        values = values[name]
-    return values
-
-
 def _set(values: Any, place: Place, value: Any) -> None:
     for name in place[:-1]:
         values = values.setdefault(name, {})
-    if value is _MISSING:
+    if value is None:
         values.pop(place[-1], None)
     else:
         values[place[-1]] = value

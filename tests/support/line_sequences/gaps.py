@@ -30,6 +30,7 @@ def names_gap(told: Told, use: str, *, skipped: bool) -> bool:
     """
     words = _SKIPPED if skipped else _NEVER
     in_why = use in told.why and words.search(told.why) is not None
+    in_why |= "stale" in told.why  # then it says nothing else
     if skipped or told.notes is None:
         return in_why
     return in_why and any(use in note and words.search(note) for note in told.notes)

@@ -100,6 +100,11 @@ class Judge:
             for link in sorted(found["links"], key=lambda each: each["finished_at"]):
                 self._link(line, link, told)
 
+    def span(self, line: str, window: str, generation: int) -> Span:
+        """The time of a trained window."""
+        link = self.links[line, window, generation]
+        return datetime.fromisoformat(link["start"]), datetime.fromisoformat(link["end"])
+
     def has_changed(self, window: str, generation: int) -> bool:
         """Whether files of a plan's window are not those that it was made from."""
         return any(

@@ -27,6 +27,7 @@ WEIGHTS = {
     "reprocess": 9,
     "stages": 8,
     "stages again": 4,
+    "stages up to the sink": 3,
     "plan": 4,
     "forget": 6,
     "collect": 3,
@@ -121,8 +122,8 @@ class Life:
 
     def _run(self, line: str, first: int, last: int, *, healthy: bool = False, **more: Any) -> str:
         text = f"--line {line} --from {key(first)} --to {key(last)}"
-        before, settled = self._names(line), self._settled(line)
-        ended = self._do(lambda: self._range(first, last, line, **more))
+        before, settled = self._names(line), _settled(self.facts["lines"][line])
+        ended = self._do(line, lambda: self._range(first, last, line, **more))
         if healthy and ended.refusal:
             raise Fault("refused for nothing", f"run {text}: {ended.refusal}")
         again = {window for window, _ in self._names(line) - before} & settled
@@ -149,7 +150,7 @@ class Life:
         first = random.choice(trained)
         last = min(DAYS - 1, first + random.choice([0, 1, 2, DAYS]))
         green, before = self._green(line, trained), self._names(line)
-        ended = self._do(lambda: self._range(first, last, line, reprocess=True))
+        ended = self._do(line, lambda: self._range(first, last, line, reprocess=True))
         self._still_green(line, trained, green, ended)
         request, days = (line, first, last), {key(day) for day in range(first, last + 1)}
         new = {window for window, _ in self._names(line) - before}
@@ -167,7 +168,7 @@ class Life:
         number = max(0, self._untrained(line) - random.choice([0, 0, 1, 2]))
         if number >= DAYS:
             return None
-        ended = self._do(lambda: self.operations.stages(key(number), line, again=False))
+        ended = self._do(line, lambda: self.operations.stages(key(number), line, again=False))
         return f"--line {line} {key(number)}: {_words(ended)}"
 
     def _stages_again(self, random: Random) -> str | None:
@@ -177,14 +178,24 @@ class Life:
             return None
         number = random.choice(trained)
         before = self._green(line, trained)
-        ended = self._do(lambda: self.operations.stages(key(number), line, again=True))
+        ended = self._do(line, lambda: self.operations.stages(key(number), line, again=True))
         self._still_green(line, trained, before, ended)
         return f"--line {line} {key(number)}: {_words(ended)}"
+
+    def _stages_up_to_the_sink(self, random: Random) -> str | None:
+        """What the sink records alone is nothing that anything was trained from."""
+        line = self._a_line(random)
+        trained = self._days(line)
+        if not trained:
+            return None
+        number = random.choice(trained)
+        work = lambda: self.operations.stages(key(number), line, again=True, submits=False)  # noqa: E731
+        return f"--line {line} {key(number)}: {_words(self._do(line, work))}"
 
     def _plan(self, random: Random) -> str:
         first = random.randrange(DAYS)
         last = min(DAYS - 1, first + random.choice([0, 1, DAYS]))
-        ended = self._do(lambda: self.operations.plan(key(first), key(last)))
+        ended = self._do("", lambda: self.operations.plan(key(first), key(last)))
         return f"{key(first)} to {key(last)}: {_words(ended)}"
 
     def _forget(self, random: Random) -> str | None:
@@ -193,13 +204,11 @@ class Life:
         if not planned:
             return None
         window = random.choice(planned)
-        ended = self._do(
-            lambda: self.operations.forget(window, line),
-        )
+        ended = self._do(line, lambda: self.operations.forget(window, line))
         return f"--line {line} {window}: {_words(ended)}"
 
     def _collect(self, _random: Random) -> str:
-        return _words(self._do(self.operations.collect))
+        return _words(self._do("", self.operations.collect))
 
     def _follow_why(self, random: Random) -> str | None:
         """Do what it advises: it is not refused, and gives up no row without saying so."""
@@ -215,7 +224,7 @@ class Life:
         if not command.startswith(("forebay run ", "forebay forget ")):
             return f"--line {line} {window}: {found.state}, no command"
         before = self._rows(line)
-        ended = self._do(lambda: self.operations.follow(command), by_advice=True)
+        ended = self._do(line, lambda: self.operations.follow(command), by_advice=True)
         told = f"--line {line} {window}: {found.state}: {text}: {command}: {_words(ended)}"
         if ended.refusal and not found.next.startswith("change"):
             raise Fault("why advises what is refused", told)
@@ -237,13 +246,15 @@ class Life:
         if len(self.declared.changes) >= 3:
             return None
         done = self.declared.change(random)
-        self.seen.changes[done] += 1
+        self.seen.changes[done.partition(" = ")[0]] += 1
         return done
 
     def _undo(self, random: Random) -> str | None:
         if not self.declared.changes:
             return None
-        return self.declared.undo(random.randrange(len(self.declared.changes)))
+        done = self.declared.undo(random.randrange(len(self.declared.changes)))
+        self.seen.undone[done] += 1
+        return done
 
     # Data -----------------------------------------------------------------------------------
 
@@ -353,22 +364,16 @@ class Life:
     def _move_the_log(self, _random: Random) -> str | None:
         """Its folder, with its declaration; what was moved once stays there."""
         clicks = self.world.clicks
-        options = self.declared.values["sources"][CLICKS]["options"]
-        if options["path"] != f"data/{CLICKS}" or clicks.gone:
+        if clicks.folder.name != CLICKS or clicks.gone:
             return None
         clicks.folder = clicks.folder.rename(clicks.folder.with_name("moved"))
-        options["path"] = "data/moved"
+        self.declared.move_log("data/moved")
         clicks.touched |= clicks.partitions.keys()
         return "data/moved"
 
     # What must hold -------------------------------------------------------------------------
 
-    def _do(
-        self,
-        work: Callable[[], Any],
-        *,
-        by_advice: bool = False,
-    ) -> Ended:
+    def _do(self, line: str, work: Callable[[], Any], *, by_advice: bool = False) -> Ended:
         """Do something that may be refused; a refusal leaves what is trained as it was."""
         before = self.facts
         try:
@@ -382,7 +387,12 @@ class Life:
             if ended.code == 4:
                 raise Fault("exit 4", ended.refusal)
         self._look(ended)
-        if ended.refusal and not by_advice:
+        for other in before["lines"].keys() - {line}:
+            then, now = before["lines"][other], self.facts["lines"][other]
+            if now["newest"] != then["newest"] or not _settled(then) <= _settled(now):
+                raise Fault("another line is changed", f"{other} by {line}: {_words(ended)}")
+        trains = isinstance(ended.answer, dict) and ended.answer.get("state", "trained")
+        if not by_advice and (ended.refusal or trains not in {False, "trained"}):
             self._unspoiled(before, ended)
         return ended
 
@@ -407,18 +417,18 @@ class Life:
                     continue
                 if now["planned"].get(window) != generation:
                     text = f"{line} {window} is planned as {now['planned'].get(window)}"
-                    raise Fault("a refusal replaces a trained plan", f"{text}: {ended.refusal}")
+                    raise Fault("a refusal replaces a trained plan", f"{text}: {_words(ended)}")
                 found = attempt(lambda: self.operations.why(window, line))  # noqa: B023
                 if not found.refusal and found.answer.state not in _DONE:
                     text = f"{line} {window}: {found.answer.state}: {found.answer.reason}"
-                    raise Fault("a refusal changes why", f"{text}: {ended.refusal}")
+                    raise Fault("a refusal changes why", f"{text}: {_words(ended)}")
 
     def _green(self, line: str, days: Sequence[int]) -> bool:
         """Whether all that is trained can be asked for again, and nothing is done."""
         planned, newest = (self.facts["lines"][line][each] for each in ("planned", "newest"))
         if any(planned.get(window) != newest[window] for window in newest):
             return False
-        ended = self._do(lambda: self._range(days[0], days[-1], line))
+        ended = self._do(line, lambda: self._range(days[0], days[-1], line))
         return not ended.refusal and not ended.answer["trained_windows"]
 
     def _still_green(self, line: str, days: Sequence[int], before: bool, ended: Ended) -> None:
@@ -447,9 +457,14 @@ class Life:
         """Whether the line was trained by what is declared now."""
         uses = {use.name: use for use in self.declared.uses()}
         newest = self.facts["lines"][line]["newest"]
-        return all(
+        by_same_uses = all(
             {name: part.use for name, part in self.judge.plans[each].items()} == uses
             for each in newest.items()
+        )
+        return by_same_uses and all(
+            self.declared.span(window) == self.judge.span(line, window, generation)
+            for window, generation in newest.items()
+            if "_" not in window
         )
 
     def _a_line(self, random: Random) -> str:
@@ -464,11 +479,6 @@ class Life:
         """Every link of a line."""
         links = self.facts["lines"][line]["links"]
         return {(link["window"], link["generation"]) for link in links}
-
-    def _settled(self, line: str) -> set[str]:
-        """Windows that were trained as they were planned last."""
-        found = self.facts["lines"][line]
-        return {name for name, of in found["newest"].items() if found["planned"].get(name) == of}
 
     def _untrained(self, line: str) -> int:
         return max(self._days(line), default=-1) + 1
@@ -489,6 +499,11 @@ class Life:
     def _a_partition(self, random: Random) -> str | None:
         names = self._there()
         return random.choice(names) if names else None
+
+
+def _settled(line: Facts) -> set[str]:
+    """Windows of a line that were trained as they were planned last."""
+    return {name for name, of in line["newest"].items() if line["planned"].get(name) == of}
 
 
 def _words(ended: Ended) -> str:

@@ -101,8 +101,10 @@ class Operations:
         summary = Run(self.target(line)).execute(first, last, reprocess=reprocess, **more)
         return {name: summary[name] for name in ("trained_windows", "notes", "rows_agree", "seen")}
 
-    def stages(self, window: str, line: str, *, again: bool) -> dict[str, Any]:
-        """One run of the DAG; how its submission ended."""
+    def stages(
+        self, window: str, line: str, *, again: bool, submits: bool = True
+    ) -> dict[str, Any]:
+        """One run of the DAG, or its first tasks; how its submission ended."""
         self._claims += 1
         claim = f"run-{self._claims}"
         at = self.at(window, line)
@@ -114,6 +116,8 @@ class Operations:
             if found.state != "listed":
                 return {"state": found.state}
         sunk = record_window(at, asked_by=f"{claim}#0", again=again)
+        if not submits:
+            return {"state": "sunk", "notes": sunk.notes}
         submit_window(at, claim=claim, again=again, previous=PreviousRun.DONE)
         ended = submit_window(at, claim=claim, again=again, previous=PreviousRun.DONE)
         if ended.state == "trained":
