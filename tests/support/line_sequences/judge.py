@@ -63,7 +63,8 @@ class Lineage:
     begin: where its first window begins. floor: since when it has had rows, by the earliest
     `starts` that it was trained with. until: up to where rows have been due so far: the end of the
     last window, or an earlier `ends`. reached: by partition of a log, the offset up to which it
-    has been read.
+    has been read. named: rows of which it was told that they are never trained, and partitions of
+    which it was told that they are gone.
     """
 
     rows: dict[str, Rows]
@@ -73,9 +74,10 @@ class Lineage:
     last: dict[str, Part]
     reached: dict[str, dict[str, int]]
     seen: dict[str, independent.Sums]
+    named: dict[str, tuple[Rows, frozenset[str]]]
 
 
-_NOTHING = Lineage({}, {}, {}, {}, {}, {}, {})
+_NOTHING = Lineage({}, {}, {}, {}, {}, {}, {}, {})
 
 
 @dataclass
@@ -227,15 +229,17 @@ class Judge:
         if twice:
             raise Fault("trained twice", f"{name}, {use}: {_some(twice)}; {part.limits}")
         due = _due_of_files if part.use.source != CLICKS else self._due_of_log
-        missing = frozenset(due(part, before, now)) - part.rows - known
-        vanished = sorted(part.gone & before.reached.get(use, {}).keys())
+        named, given_up = before.named.get(use, (NO_ROWS, frozenset()))
+        missing = frozenset(due(part, before, now)) - part.rows - known - named
+        vanished = part.gone & before.reached.get(use, {}).keys() - given_up
         if not missing and not vanished:
             return
         said = told()
         if names_gap(said, use, skipped=part.skipped):
+            now.named[use] = (named | missing, given_up | vanished)
             return
         if not missing:
-            text = f"{name}: partitions {vanished}; why: {said.why}; notes: {said.notes}"
+            text = f"{name}: partitions {sorted(vanished)}; why: {said.why}; notes: {said.notes}"
             raise Fault("a partition that is gone counts as empty", text)
         limits = f"{part.limits} (before: {last.limits if last else 'nothing'})"
         text = f"{name}, {use}: {_some(missing)}; {limits}; why: {said.why}; notes: {said.notes}"
@@ -270,13 +274,8 @@ def _asked(use: Use, whole: Span) -> Span:
 
 def _longer(before: Lineage, parts: Mapping[str, Part], link: Facts) -> Lineage:
     """A lineage with one more link."""
-    rows, begin, floor, until = (
-        dict(before.rows),
-        dict(before.begin),
-        dict(before.floor),
-        dict(before.until),
-    )
-    reached = dict(before.reached)
+    rows, begin, floor = dict(before.rows), dict(before.begin), dict(before.floor)
+    until, reached = dict(before.until), dict(before.reached)
     for name, part in parts.items():
         first, end = part.whole
         rows[name] = part.rows | rows.get(name, NO_ROWS)
@@ -287,7 +286,7 @@ def _longer(before: Lineage, parts: Mapping[str, Part], link: Facts) -> Lineage:
         ends = {partition: to for partition, (_, to) in part.offsets.items()}
         reached[name] = {**reached.get(name, {}), **ends}
     last, seen = {**before.last, **parts}, {**before.seen, **link["seen"]}
-    return Lineage(rows, begin, floor, until, last, reached, seen)
+    return Lineage(rows, begin, floor, until, last, reached, seen, dict(before.named))
 
 
 def _due_of_files(part: Part, before: Lineage, now: Lineage) -> Iterator[Row]:
