@@ -14,6 +14,7 @@ REFUSALS = {
     "a gap in the line": "not trained yet, and each window starts|not trained although its run",
     "a window of another grid": "is not a window of size",
     "another window with the same rows": "shares rows with window",
+    "a window of another time": "was trained as .* but is now",
     "part of the warm start": "is part of the warm start",
     "before the dataset": "is before the dataset's start",
     "after the dataset": "is after the dataset's end",

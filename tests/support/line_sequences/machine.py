@@ -45,7 +45,7 @@ WEIGHTS = {
     "move a partition back": 4,
     "empty a partition": 4,
     "add a partition": 2,
-    "make the log anew": 2,
+    "make the log anew": 1,
     "move the log": 1,
 }
 
@@ -226,8 +226,9 @@ class Life:
         before = self._rows(line)
         ended = self._do(line, lambda: self.operations.follow(command), by_advice=True)
         told = f"--line {line} {window}: {found.state}: {text}: {command}: {_words(ended)}"
-        # Of a window that nobody has looked at, only a look at the data can tell.
-        unseen = "no run has asked for it yet" in found.reason and ended.code in {2, 3}
+        # What nobody has looked at yet, only a look at the data can tell.
+        unseen = found.state == "not planned" and ended.code in {2, 3}
+        unseen &= kind_of(found.reason) != kind_of(ended.refusal)
         if ended.refusal and not unseen and not found.next.startswith("change"):
             raise Fault(f"why advises what is refused with exit {ended.code}", told)
         for place, rows in self._rows(line).items():
@@ -312,7 +313,12 @@ class Life:
         name = self._a_partition(random)
         if name is None:
             return None
-        self.world.clicks.trim(name, random.choice([3, 8, 20]))
+        count = random.choice([3, 8, 20])
+        if random.random() < 0.7:  # what the line has trained
+            reached = self._reached("main", name)
+            stored = self.world.clicks.partitions[name].segments
+            count = min(count, sum(each.end <= reached for each in stored))
+        self.world.clicks.trim(name, count)
         self.world.clicks.touched.add(name)
         self.lost = True
         return f"{name}, now from {self.world.clicks.partitions[name].kept_from}"
@@ -338,13 +344,8 @@ class Life:
         if name is None or len(self._there()) < 2:
             return None
         end = self.world.clicks.partitions[name].end
-        for line, found in self.facts["lines"].items():
-            if not found["order"]:
-                return None
-            window = found["order"][-1]
-            lineage = self.judge.lineages[line, window, found["newest"][window]]
-            if lineage.reached.get(CLICKS, {}).get(name, 0) < end:
-                return None
+        if any(self._reached(line, name) < end for line in self.facts["lines"]):
+            return None
         self.world.clicks.empty(name)
         self.lost = True
         return name
@@ -495,6 +496,15 @@ class Life:
             for window, generation in newest.items()
             for use, count in self.judge.trained_rows(line, window, generation).items()
         }
+
+    def _reached(self, line: str, partition: str) -> int:
+        """Up to which offset a line has read a partition of the log."""
+        found = self.facts["lines"][line]
+        if not found["order"]:
+            return 0
+        window = found["order"][-1]
+        lineage = self.judge.lineages[line, window, found["newest"][window]]
+        return lineage.reached.get(CLICKS, {}).get(partition, 0)
 
     def _there(self) -> list[str]:
         clicks = self.world.clicks

@@ -175,7 +175,7 @@ class World:
 
     def __init__(self, root: Path, random: Random) -> None:
         """History of a few days, and the stream's first days; of some, the first ones are empty."""
-        self.begins = random.choice([0, 0, 0, 2])
+        self.begins = random.choice([0, 0, 0, 0, 0, 2])
         self.files = {name: Files(root / "data" / name) for name in (HISTORY, DAILY)}
         self.clicks = Clicks(root / "data" / CLICKS)
         for number in range(self.begins - 1 if self.begins else -3, DAYS):
