@@ -60,7 +60,7 @@ def _links(project: Project) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_same_windows_are_trained_on_the_same_rows_and_refused_alike(tmp_path: Path) -> None:
     real = ads_project(tmp_path, days=3, rows=60)
     real.home_folder = tmp_path / "real"

@@ -256,13 +256,15 @@ class Judge:
         for name, partition in clicks.partitions.items():
             if part.offsets:
                 first = part.offsets[name][0] if name in part.offsets else 0
-            else:  # it was not asked at all: what came in time is left out
+            else:  # it was not asked at all: what came in time for this window is left out
                 first = partition.reached(now.until[use])
+                since = max(since, before.until.get(use, since))
             low = reached.get(name, partition.kept_from)
             segments = [
                 each
                 for each in partition.segments
-                if low <= each.base < first and (name in reached or each.stamp >= since)
+                if low <= each.base < first
+                and (each.stamp >= since or (part.offsets and name in reached))
             ]
             yield from clicks.rows_of(partition, segments)
 
