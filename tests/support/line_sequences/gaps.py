@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from support.line_sequences.operations import Facts
 
-_NEVER = re.compile(r"never (be )?trained|permanent|\bgap\b", re.IGNORECASE)
+_NEVER = re.compile(r"never (be )?trained|not trained on|left out|without rows of", re.IGNORECASE)
 _SKIPPED = re.compile(r"\bwithout\b|\bskipped\b", re.IGNORECASE)
 
 

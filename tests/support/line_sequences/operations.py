@@ -87,7 +87,6 @@ class Operations:
             target.ledger,
             target.pipeline.dataset.grid.between(first, last),
             warm_start=None,
-            reprocess=False,
             clock=_now,
             check_trained=True,
         )
