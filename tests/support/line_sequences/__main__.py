@@ -1,0 +1,86 @@
+"""`PYTHONPATH=tests python -m support.line_sequences --seed S [--sequences N] [--shrink]`.
+
+With `--sequences N`, those of the seeds S to S+N-1. Each fault is printed with its seed; `--shrink`
+prints the fewest operations that lead to the same one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from support.line_sequences.counts import Seen
+from support.line_sequences.in_process import run_all_here
+from support.line_sequences.judge import Fault
+from support.line_sequences.machine import Life
+
+
+def played(
+    seed: int, steps: Sequence[int], without: Sequence[str] = ()
+) -> tuple[Life, Fault | None]:
+    """A sequence, and the first thing that is wrong in it."""
+    sequence = Life(seed)
+    try:
+        sequence.play(steps, without)
+    except Fault as fault:
+        return sequence, fault
+    return sequence, None
+
+
+def shrunk(seed: int, steps: Sequence[int], without: Sequence[str], kind: str) -> list[int]:
+    """The numbers of fewer operations that lead to a fault of this kind."""
+    left, at = list(steps), 0
+    while at < len(left):
+        fewer = left[:at] + left[at + 1 :]
+        _, fault = played(seed, fewer, without)
+        if fault is not None and fault.kind == kind:
+            left = fewer
+        else:
+            at += 1
+    return left
+
+
+def cpu() -> float:
+    """Seconds of this process and its children that have ended."""
+    both = (resource.getrusage(each) for each in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return round(sum(each.ru_utime + each.ru_stime for each in both), 1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--sequences", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument(
+        "--cpu-seconds", type=float, default=float("inf"), help="no more begin then"
+    )
+    parser.add_argument("--shrink", action="store_true")
+    parser.add_argument("--story", action="store_true", help="print all operations")
+    parser.add_argument("--without", action="append", default=[], metavar="OPERATION")
+    given = parser.parse_args()
+    run_all_here()
+    seen, faults = Seen(), Counter[str]()
+    for seed in range(given.seed, given.seed + given.sequences):
+        if cpu() > given.cpu_seconds:
+            break
+        steps = list(range(given.steps))
+        sequence, fault = played(seed, steps, given.without)
+        seen.add(sequence.seen)
+        if fault is not None:
+            faults[fault.kind] += 1
+            if given.shrink:
+                steps = shrunk(seed, steps[: sequence.number + 1], given.without, fault.kind)
+                sequence, fault = played(seed, steps, given.without)
+        if fault is not None or given.story:
+            told = "\n  ".join(sequence.story) if given.shrink or given.story else ""
+            print(f"seed {seed}, operation {sequence.number}: {fault}\n  {told}", file=sys.stderr)
+    print(json.dumps({**seen.counts(), "faults": dict(faults), "cpu_seconds": cpu()}, indent=1))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

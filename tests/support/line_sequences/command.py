@@ -1,0 +1,53 @@
+"""Sequences of seeds that are printed, in processes of their own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path(__file__).parents[2]
+# Of one process: each sequence leaves some open files in it.
+SEQUENCES = 25
+
+
+def require_green(
+    *, timeout_seconds: float, seconds: float = 0, processes: int = 1, cpu_seconds: float = 1e9
+) -> dict[str, Counter[str]]:
+    """Fail with what was found, if anything was; else how often there was what, by its name.
+
+    seconds: so long, new processes are started, as many at a time as there are to be; 0: once.
+    """
+    first = random.SystemRandom().randrange(10**6) * 1000
+    seeds = itertools.count(first, SEQUENCES)
+    counts: dict[str, Counter[str]] = {}
+    began = time.monotonic()
+    while True:
+        started = [_start(next(seeds), cpu_seconds) for _ in range(processes)]
+        for each in started:
+            out, told = each.communicate(timeout=timeout_seconds)
+            assert each.returncode == 0, told[-20_000:]
+            for name, found in json.loads(out).items():
+                if isinstance(found, dict):
+                    counts.setdefault(name, Counter()).update(found)
+        if time.monotonic() - began > seconds:
+            print(json.dumps(counts, indent=1))
+            return counts
+
+
+def _start(seed: int, cpu_seconds: float) -> subprocess.Popen[str]:
+    options = {"seed": seed, "sequences": SEQUENCES, "cpu-seconds": cpu_seconds}
+    words = [f"--{name}={value}" for name, value in options.items()]
+    return subprocess.Popen(
+        [sys.executable, "-m", "support.line_sequences", *words],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -1,0 +1,44 @@
+"""Everything in this process: jobs, their trainers, planning, footers of Parquet files."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from forebay.datatasks import planning
+from forebay.datatasks.sources.parquet import footer_process, footer_reader
+from support.sequences.children import _Inline
+from support.sequences.live_reader import LiveReader
+from support.whole_life.in_process import run_jobs_here
+
+
+def run_all_here() -> None:
+    """From now on nothing of this process is done by another one."""
+    logging.disable(logging.CRITICAL)
+    run_jobs_here(LiveReader)
+    planning.ThreadPoolExecutor = _Inline  # type: ignore[misc,assignment]
+    footer_reader._Child = _FooterChild  # type: ignore[misc,assignment]
+
+
+class _FooterChild:
+    """Stands where footers are parsed by a child, which a footer may kill."""
+
+    def __init__(self, command: object) -> None:
+        del command
+
+    def answer(self, call: bytes) -> bytes:
+        """The child's own answer."""
+        head, _, content = call.partition(b"\n")
+        asked: dict[str, Any] = json.loads(head)
+        return json.dumps(footer_process.answer(asked, content)).encode()
+
+    def end(self) -> None:
+        """No process is there."""
+
+
+if __name__ == "__main__":
+    from forebay.cli import main
+
+    run_all_here()
+    main()

@@ -1,0 +1,311 @@
+"""The independent count: which rows each link must hold, and which a line has left out for good.
+
+It knows what was written, what was declared when a plan was made, and the formulas of
+docs/guarantees.md. Of Forebay it reads plans, borders and links; it computes none with its code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from support import independent
+from support.line_sequences.declared import CLICKS, Declared, Use
+from support.line_sequences.gaps import Told, names_gap
+from support.line_sequences.operations import Facts
+from support.line_sequences.world import NO_ROWS, Row, Rows, World, sums_of, within
+from support.sequences.judge import foretold_borders
+
+Span = tuple[datetime, datetime]
+Name = tuple[str, str, int]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Fault(AssertionError):  # noqa: N818 - what is found is a fault of Forebay's
+    """Something that is wrong. kind: a few words, the same for the same fault."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one use gives to one plan.
+
+    whole: the window in the use's time, before `starts` and `ends`. times: all rows of files that
+    were there. offsets: of a log. gone: partitions of it whose folder was not there. epoch: how
+    often it had been made anew. skipped: late.
+    """
+
+    use: Use
+    rows: Rows
+    whole: Span
+    times: Mapping[Row, datetime] = field(default_factory=dict)
+    offsets: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+    epoch: int = 0
+    skipped: bool = False
+
+    @property
+    def limits(self) -> str:
+        """In words, what may have left rows out."""
+        use = self.use
+        found = f"offset {use.offset}, starts {use.starts}, ends {use.ends}, by {use.column!r}"
+        return found + (", skipped" if self.skipped else "")
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """A link together with all its parents, by use.
+
+    begin: where its first window begins. floor: since when it has had rows, by the earliest
+    `starts` that it was trained with. until: up to where rows have been due so far: the end of the
+    last window, or an earlier `ends`. reached: by partition of a log, the offset up to which it
+    has been read. named: rows of which it was told that they are never trained, and partitions of
+    which it was told that they are gone.
+    """
+
+    rows: dict[str, Rows]
+    begin: dict[str, datetime]
+    floor: dict[str, datetime]
+    until: dict[str, datetime]
+    last: dict[str, Part]
+    reached: dict[str, dict[str, int]]
+    seen: dict[str, independent.Sums]
+    named: dict[str, tuple[Rows, frozenset[str]]]
+
+
+_NOTHING = Lineage({}, {}, {}, {}, {}, {}, {}, {})
+
+
+@dataclass
+class Judge:
+    """Looks at a home after each operation, and remembers what it has seen."""
+
+    world: World
+    declared: Declared
+    plans: dict[tuple[str, int], dict[str, Part]] = field(default_factory=dict)
+    lineages: dict[Name, Lineage] = field(default_factory=dict)
+    links: dict[Name, Facts] = field(default_factory=dict)
+    borders: dict[tuple[str, str], dict[datetime, int]] = field(default_factory=dict)
+
+    def look(self, facts: Facts, told: Callable[[str, Facts], Told]) -> None:
+        """Raise Fault for anything that is wrong now. told: about a link of a line."""
+        self._borders(facts["borders"])
+        for plan in facts["plans"]:
+            name = (plan["window"], plan["generation"])
+            if name not in self.plans:
+                self.plans[name] = self._plan(plan)
+        for line, found in facts["lines"].items():
+            for link in sorted(found["links"], key=lambda each: each["finished_at"]):
+                self._link(line, link, told)
+
+    def span(self, line: str, window: str, generation: int) -> Span:
+        """The time of a trained window."""
+        link = self.links[line, window, generation]
+        return datetime.fromisoformat(link["start"]), datetime.fromisoformat(link["end"])
+
+    def has_changed(self, window: str, generation: int) -> bool:
+        """Whether files of a plan's window are not those that it was made from."""
+        return any(
+            within(self._times(part.use), *_asked(part.use, part.whole)) != part.rows
+            for part in self.plans[window, generation].values()
+            if part.use.source != CLICKS and part.use in self.declared.uses() and not part.skipped
+        )
+
+    def trained_rows(self, line: str, window: str, generation: int) -> dict[str, int]:
+        """How many rows a link has of each use."""
+        trained = self.links[line, window, generation]["trained"]
+        return {use: sums["rows"] for use, sums in trained.items()}
+
+    # Borders --------------------------------------------------------------------------------
+
+    def _borders(self, rows: list[tuple[str, str, int, int]]) -> None:
+        """None has moved or gone, and new ones are where the rule says."""
+        found: dict[tuple[str, str], dict[datetime, int]] = {}
+        for topic, partition, instant_us, offset in rows:
+            at = _EPOCH + timedelta(microseconds=instant_us)
+            found.setdefault((topic, partition), {})[at] = offset
+        for place, known in self.borders.items():
+            for instant, offset in known.items():
+                if found.get(place, {}).get(instant) != offset:
+                    raise Fault("a border moved", f"{place} {instant} was {offset}")
+        clicks = self.world.clicks
+        before = {instant for known in self.borders.values() for instant in known}
+        for place, borders in found.items():
+            partition = clicks.partitions.get(place[1])
+            if partition is None or not partition.sure or place[1] in clicks.touched:
+                continue
+            known = self.borders.get(place, {})
+            for instant, foretold in foretold_borders(partition, known, borders, before):
+                if borders[instant] != foretold:
+                    text = f"{place} {instant}: {borders[instant]} is not {foretold}"
+                    raise Fault("a border is elsewhere", text)
+        self.borders = found
+
+    # Plans ----------------------------------------------------------------------------------
+
+    def _plan(self, plan: Facts) -> dict[str, Part]:
+        """What a plan that was made just now must hold: no data has changed meanwhile."""
+        window = plan["window"]
+        first, end = (datetime.fromisoformat(plan[each]) for each in ("start", "end"))
+        if (first, end) != self.declared.span(window):
+            raise Fault("a window's time", f"{window} is {first} to {end}")
+        found = {}
+        for use in self.declared.uses():
+            source = plan["sources"].get(use.name)
+            if source is None:
+                raise Fault("a plan without a use", f"{window}: {use.name}")
+            part = self._part(use, source, (first - use.offset, end - use.offset))
+            if source["rows"] not in {None, len(part.rows)}:
+                text = f"{window}, {use.name}: {source['rows']} and not {len(part.rows)}"
+                raise Fault("planned rows", text)
+            found[use.name] = part
+        return found
+
+    def _part(self, use: Use, source: Facts, whole: Span) -> Part:
+        if source["reason"].startswith("skipped"):
+            if use.late != "skip":
+                raise Fault("skipped unasked", f"{use.name}: {source['reason']}")
+            return Part(use, NO_ROWS, whole, self._times(use), skipped=True)
+        first, end = _asked(use, whole)
+        if use.source != CLICKS:
+            times = self._times(use)
+            return Part(use, within(times, first, end), whole, times)
+        clicks = self.world.clicks
+        if first >= end:
+            return Part(use, NO_ROWS, whole, epoch=clicks.epoch)
+        offsets = {name: (a, b) for name, (a, b) in source["offsets"].items()}
+        rows: set[Row] = set()
+        for name, span in offsets.items():
+            if name in clicks.partitions and span[0] < span[1]:
+                partition = clicks.partitions[name]
+                rows |= clicks.rows_of(partition, partition.between(*span))
+        return Part(use, frozenset(rows), whole, {}, offsets, frozenset(clicks.gone), clicks.epoch)
+
+    def _times(self, use: Use) -> Mapping[Row, datetime]:
+        return {} if use.source == CLICKS else self.world.files[use.source].times(use.column)
+
+    # Links ----------------------------------------------------------------------------------
+
+    def _link(self, line: str, link: Facts, told: Callable[[str, Facts], Told]) -> None:
+        """Rows of one trained window; a link never changes."""
+        name = (line, link["window"], link["generation"])
+        if name in self.links:
+            if self.links[name] != link:
+                raise Fault("a link changed", str(name))
+            return
+        parts = self.plans[name[1:]]
+        parent = link["parent"]
+        before = _NOTHING
+        if parent is not None:
+            before = self.lineages[line, parent["window"], parent["generation"]]
+        lineage = _longer(before, parts, link)
+        for use, part in parts.items():
+            self._sums(name, link, use, part, before)
+        self.links[name], self.lineages[name] = link, lineage
+        for part in parts.values():
+            self._adjoins(name, part, before, lineage, lambda: told(line, link))
+
+    @staticmethod
+    def _sums(name: Name, link: Facts, use: str, part: Part, before: Lineage) -> None:
+        """The model's own sums are those of the rows that it had to be trained on."""
+        rows = sums_of(part.rows)
+        if link["trained"][use] != rows:
+            raise Fault("sums", f"{name}, {use}: {link['trained'][use]} and not {rows}")
+        seen = independent.added(before.seen.get(use, sums_of(NO_ROWS)), rows)
+        if link["seen"][use] != seen:
+            raise Fault("sums since the line began", f"{name}, {use}: {link['seen'][use]}")
+
+    def _adjoins(
+        self, name: Name, part: Part, before: Lineage, now: Lineage, told: Callable[[], Told]
+    ) -> None:
+        """No row is in the model twice, and none is left out that nobody named."""
+        use = part.use.name
+        known, last = before.rows.get(use, NO_ROWS), before.last.get(use)
+        twice = part.rows & known
+        if twice:
+            raise Fault("trained twice", f"{name}, {use}: {_some(twice)}; {part.limits}")
+        due = _due_of_files if part.use.source != CLICKS else self._due_of_log
+        named, given_up = before.named.get(use, (NO_ROWS, frozenset()))
+        missing = frozenset(due(part, before, now)) - part.rows - known - named
+        vanished = part.gone & before.reached.get(use, {}).keys() - given_up
+        if not missing and not vanished:
+            return
+        said = told()
+        if names_gap(said, use, skipped=part.skipped):
+            now.named[use] = (named | missing, given_up | vanished)
+            return
+        if not missing:
+            text = f"{name}: partitions {sorted(vanished)}; why: {said.why}; notes: {said.notes}"
+            raise Fault("a partition that is gone counts as empty", text)
+        limits = f"{part.limits} (before: {last.limits if last else 'nothing'})"
+        text = f"{name}, {use}: {_some(missing)}; {limits}; why: {said.why}; notes: {said.notes}"
+        anew = last is not None and last.epoch != part.epoch
+        raise Fault("a hole where the log was made anew" if anew else "a silent hole", text)
+
+    def _due_of_log(self, part: Part, before: Lineage, now: Lineage) -> Iterator[Row]:
+        """Rows before where a plan begins in each partition and after where its line had ended."""
+        clicks, use = self.world.clicks, part.use.name
+        reached, since = before.reached.get(use, {}), now.floor[use]
+        last = before.last.get(use)
+        if last is not None and last.epoch != part.epoch:  # whatever is older was trained before
+            reached, since = {}, max(since, before.until[use])
+        for name, partition in clicks.partitions.items():
+            if part.offsets:
+                first = part.offsets[name][0] if name in part.offsets else 0
+            else:  # it was not asked at all: what came in time for this window is left out
+                first = partition.reached(now.until[use])
+                since = max(since, before.until.get(use, since))
+            low = reached.get(name, partition.kept_from)
+            segments = [
+                each
+                for each in partition.segments
+                if low <= each.base < first
+                and (each.stamp >= since or (part.offsets and name in reached))
+            ]
+            yield from clicks.rows_of(partition, segments)
+
+
+def _asked(use: Use, whole: Span) -> Span:
+    """The part of a span between `starts` and `ends`."""
+    return max(whole[0], use.starts or whole[0]), min(whole[1], use.ends or whole[1])
+
+
+def _longer(before: Lineage, parts: Mapping[str, Part], link: Facts) -> Lineage:
+    """A lineage with one more link."""
+    rows, begin, floor = dict(before.rows), dict(before.begin), dict(before.floor)
+    until, reached = dict(before.until), dict(before.reached)
+    for name, part in parts.items():
+        first, end = part.whole
+        rows[name] = part.rows | rows.get(name, NO_ROWS)
+        begin.setdefault(name, first)
+        since = max(begin[name], part.use.starts or begin[name])
+        floor[name] = min(floor.get(name, since), since)
+        until[name] = max(until.get(name, first), min(end, part.use.ends or end))
+        ends = {partition: to for partition, (_, to) in part.offsets.items()}
+        reached[name] = {**reached.get(name, {}), **ends}
+    last, seen = {**before.last, **parts}, {**before.seen, **link["seen"]}
+    return Lineage(rows, begin, floor, until, last, reached, seen, dict(before.named))
+
+
+def _due_of_files(part: Part, before: Lineage, now: Lineage) -> Iterator[Row]:
+    """Rows of files that a line must have when it has trained this window too.
+
+    Those since what was due before, those since an earlier `starts`, and those that go from one
+    window to the other when another column says their time.
+    """
+    use = part.use.name
+    last, until = before.last.get(use), before.until.get(use, now.floor[use])
+    begin = until if now.floor[use] == before.floor.get(use) else now.floor[use]
+    yield from within(part.times, max(begin, now.floor[use]), max(begin, now.until[use]))
+    if last is not None and last.use.column != part.use.column:
+        came = within(part.times, min(part.times.values(), default=begin), now.until[use])
+        yield from (row for row in came if last.times.get(row, until) >= until)
+
+
+def _some(rows: Rows) -> str:
+    places = sorted({row.place for row in rows})
+    return f"{len(rows)} rows of {', '.join(places[:4])}"

@@ -1,0 +1,528 @@
+"""One sequence: operations drawn from a seed, and after each what must hold."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from forebay.home.paths import Home
+from support.line_sequences.counts import Seen, kind_of
+from support.line_sequences.declared import CLICKS, DAILY, DAYS, HISTORY, Declared, day, key
+from support.line_sequences.gaps import Told, names_loss
+from support.line_sequences.judge import Fault, Judge
+from support.line_sequences.operations import Ended, Facts, Operations, attempt
+from support.line_sequences.world import World
+
+# What a window that was trained may be called.
+_DONE = {"trained", "stale", "data changed", "running"}
+# An operation and how often it is done beside the others.
+WEIGHTS = {
+    "run the next windows": 40,
+    "run any windows": 5,
+    "reprocess": 9,
+    "stages": 8,
+    "stages again": 4,
+    "stages up to the sink": 3,
+    "plan": 4,
+    "forget": 6,
+    "collect": 3,
+    "follow why": 9,
+    "change": 11,
+    "undo": 22,
+    "write a late file": 3,
+    "move a file": 2,
+    "move a file back": 4,
+    "mark": 2,
+    "append in time": 2,
+    "append late": 3,
+    "trim": 2,
+    "move a partition": 2,
+    "move a partition back": 4,
+    "empty a partition": 4,
+    "add a partition": 2,
+    "make the log anew": 1,
+    "move the log": 1,
+}
+
+
+class Life:
+    """A project, its home, and everything that is done to them in turn.
+
+    Each operation draws from its own seed, so that one that is left out changes no other's draw.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.root = Path(tempfile.mkdtemp(prefix="line-sequence"))
+        random = Random(f"{seed} begins")
+        self.declared = Declared(self.root, warm=random.random() < 0.3)
+        self.world = World(self.root, random)
+        self.operations = Operations(self.declared, Home(self.root / ".forebay"))
+        self.judge = Judge(self.world, self.declared)
+        self.seen = Seen()
+        self.facts: Facts = {}
+        self.story: list[str] = []
+        self.base = self.declared.text
+        self.lost = False  # whether data went that has not come back
+        self.cut: set[tuple[str, int, int]] = set()  # reprocesses that did not come to their end
+        self.number = -1
+
+    def play(self, steps: Iterable[int], without: Collection[str] = ()) -> None:
+        """Do the operations of these numbers, but those of some names.
+
+        Raises:
+            Fault: for the first thing that is wrong.
+        """
+        try:
+            self._look(Ended())
+            for self.number in steps:
+                random = Random(f"{self.seed} {self.number}")
+                (name,) = random.choices(list(WEIGHTS), list(WEIGHTS.values()))
+                if name not in without:
+                    self._step(name, random)
+            faults = self.operations.faults()
+            if faults:
+                raise Fault("home check", str(faults[:3]))
+        finally:
+            shutil.rmtree(self.root)
+
+    def _step(self, name: str, random: Random) -> None:
+        done = getattr(self, f"_{name.replace(' ', '_')}")(random)
+        if done is None:
+            return  # there was nothing to do it to
+        self.seen.operations[name] += 1
+        if "REFUSED" in done:
+            self.seen.operations[f"{name}: refused"] += 1
+        self.story.append(f"{self.number}: {name}: {done}")
+
+    # Lines ----------------------------------------------------------------------------------
+
+    def _run_the_next_windows(self, random: Random) -> str | None:
+        line = self._a_line(random)
+        first = self._untrained(line)
+        count = random.choice([1, 1, 1, 2, 3])
+        if not self._days(line):  # perhaps with days that have no rows yet
+            first = random.choice([0, self.world.begins, self.world.begins])
+        if first >= DAYS:
+            return None
+        healthy = self._is_healthy(line)
+        self.seen.operations["run a healthy line"] += healthy
+        last = min(first + count, DAYS) - 1
+        stale = {"on_stale": "train"} if random.random() < 0.5 else {}
+        return self._run(line, first, last, healthy=healthy, **stale)
+
+    def _run_any_windows(self, random: Random) -> str:
+        first = random.randrange(DAYS)
+        return self._run(self._a_line(random), first, min(DAYS - 1, first + random.choice([0, 2])))
+
+    def _run(self, line: str, first: int, last: int, *, healthy: bool = False, **more: Any) -> str:
+        text = f"--line {line} --from {key(first)} --to {key(last)}"
+        before, settled = self._names(line), _settled(self.facts["lines"][line])
+        ended = self._do(line, lambda: self._range(first, last, line, **more))
+        if healthy and ended.refusal:
+            raise Fault("refused for nothing", f"run {text}: {ended.refusal}")
+        again = {window for window, _ in self._names(line) - before} & settled
+        if again:
+            raise Fault("trained again unasked", f"run {text}: {again}")
+        return f"{text}: {_words(ended)}"
+
+    def _range(self, first: int, last: int, line: str, **more: Any) -> Any:
+        """Days, or of each range the first hour where windows are hours now."""
+        names = key(first), key(last)
+        if self.declared.values["pipeline"]["dataset"]["window"] == "1h":
+            names = f"{names[0]}T00", f"{names[0]}T00"
+        done = self.operations.run(*names, line, **more)
+        trained = self.operations.look()["lines"][line]["order"]
+        if names[0] not in trained or names[1] not in trained:
+            raise Fault("green without a model", f"{line} {names}: {done}")
+        return done
+
+    def _reprocess(self, random: Random) -> str | None:
+        line = self._a_line(random)
+        trained = self._days(line)
+        if not trained:
+            return None
+        first = random.choice(trained)
+        last = min(DAYS - 1, first + random.choice([0, 1, 2, DAYS]))
+        green, before = self._green(line, trained), self._names(line)
+        ended = self._do(line, lambda: self._range(first, last, line, reprocess=True))
+        self._still_green(line, trained, green, ended)
+        request, days = (line, first, last), {key(day) for day in range(first, last + 1)}
+        new = {window for window, _ in self._names(line) - before}
+        by_days = self.declared.values["pipeline"]["dataset"]["window"] == "1d"
+        if ended.refusal:
+            self.cut.add(request)
+        elif by_days and request not in self.cut and not days <= new:
+            raise Fault("not read again", f"{request}: only {new}")
+        else:
+            self.cut.discard(request)
+        return f"--line {line} --from {key(first)} --to {key(last)}: {_words(ended)}"
+
+    def _stages(self, random: Random) -> str | None:
+        line = self._a_line(random)
+        number = max(0, self._untrained(line) - random.choice([0, 0, 1, 2]))
+        if number >= DAYS:
+            return None
+        ended = self._do(line, lambda: self.operations.stages(key(number), line, again=False))
+        return f"--line {line} {key(number)}: {_words(ended)}"
+
+    def _stages_again(self, random: Random) -> str | None:
+        line = self._a_line(random)
+        trained = self._days(line)
+        if not trained:
+            return None
+        number = random.choice(trained)
+        before = self._green(line, trained)
+        ended = self._do(line, lambda: self.operations.stages(key(number), line, again=True))
+        self._still_green(line, trained, before, ended)
+        return f"--line {line} {key(number)}: {_words(ended)}"
+
+    def _stages_up_to_the_sink(self, random: Random) -> str | None:
+        """What the sink records alone is nothing that anything was trained from."""
+        line = self._a_line(random)
+        trained = self._days(line)
+        if not trained:
+            return None
+        number = random.choice(trained)
+        work = lambda: self.operations.stages(key(number), line, again=True, submits=False)  # noqa: E731
+        return f"--line {line} {key(number)}: {_words(self._do(line, work))}"
+
+    def _plan(self, random: Random) -> str:
+        first = random.randrange(DAYS)
+        last = min(DAYS - 1, first + random.choice([0, 1, DAYS]))
+        ended = self._do("", lambda: self.operations.plan(key(first), key(last)))
+        return f"{key(first)} to {key(last)}: {_words(ended)}"
+
+    def _forget(self, random: Random) -> str | None:
+        line = self._a_line(random)
+        planned = sorted(self.facts["lines"][line]["planned"])
+        if not planned:
+            return None
+        window = random.choice(planned)
+        ended = self._do(line, lambda: self.operations.forget(window, line))
+        return f"--line {line} {window}: {_words(ended)}"
+
+    def _collect(self, _random: Random) -> str:
+        return _words(self._do("", self.operations.collect))
+
+    def _follow_why(self, random: Random) -> str | None:
+        """Do what it advises: it is not refused, and gives up no row without saying so."""
+        line = self._a_line(random)
+        window = key(min(DAYS - 1, random.randint(0, self._untrained(line))))
+        asked = attempt(lambda: self.operations.why(window, line))
+        if asked.refusal:
+            return f"--line {line} {window}: {_words(asked)}"
+        found = asked.answer
+        self.seen.operations[f"why: {found.state}"] += 1
+        command, text = found.command, f"{found.reason}; next: {found.next}"
+        self._tells_of_changes(line, window, found.state, text)
+        if not command.startswith(("forebay run ", "forebay forget ")):
+            return f"--line {line} {window}: {found.state}, no command"
+        before = self._rows(line)
+        ended = self._do(line, lambda: self.operations.follow(command), by_advice=True)
+        told = f"--line {line} {window}: {found.state}: {text}: {command}: {_words(ended)}"
+        # What nobody has looked at yet, only a look at the data can tell.
+        unseen = found.state == "not planned" and ended.code in {2, 3}
+        unseen &= kind_of(found.reason) != kind_of(ended.refusal)
+        if ended.refusal and not unseen and not found.next.startswith("change"):
+            raise Fault(f"why advises what is refused with exit {ended.code}", told)
+        for place, rows in self._rows(line).items():
+            if rows < before.get(place, 0) and not names_loss(text):
+                raise Fault("why advises a loss", f"{place}: {before[place]} to {rows}; {told}")
+        return told
+
+    def _tells_of_changes(self, line: str, window: str, state: str, text: str) -> None:
+        generation = self.facts["lines"][line]["newest"].get(window)
+        if state != "trained" or generation is None or "changed" in text:
+            return
+        if self.judge.has_changed(window, generation):
+            raise Fault("why keeps silent about changed files", f"{line} {window}: {text}")
+
+    # Declarations ---------------------------------------------------------------------------
+
+    def _change(self, random: Random) -> str | None:
+        if len(self.declared.changes) >= 3:
+            return None
+        done = self.declared.change(random)
+        self.seen.changes[done.partition(" = ")[0]] += 1
+        return done
+
+    def _undo(self, random: Random) -> str | None:
+        if not self.declared.changes:
+            return None
+        done = self.declared.undo(random.randrange(len(self.declared.changes)))
+        self.seen.undone[done] += 1
+        return done
+
+    # Data -----------------------------------------------------------------------------------
+
+    def _write_a_late_file(self, random: Random) -> str:
+        source, number = random.choice([HISTORY, DAILY]), random.randint(-3, DAYS - 1)
+        rows = random.randint(1, 8)
+        self.world.files[source].write(number, rows, 30, random.choice([0, 2, 20]))
+        return f"{source}, {rows} rows on {key(number)}"
+
+    def _move_a_file(self, random: Random) -> str | None:
+        return self._move_file(random, there=True)
+
+    def _move_a_file_back(self, random: Random) -> str | None:
+        return self._move_file(random, there=False)
+
+    def _move_file(self, random: Random, *, there: bool) -> str | None:
+        source = random.choice([HISTORY, DAILY])
+        files = self.world.files[source]
+        paths = [path for path, file in sorted(files.by_path.items()) if file.there == there]
+        if not paths:
+            return None
+        path = random.choice(paths)
+        day_of = files.by_path[path].day
+        moved = [each for each in paths if files.by_path[each].day == day_of]
+        moved = moved if random.random() < 0.5 else [path]
+        for each in moved:
+            files.move(each)
+        return f"{source}: {', '.join(moved)}"
+
+    def _mark(self, random: Random) -> str:
+        source = random.choice([HISTORY, DAILY])
+        self.world.files[source].mark("_SUCCESS")
+        return source
+
+    def _append_in_time(self, random: Random) -> str | None:
+        name = self._a_partition(random)
+        if name is None:
+            return None
+        self.world.clicks.write(name, self.world.clicks.next(name), random.randint(1, 4))
+        return name
+
+    def _append_late(self, random: Random) -> str | None:
+        name = self._a_partition(random)
+        if name is None:
+            return None
+        clicks = self.world.clicks
+        clicks.partitions[name].sure = False
+        stamp = day(random.randrange(DAYS)) + timedelta(hours=random.randrange(24))
+        clicks.write(name, min(stamp, clicks.next(name)), 1)
+        return f"{name}, {stamp}"
+
+    def _trim(self, random: Random) -> str | None:
+        name = self._a_partition(random)
+        if name is None:
+            return None
+        count = random.choice([3, 8, 20])
+        if random.random() < 0.7:  # what the line has trained
+            reached = self._reached("main", name)
+            stored = self.world.clicks.partitions[name].segments
+            count = min(count, sum(each.end <= reached for each in stored))
+        self.world.clicks.trim(name, count)
+        self.world.clicks.touched.add(name)
+        self.lost = True
+        return f"{name}, now from {self.world.clicks.partitions[name].kept_from}"
+
+    def _move_a_partition(self, random: Random) -> str | None:
+        name = self._a_partition(random)
+        if name is None or len(self._there()) < 2:
+            return None
+        self.world.clicks.move(name)
+        return name
+
+    def _move_a_partition_back(self, random: Random) -> str | None:
+        gone = sorted(self.world.clicks.gone)
+        if not gone:
+            return None
+        name = random.choice(gone)
+        self.world.clicks.move(name)
+        return name
+
+    def _empty_a_partition(self, random: Random) -> str | None:
+        """One that both lines have trained whole; otherwise nobody could say what was in it."""
+        name = self._a_partition(random)
+        if name is None or len(self._there()) < 2:
+            return None
+        end = self.world.clicks.partitions[name].end
+        if any(self._reached(line, name) < end for line in self.facts["lines"]):
+            return None
+        self.world.clicks.empty(name)
+        self.lost = True
+        return name
+
+    def _add_a_partition(self, random: Random) -> str | None:
+        clicks = self.world.clicks
+        if len(clicks.partitions) >= 3:
+            return None
+        name = str(len(clicks.partitions))
+        clicks.write(name, day(random.randrange(DAYS)), random.randint(1, 8))
+        return name
+
+    def _make_the_log_anew(self, random: Random) -> str:
+        begin = day(random.randrange(2, DAYS))
+        self.world.clicks.make_anew(random.choice([4, 16, 60]), begin)
+        self.lost = True
+        return f"from {begin} on"
+
+    def _move_the_log(self, _random: Random) -> str | None:
+        """Its folder, with its declaration; what was moved once stays there."""
+        clicks = self.world.clicks
+        if clicks.folder.name != CLICKS or clicks.gone:
+            return None
+        clicks.folder = clicks.folder.rename(clicks.folder.with_name("moved"))
+        self.declared.move_log("data/moved")
+        clicks.touched |= clicks.partitions.keys()
+        return "data/moved"
+
+    # What must hold -------------------------------------------------------------------------
+
+    def _do(self, line: str, work: Callable[[], Any], *, by_advice: bool = False) -> Ended:
+        """Do something that may be refused; a refusal leaves what is trained as it was."""
+        before = self.facts
+        try:
+            ended = attempt(work)
+        except Fault:
+            raise
+        except Exception as error:
+            raise Fault(f"unexpected {type(error).__name__}", str(error)) from error
+        if ended.refusal:
+            self.seen.refusals[kind_of(ended.refusal)] += 1
+            if ended.code == 4:
+                raise Fault("exit 4", ended.refusal)
+        self._look(ended)
+        for other in before["lines"].keys() - {line}:
+            then, now = before["lines"][other], self.facts["lines"][other]
+            if now["newest"] != then["newest"] or not _settled(then) <= _settled(now):
+                raise Fault("another line is changed", f"{other} by {line}: {_words(ended)}")
+        trains = isinstance(ended.answer, dict) and ended.answer.get("state", "trained")
+        if not by_advice and (ended.refusal or trains not in {False, "trained"}):
+            self._unspoiled(before, ended)
+        return ended
+
+    def _look(self, ended: Ended) -> None:
+        facts = self.operations.look()
+        self.facts = facts
+
+        def told(line: str, link: Facts) -> Told:
+            found = attempt(lambda: self.operations.why(link["window"], line))
+            why = found.refusal or f"{found.answer.reason}; {found.answer.next}"
+            notes = None if isinstance(ended.answer, dict) and "state" in ended.answer else []
+            return Told(link, why, ended.notes if notes is not None else None)
+
+        self.judge.look(facts, told)
+
+    def _unspoiled(self, before: Facts, ended: Ended) -> None:
+        """What was trained as it was planned last still is, and `why` says so."""
+        for line, now in self.facts["lines"].items():
+            then = before["lines"][line]
+            for window, generation in then["newest"].items():
+                if now["newest"][window] != generation or generation != then["planned"].get(window):
+                    continue
+                if now["planned"].get(window) != generation:
+                    text = f"{line} {window} is planned as {now['planned'].get(window)}"
+                    raise Fault("a refusal replaces a trained plan", f"{text}: {_words(ended)}")
+                if "_" in window:  # `why` answers of the warm start that is declared now
+                    continue
+                found = attempt(lambda: self.operations.why(window, line))  # noqa: B023
+                if not found.refusal and found.answer.state not in _DONE:
+                    text = f"{line} {window}: {found.answer.state}: {found.answer.reason}"
+                    raise Fault("a refusal changes why", f"{text}: {_words(ended)}")
+
+    def _green(self, line: str, days: Sequence[int]) -> bool:
+        """Whether all that is trained can be asked for again, and nothing is done."""
+        planned, newest = (self.facts["lines"][line][each] for each in ("planned", "newest"))
+        if any(planned.get(window) != newest[window] for window in newest):
+            return False
+        ended = self._do(line, lambda: self._range(days[0], days[-1], line))
+        return not ended.refusal and not ended.answer["trained_windows"]
+
+    def _still_green(self, line: str, days: Sequence[int], before: bool, ended: Ended) -> None:
+        if not before or not ended.refusal:
+            return
+        again = attempt(lambda: self._range(days[0], days[-1], line))
+        if again.refusal or again.answer["trained_windows"]:
+            text = again.refusal or f"trains {again.answer['trained_windows']}"
+            raise Fault("a refusal spoils a green range", f"{text}; after: {ended.refusal}")
+
+    # What there is --------------------------------------------------------------------------
+
+    def _is_healthy(self, line: str) -> bool:
+        """Whether nothing was ever changed that is not as it was: then a line goes on."""
+        clicks, found = self.world.clicks, self.facts["lines"][line]
+        whole = all(
+            file.there for each in self.world.files.values() for file in each.by_path.values()
+        )
+        settled = found["planned"].items() >= found["newest"].items() and not found["stale"]
+        same = self.declared.text == self.base and not self.declared.changes
+        begun = bool(found["order"]) or not self.world.begins
+        unchanged = same and whole and not self.lost and not clicks.gone
+        return unchanged and settled and begun and self._unmoved(line)
+
+    def _unmoved(self, line: str) -> bool:
+        """Whether the line was trained by what is declared now."""
+        uses = {use.name: use for use in self.declared.uses()}
+        newest = self.facts["lines"][line]["newest"]
+        by_same_uses = all(
+            {name: part.use for name, part in self.judge.plans[each].items()} == uses
+            for each in newest.items()
+        )
+        return by_same_uses and all(
+            self.declared.span(window) == self.judge.span(line, window, generation)
+            for window, generation in newest.items()
+            if "_" not in window
+        )
+
+    def _a_line(self, random: Random) -> str:
+        return random.choice(["main", "main", "main", "b"])
+
+    def _days(self, line: str) -> list[int]:
+        """Numbers of the days that a line has trained."""
+        order = self.facts["lines"][line]["order"]
+        return [number for number in range(DAYS) if key(number) in order]
+
+    def _names(self, line: str) -> set[tuple[str, int]]:
+        """Every link of a line."""
+        links = self.facts["lines"][line]["links"]
+        return {(link["window"], link["generation"]) for link in links}
+
+    def _untrained(self, line: str) -> int:
+        return max(self._days(line), default=-1) + 1
+
+    def _rows(self, line: str) -> dict[tuple[str, str], int]:
+        """Rows that the newest model of each window was trained on, by window and use."""
+        newest = self.facts["lines"][line]["newest"]
+        return {
+            (window, use): count
+            for window, generation in newest.items()
+            for use, count in self.judge.trained_rows(line, window, generation).items()
+        }
+
+    def _reached(self, line: str, partition: str) -> int:
+        """Up to which offset a line has read a partition of the log."""
+        found = self.facts["lines"][line]
+        if not found["order"]:
+            return 0
+        window = found["order"][-1]
+        lineage = self.judge.lineages[line, window, found["newest"][window]]
+        return lineage.reached.get(CLICKS, {}).get(partition, 0)
+
+    def _there(self) -> list[str]:
+        clicks = self.world.clicks
+        return [name for name in sorted(clicks.partitions) if clicks.is_there(name)]
+
+    def _a_partition(self, random: Random) -> str | None:
+        names = self._there()
+        return random.choice(names) if names else None
+
+
+def _settled(line: Facts) -> set[str]:
+    """Windows of a line that were trained as they were planned last."""
+    return {name for name, of in line["newest"].items() if line["planned"].get(name) == of}
+
+
+def _words(ended: Ended) -> str:
+    if ended.refusal:
+        return f"REFUSED {ended.refusal}"
+    if not isinstance(ended.answer, dict):
+        return "done"
+    return str({name: value for name, value in ended.answer.items() if name != "seen"})
