@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from forebay.datatasks.sources.common.times import Spans
 from forebay.datatasks.sources.parquet.footer_process import KNOWN
 from forebay.datatasks.sources.parquet.footers import Footer, Opened, read_footers, read_schemas
 from forebay.errors import DataError
+from forebay.system.instants import to_us
 
 _FIELD_ID = b"PARQUET:field_id"
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -23,6 +25,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz"})
 # By so much the upper bounds of some writers are too low, who count in milliseconds.
 CUT_US = 1_000
+_FIRST_US = to_us(datetime.min.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def event_time_filters(table: Any, column: str, spans: Spans) -> list[Any]:  # n
     zone = "+00:00" if kind == "timestamptz" else ""
     low, high = (
         np.datetime_as_string(np.datetime64(int(value), "us"), unit="us") + zone
-        for value in (spans.starts[0] - CUT_US, spans.ends[-1])
+        for value in (max(spans.starts[0] - CUT_US, _FIRST_US), spans.ends[-1])
     )
     inside = named.And(named.GreaterThanOrEqual(column, low), named.LessThan(column, high))
     without = named.IsNull(column)
