@@ -49,6 +49,7 @@ _PLANS = (
     .join(windows)
     .where(windows.c.pipeline == bindparam("pipeline"))
     .order_by(windows.c.ends_at.desc(), plans.c.generation.desc())
+    .execution_options(yield_per=20)  # mostly, the first one says it all
 )
 _STORE = insert(borders)
 
@@ -81,19 +82,30 @@ class DecidedBorders(Borders):
         found = self._database.read(lambda rows: rows.execute(_OTHER, asked).first())
         return None if found is None else (found.topic, from_us(found.instant))
 
-    def last_segments(self) -> dict[str, str]:
+    def last_segments(self, partitions: Iterable[str], path: str | None) -> dict[str, str]:
         """See `Borders.last_segments`."""
-        source = self._of["source"]
 
         def work(rows: Connection) -> dict[str, str]:
-            for document in rows.scalars(_PLANS, self._of):
-                uses = WindowPlan.of_document(document, "a plan").sources.items()
-                found = [each.last_segments for use, each in uses if source_of(use) == source]
-                if any(found):
-                    return max(filter(None, found), key=max)
-            return {}
+            found: dict[str, str] = {}
+            unseen = set(partitions)
+            with rows.scalars(_PLANS, self._of) as documents:
+                for document in documents:
+                    known = self._segments_in(document)
+                    for place in sorted(known, reverse=True):  # several streams: the furthest
+                        where, partition, _ = place.rsplit("/", 2)
+                        if partition in unseen and path in {None, where}:
+                            unseen.remove(partition)
+                            found[place] = known[place]
+                    if not unseen:
+                        break
+            return found
 
         return self._database.read(work)
+
+    def _segments_in(self, document: str) -> dict[str, str]:
+        uses = WindowPlan.of_document(document, "a plan").sources.items()
+        of_source = [each for use, each in uses if source_of(use) == self._of["source"]]
+        return {place: text for each in of_source for place, text in each.last_segments.items()}
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """See `Borders.decide`."""

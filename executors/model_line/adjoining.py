@@ -136,7 +136,7 @@ def _partition_problem(covered: Coverage, asked: Coverage, spec: SourceSpec) -> 
     torn = torn_partition(covered, asked, spec.starts)
     if not torn:
         return ""
-    ended, begins = covered.offsets[torn][1], asked.offsets[torn][0]
+    ended, begins = covered.offsets.get(torn, (0, 0))[1], asked.offsets[torn][0]
     what = "be trained twice" if begins < ended else "never be trained"
     return (
         f"in partition {torn}, offsets {min(ended, begins):,} to {max(ended, begins):,}, would "

@@ -33,10 +33,10 @@ class Coverage(Message):
     """One use of a source, from the beginning of a line to one link of it.
 
     asked_from, asked_to: what the link's window asked for; None where it was nothing, for `reason`.
-    offsets: the same of a stream, [first, end) by partition. cut: see `Source.cut`, of the newest
-    window that looked. reached: everything before it was asked for, but for `left_out`. begun:
-    whether anything was asked for so far. gap: rows that the window's plan declared away, though
-    earlier ones were trained.
+    offsets: the same of a stream, [first, end) by partition; of one that it has no more, where it
+    ended. cut: see `Source.cut`, of the newest window that looked. reached: everything before it
+    was asked for, but for `left_out`. begun: whether anything was asked for so far. gap: rows that
+    the window's plan declared away, though earlier ones were trained.
     """
 
     asked_from: datetime | None = None
@@ -64,13 +64,24 @@ def extended(before: Coverage | None, window: WindowPlan, plan: SourcePlan) -> C
         asked_from=low if asks else None,
         asked_to=high if asks else None,
         reason=plan.reason,
-        offsets=plan.offsets,
+        offsets={**_ends(before, plan, asks=asks), **plan.offsets},
         cut=plan.cut or ("" if before is None else before.cut),
         reached=max(reached, whole.end),
         begun=begun or asks,
         left_out=_merged((*left_out, *early, *late)),
         gap=next((each for each in early if begun and each.reason == BEFORE_START), None),
     )
+
+
+def _ends(before: Coverage | None, plan: SourcePlan, *, asks: bool) -> Offsets:
+    """Where partitions ended that are not in the plan: trimmed away, they may go on there.
+
+    Empty where rows were skipped, and where a `starts` begins with other offsets.
+    """
+    ends = {} if before is None else {name: (end, end) for name, (_, end) in before.offsets.items()}
+    shared = ends.keys() & plan.offsets.keys()
+    goes_on = all(ends[name][1] == plan.offsets[name][0] for name in shared)
+    return ends if goes_on and (plan.offsets or not asks) else {}
 
 
 def whole_of(window: WindowPlan, plan: SourcePlan) -> Interval:
@@ -107,8 +118,10 @@ def torn_partition(before: Coverage, after: Coverage, starts: datetime | None) -
     begins = after.asked_from
     if begins is None or begins == starts or begins != before.asked_to:
         return ""
-    shared = before.offsets.keys() & after.offsets.keys()
-    torn = (each for each in sorted(shared) if before.offsets[each][1] != after.offsets[each][0])
+    if not before.offsets:
+        return ""
+    ended = {name: before.offsets.get(name, (0, 0))[1] for name in sorted(after.offsets)}
+    torn = (name for name, offset in ended.items() if offset != after.offsets[name][0])
     return next(torn, "")
 
 

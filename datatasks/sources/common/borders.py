@@ -45,8 +45,11 @@ class Borders(ABC):
     def latest_other(self, topic: str) -> tuple[str, datetime] | None:
         """Of other topics the one with the last border: it is gone, or declared no more."""
 
-    def last_segments(self) -> dict[str, str]:
-        """Of the newest window that was planned: see `Scan.last_segments`."""
+    def last_segments(self, partitions: Iterable[str], path: str | None) -> dict[str, str]:  # noqa: ARG002
+        """Of each partition the one that was planned last, see `Scan.last_segments`.
+
+        path: of the log that had them; None: any that the source has declared.
+        """
         return {}
 
     @abstractmethod

@@ -166,8 +166,7 @@ class LogSource(LogKind, MarkerSource):
             raise DataError(f"source {self.spec.name!r}: {self._nothing()}")
         self._check_offsets(segments)
         partitions = list(_by_partition(segments))
-        if self.options.moved is not None:
-            require_same(self._files, self.options.moved, self.borders)
+        require_same(self._files, segments.listing, partitions, self.options.moved, self.borders)
         starts, has_folder, now = self.spec.starts, self._files.exists, datetime.now(UTC)
         borders = LogBorders(partitions, spans, self.borders, self.options, starts, has_folder, now)
         borders.require_all_kept(spans)

@@ -151,6 +151,38 @@ def test_partitions_go_on_at_the_offset_where_they_ended(line: CoveredLine) -> N
     line.train(2)
 
 
+def test_a_new_partition_is_trained_from_its_beginning(line: CoveredLine) -> None:
+    """Where another line planned the log at another path first, borders are elsewhere."""
+    line.partitions = {"0": (0, 10)}
+    line.train(1)
+    line.partitions = {"0": (10, 12), "1": (14, 20)}
+    refused(line, 2, "in partition 1, offsets 0 to 14, would never be trained")
+    line.partitions = {"0": (10, 12), "1": (0, 20)}
+    line.train(2)
+
+
+def test_a_partition_that_comes_back_goes_on_where_it_ended(line: CoveredLine) -> None:
+    line.partitions = {"0": (0, 10), "1": (0, 7)}
+    line.train(1)
+    line.partitions = {"0": (10, 12)}
+    line.train(2)
+    ways = {0: "0 to 7, would be trained twice", 9: "7 to 9, would never be trained"}
+    for begins, what in ways.items():
+        line.partitions = {"0": (12, 12), "1": (begins, 9)}
+        refused(line, 3, f"in partition 1, offsets {what}")
+    line.partitions = {"0": (12, 12), "1": (7, 9)}
+    line.train(3)
+
+
+def test_after_a_window_that_left_a_log_out_partitions_begin_anywhere(line: CoveredLine) -> None:
+    line.partitions = {"0": (0, 10)}
+    line.train(1)
+    line.partitions, line.reason = {}, "skipped: no marker"
+    line.train(2)
+    line.partitions, line.reason = {"0": (15, 20), "1": (3, 4)}, ""
+    line.train(3)
+
+
 def test_windows_of_one_job_follow_each_other(line: CoveredLine) -> None:
     line.train(1)
     line.require(2, 3, 4)

@@ -41,6 +41,7 @@ class Planner:
         self.options = {"path": "log"}
         self.offsets: Counter[int] = Counter()
         self.outside: list[int] = []
+        self.records = True  # whether what it planned reaches the sink
 
     def send(self, *stamps: datetime, partition: int = 0) -> list[Path]:
         """A segment of one row for each time, with whatever clock its writer had."""
@@ -77,7 +78,8 @@ class Planner:
                 ]
                 for index in range(len(spans))
             ]
-        self._record(spans[-1], scan.last_segments)
+        if self.records:
+            self._record(spans[-1], scan.last_segments)
         self.outside = [
             int(value)
             for part in chunks
@@ -152,6 +154,7 @@ def test_a_log_may_be_trimmed_where_nobody_needs_it(planner: Planner) -> None:
 
 
 def test_a_log_that_was_made_anew_is_never_read_from_the_middle(planner: Planner) -> None:
+    planner.records = False
     written = planner.send(*minutes(0), *minutes(1))
     assert planner.ids(0, 1)
     for path in written:
@@ -305,15 +308,56 @@ def test_a_partition_that_was_trimmed_away_and_goes_on(planner: Planner) -> None
     assert planner.ids(3) == [[12, 13, 14, 15, 16]]
 
 
-def test_a_log_that_was_made_anew_is_refused(planner: Planner) -> None:
+@pytest.mark.parametrize(
+    ("recorded", "count", "told"),
+    [
+        (False, 4, r"its rows went up to offset 8 .* end at 4"),
+        (True, 4, r"a window was planned to end behind 0/0{19}7-\S*, and now it is not there"),
+        (True, 8, r".* is not there: it was truncated or recreated"),
+        (True, 20, r".* is not there: .* as a new source, under another name, with `starts`"),
+    ],
+)
+def test_a_log_that_was_made_anew_is_refused(
+    planner: Planner, recorded: bool, count: int, told: str
+) -> None:
+    """However many rows it has by now."""
+    planner.records = recorded
     written = planner.send(*minutes(0), *minutes(1))
     assert planner.ids(0, 1)
     for path in written:
         path.unlink()
     planner.offsets.clear()
-    planner.send(*minutes(4))
-    with pytest.raises(DataError, match=r"partition 0: its rows went up to offset 8 .* end at 4"):
-        planner.ids(4)
+    planner.send(*minutes(4, count))
+    for number in (1, 2, 4):
+        with pytest.raises(DataError, match=f"partition 0: {told}"):
+            planner.ids(number)
+
+
+def test_a_segment_before_a_border_that_was_replaced_is_refused(planner: Planner) -> None:
+    last = planner.send(*minutes(0))[-1]
+    assert planner.ids(0)
+    content = last.read_bytes()
+    last.write_bytes(content + b" ")
+    told = rf"{last.name}, and now it has {len(content) + 1} bytes, .* had {len(content)} bytes"
+    with pytest.raises(DataError, match=told):
+        planner.ids(1)
+    last.write_bytes(content)
+    planner.send(*minutes(1))
+    assert planner.ids(1) == [[4, 5, 6, 7]]
+
+
+def test_a_partition_that_was_emptied_and_begins_again_is_refused(planner: Planner) -> None:
+    """Though the windows that were planned since say nothing of it."""
+    written = planner.send(*minutes(0))
+    planner.send(*minutes(0), *minutes(1), *minutes(2), partition=1)
+    assert planner.ids(0)
+    for path in written:
+        path.unlink()
+    assert planner.ids(1)
+    planner.offsets[0] = 0
+    planner.send(*minutes(2, 6))
+    with pytest.raises(DataError, match=r"partition 0: .* is not there: .* recreated"):
+        planner.ids(2)
 
 
 @pytest.mark.parametrize(
