@@ -102,6 +102,12 @@ class Judge:
             for link in sorted(found["links"], key=lambda each: each["finished_at"]):
                 self._link(line, link, told)
 
+    def begin_anew(self, line: str) -> None:
+        """The line has no window any more; plans and borders stay as they are."""
+        for known in (self.lineages, self.links):
+            for name in [each for each in known if each[0] == line]:
+                del known[name]
+
     def span(self, line: str, window: str, generation: int) -> Span:
         """The time of a trained window."""
         link = self.links[line, window, generation]

@@ -30,6 +30,7 @@ WEIGHTS = {
     "stages up to the sink": 3,
     "plan": 4,
     "forget": 6,
+    "begin anew": 2,
     "collect": 3,
     "follow why": 9,
     "change": 11,
@@ -122,6 +123,7 @@ class Life:
 
     def _run(self, line: str, first: int, last: int, *, healthy: bool = False, **more: Any) -> str:
         text = f"--line {line} --from {key(first)} --to {key(last)}"
+        text += "".join(f" --{name.replace('_', '-')} {value}" for name, value in more.items())
         before, settled = self._names(line), _settled(self.facts["lines"][line])
         ended = self._do(line, lambda: self._range(first, last, line, **more))
         if healthy and ended.refusal:
@@ -206,6 +208,13 @@ class Life:
         window = random.choice(planned)
         ended = self._do(line, lambda: self.operations.forget(window, line))
         return f"--line {line} {window}: {_words(ended)}"
+
+    def _begin_anew(self, random: Random) -> str | None:
+        line = self._a_line(random)
+        if not self.facts["lines"][line]["links"]:
+            return None
+        ended = self._do(line, lambda: self.operations.begin_anew(line))
+        return f"--line {line}: {_words(ended)}"
 
     def _collect(self, _random: Random) -> str:
         return _words(self._do("", self.operations.collect))
@@ -402,6 +411,10 @@ class Life:
     def _look(self, ended: Ended) -> None:
         facts = self.operations.look()
         self.facts = facts
+        while self.operations.begun_anew:
+            line = self.operations.begun_anew.pop()
+            self.judge.begin_anew(line)
+            self.cut = {each for each in self.cut if each[0] != line}
 
         def told(line: str, link: Facts) -> Told:
             found = attempt(lambda: self.operations.why(link["window"], line))

@@ -61,10 +61,11 @@ def attempt(work: Callable[[], Any]) -> Ended:
 
 @dataclass
 class Operations:
-    """Of one declaration and its home."""
+    """Of one declaration and its home. begun_anew: lines of which all was forgotten."""
 
     declared: Declared
     home: Home
+    begun_anew: set[str] = field(default_factory=set)
     _claims: int = field(default=0)
 
     def target(self, line: str) -> LineTarget:
@@ -96,7 +97,6 @@ class Operations:
         self, first: str, last: str, line: str, *, reprocess: bool = False, **more: Any
     ) -> dict[str, Any]:
         """`forebay run`; what it trained and its notes."""
-        more = {name: value for name, value in more.items() if name in _RUN_OPTIONS}
         summary = Run(self.target(line)).execute(first, last, reprocess=reprocess, **more)
         return {name: summary[name] for name in ("trained_windows", "notes", "rows_agree", "seen")}
 
@@ -129,6 +129,11 @@ class Operations:
         if not self.target(line).ledger.forget(window):
             raise UsageError(f"line {line!r} has no plan for {window!r}")
 
+    def begin_anew(self, line: str) -> None:
+        """`forebay forget --all`."""
+        self.target(line).chain.begin_anew(forget_plans=True)
+        self.begun_anew.add(line)
+
     def collect(self) -> None:
         """`forebay gc`."""
         remove_garbage(self.home, self.declared.project())
@@ -149,8 +154,12 @@ class Operations:
             more = {each.replace("-", "_"): value for each, value in options.items()}
             assert more.keys() <= _RUN_OPTIONS, command
             return self.run(first, last, line, reprocess=reprocess, **more)
-        assert (name, options) == ("forget", {}), command
-        self.forget(left[0], line)
+        assert name == "forget", command
+        assert (len(left), tuple(options)) in {(1, ()), (0, ("all",))}, command
+        if left:
+            self.forget(left[0], line)
+        else:
+            self.begin_anew(line)
         return {}
 
     def look(self) -> Facts:
