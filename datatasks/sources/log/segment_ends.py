@@ -45,14 +45,14 @@ def require_same(
     Raises:
         DataError: which names what differs.
     """
-    planned = borders.partitions(moved or files.place).keys()
+    by_name = {each.name: each for each in partitions}
+    planned = by_name.keys() & borders.partitions(moved or files.place).keys()
     known = borders.last_segments(planned, None if moved else files.place)
     if moved and planned and not known:
         raise _not_moved(files, moved, "no checksums of it were kept")
-    by_name = {each.name: each for each in partitions}
     for place, version in known.items():
         path, name, segment = place.rsplit("/", 2)
-        differs = _difference(files, listing, by_name.get(name), f"{name}/{segment}", version)
+        differs = _difference(files, listing, by_name[name], f"{name}/{segment}", version)
         if differs and moved and path != files.place:
             raise _not_moved(files, moved, f"{name}/{segment} {differs}")
         if differs:
@@ -63,11 +63,11 @@ def require_same(
 
 
 def _difference(
-    files: Files, listing: Listing, partition: Partition | None, segment: str, version: str
+    files: Files, listing: Listing, partition: Partition, segment: str, version: str
 ) -> str:
     """What is not as it was at a segment's offset, in words; nothing where it was trimmed away."""
     base = parse_segment(segment.rpartition("/")[2])[0]
-    if partition is None or partition.base[0] > base:
+    if partition.base[0] > base:
         return ""
     at = int(np.searchsorted(partition.base, base))
     if at == len(partition.at) or listing.paths[int(partition.at[at])].as_py() != segment:

@@ -205,10 +205,10 @@ class Declared:
             start = _instant(self.values["pipeline"]["train"]["warm_start"])
             assert start is not None
             return start, self.span(window.rpartition("_")[2])[0]
-        zone = ZoneInfo(self.values["pipeline"]["dataset"]["timezone"])
-        if "T" in window:
-            start = datetime.fromisoformat(f"{window}:00").replace(tzinfo=zone).astimezone(UTC)
+        if "T" in window:  # hours are those of UTC, whatever the days are
+            start = datetime.fromisoformat(f"{window}:00").replace(tzinfo=UTC)
             return start, start + timedelta(hours=1)
+        zone = ZoneInfo(self.values["pipeline"]["dataset"]["timezone"])
         start = datetime.fromisoformat(window).replace(tzinfo=zone)
         return start.astimezone(UTC), (start + DAY).astimezone(UTC)
 
