@@ -13,11 +13,13 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.source_uses import source_of
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
+from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.operations import Clock, Share, not_complete, shares_of
-from forebay.errors import DataError, ForebayError
+from forebay.datatasks.sources.common.plan_cache import PlanCache
+from forebay.errors import ForebayError
 
 _PLANNING = {"planned", "not planned", "forgotten"}
 
@@ -61,9 +63,12 @@ def why_not_planned(
             return why
     last = last_failure(ledger, window.key)
     if last:
+        now_refused = refused_plan(root, pipeline, sources, ledger, window)
+        if now_refused:
+            reason = f"its data is complete, but planning it fails: {now_refused}"
+            return NotPlanned("not planned", reason, "correct that, then run it")
         reason = f"its data is complete now; planning it failed before: {last}"
-        advice = "correct that, then run it" if _is_of_data(ledger, window.key) else "run it"
-        return NotPlanned("not planned", reason, advice, "run")
+        return NotPlanned("not planned", reason, "run it", "run")
     listed = listings.windows().get(window.key)
     if listed:
         missing = [name for name in shares if name not in listed]
@@ -109,19 +114,34 @@ def _why_source(
     return NotPlanned("waiting", not_complete(share.source, share.span, reason), advice)
 
 
+def refused_plan(
+    root: Path,
+    pipeline: PipelineSpec,
+    sources: Mapping[str, SourceSpec],
+    ledger: Ledger,
+    window: Window,
+) -> str:
+    """Why a window cannot be planned as its data is now; an empty text if it can."""
+    for name, [share] in shares_of(pipeline, sources, [window]).items():
+        if share.span is None:
+            continue
+        spec, database = sources[source_of(name)], ledger.database
+        borders = DecidedBorders(database, pipeline.name, spec.name, only_look=True)
+        cache = PlanCache(ledger.home, only_look=True)
+        try:
+            with closing(open_source(spec, root, borders, cache)) as source:
+                source.scan([share.span])
+        except ForebayError as error:
+            return str(error)
+    return ""
+
+
 def last_failure(ledger: Ledger, window: str) -> str:
     """Why planning a window failed since it was last planned; empty when it did not."""
     entries = [each for each in ledger.history(window) if each.get("event") in _PLANNING]
     if not entries or entries[-1]["event"] != "not planned":
         return ""
     return f"{entries[-1].get('reason')} ({entries[-1].get('at')})"
-
-
-def _is_of_data(ledger: Ledger, window: str) -> bool:
-    errors = [
-        each.get("error") for each in ledger.history(window) if each.get("event") in _PLANNING
-    ]
-    return errors[-1] == DataError.__name__
 
 
 def _text(instant: datetime) -> str:

@@ -25,12 +25,12 @@ Covered = Mapping[str, Coverage]
 
 
 class WithheldError(ConfigError):
-    """Rows that a line was trained without have come back. command: which trains them."""
+    """Rows that a line was trained without have come back. first: the window that they are of."""
 
-    def __init__(self, message: str, command: str) -> None:
+    def __init__(self, message: str, first: str) -> None:
         """See the class."""
         super().__init__(message)
-        self.command = command
+        self.first = first
 
 
 _UNDO = (
@@ -102,7 +102,7 @@ def require_adjoining(
                 f"Airflow, a backfill that reprocesses windows from "
                 f"{retrained_from(chain, begin)} on), or go on without them by declaring starts: "
                 f"{last.end:%Y-%m-%dT%H:%M:%SZ}",
-                command,
+                begin,
             )
 
 

@@ -211,9 +211,10 @@ def require_no_gap(chain: ModelChain, grid: WindowGrid, window: Window) -> None:
 
 
 class StaleStart(NamedTuple):
-    """What is wrong, and the command that trains the stale windows again, and the window."""
+    """What is wrong. first: the stale window to begin with. command: trains it up to the window."""
 
     reason: str
+    first: str
     command: str
 
 
@@ -232,10 +233,12 @@ def stale_start(chain: ModelChain, windows: Sequence[Window]) -> StaleStart | No
         elif parent is not None and (reason := chain.stale_reason(parent)):
             first = next(iter(chain.stale_reasons()))
         if parent is not None and reason and first:
+            begin = first_window_key(first)
             return StaleStart(
                 f"window {window.key} starts from the model of window {parent.window}, which is "
                 f"{reason}",
-                retrain_command(chain, first_window_key(first), window.key),
+                begin,
+                retrain_command(chain, begin, window.key),
             )
         last = window
     return None

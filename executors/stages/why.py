@@ -11,7 +11,7 @@ from forebay.datatasks.changes import changes_since
 from forebay.datatasks.lags import Lag, in_vain, lags_of
 from forebay.datatasks.operations import Clock, shares_of
 from forebay.datatasks.plans import SKIPPED, WindowPlan
-from forebay.datatasks.why import last_failure, why_not_planned
+from forebay.datatasks.why import last_failure, refused_plan, why_not_planned
 from forebay.errors import ConfigError, DataError, LineBusyError, NotReadyError
 from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
 from forebay.executors.evaluation.event_words import event_words
@@ -105,10 +105,11 @@ def _unless_refused(target: StageTarget, found: Why) -> Why:
     if not found.command.startswith(_RUN):
         return found
     refusal, repair = _refusal(target, found), ""
-    if not refusal and found.state in {"not planned", "planned"}:
-        refusal, repair = _refused_start(target)
     if not refusal:
-        return found
+        refusal, repair = _refused_start(target, _first_of(target, found.command))
+    if not refusal:
+        less = _declared_away(target) if found.command.endswith("--reprocess") else ""
+        return found.model_copy(update={"reason": found.reason + less}) if less else found
     return found.model_copy(
         update={
             "reason": f"{found.reason}; line {target.line!r} cannot train it: {refusal}",
@@ -118,20 +119,37 @@ def _unless_refused(target: StageTarget, found: Why) -> Why:
     )
 
 
-def _refused_start(target: StageTarget) -> tuple[str, str]:
-    """Why `run` would refuse to start where the window does, and the command that mends it."""
+def _first_of(target: StageTarget, command: str) -> Window:
+    """The window that a `run` begins with."""
+    words = command.split()
+    return target.pipeline.dataset.grid.parse(words[words.index("--from") + 1])
+
+
+def _declared_away(target: StageTarget) -> str:
+    """In words, that training a window again leaves rows out that it was trained on; or nothing."""
+    link = target.chain.newest(target.key)
+    now = _declared_plan(target, target.window).sources
+    words = [
+        f"; trained again, it has no rows of {name} ({now[name].reason}), and it has "
+        f"{counted(rows, 'row')} of them now"
+        for name in now
+        if link is not None and (rows := link.trained(name).rows) and now[name].reason
+    ]
+    return "".join(words)
+
+
+def _refused_start(target: StageTarget, window: Window) -> tuple[str, str]:
+    """Why `run` would refuse to start with a window, and the command that mends it."""
     chain, sources = target.chain, target.project.sources
-    stale = stale_start(chain, [target.window])
+    last = first_window_key(target.key)
+    stale = stale_start(chain, [window])
     if stale is not None:
-        return stale
-    parent, window = chain.before(target.window), target.window
-    if parent is not None and parent.end < window.start:
-        window = target.pipeline.dataset.grid.at(parent.end)
+        return stale.reason, retrain_command(chain, stale.first, last)
     try:
         plan = _declared_plan(target, window)
-        require_adjoining(chain, sources, plan, covered_by(parent))
+        require_adjoining(chain, sources, plan, covered_by(chain.before(window)))
     except WithheldError as error:
-        return str(error), error.command
+        return str(error), retrain_command(chain, error.first, last)
     except ConfigError as error:
         return str(error), ""
     return "", ""
@@ -342,6 +360,18 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     waits = bool(before) and not begins and not can_start
     if waits:
         reason += f"; it waits for window {before}, which is not trained"
+    project = target.project
+    failure = refused_plan(
+        project.root, target.pipeline, project.sources, target.ledger, target.window
+    )
+    if failure:
+        return Why(
+            window=window,
+            state="planned",
+            reason=f"{reason}; it cannot be planned again: {failure}",
+            next="correct that, then run it",
+            generation=plan.generation,
+        )
     failure = last_failure(target.ledger, window)
     if failure:
         reason += f"; planning it again failed: {failure}"

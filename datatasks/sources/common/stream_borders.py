@@ -165,9 +165,10 @@ class StreamBorders:
         ahead: timedelta,
         now: datetime,
     ) -> None:
-        """Refuse to begin with a partition whose newest rows are all of 1970, or all ahead.
+        """Refuse to begin with a partition whose newest rows are all of 1970.
 
-        Else no window would ever have them, and nobody would be told.
+        Else no window would ever have them, and nobody would be told. Rows ahead of the clock come
+        with what follows them; they are refused where nothing in any partition is of now.
 
         Args:
             stored: the offsets [first, end) of each partition.
@@ -178,12 +179,17 @@ class StreamBorders:
         Raises:
             DataError: which says what the times are.
         """
+        now_us, far = to_us(now), list[str]()
         for name, (first, end) in stored.items():
             edges = [self._offsets[Border(name, instant)] for instant in self.instants]
             if first < end and not self._decided[name] and len(set(edges)) == 1:
-                times, now_us = newest(name), to_us(now)
+                times = newest(name)
                 if len(times) and are_far(times, now_us, ahead).all():
-                    raise DataError(f"{self.place(name)}: {stamp_words(times, now_us)}")
+                    far.append(f"{self.place(name)}: {stamp_words(times, now_us)}")
+                    if (times <= now_us).all():
+                        raise DataError(far[-1])
+        if far and len(far) == sum(first < end for first, end in stored.values()):
+            raise DataError(far[0])
 
     def _others_until(self, is_whole: Callable[[Interval], bool]) -> datetime | None:
         """Up to where windows were planned, if the last of them by what was there before."""

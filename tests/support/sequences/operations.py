@@ -54,7 +54,7 @@ class Operations:
 
     def run(self, first: str, last: str, line: str, *, reprocess: bool) -> dict[str, Any]:
         """`forebay run`; what it trained and its notes."""
-        summary = Run(self.target(line)).execute(first, last, reprocess=reprocess)
+        summary = Run(self.target(line)).execute(first, last, reprocess=reprocess, on_stale="train")
         return {name: summary[name] for name in ("trained_windows", "notes", "rows_agree")}
 
     def stages(self, window: str, line: str, claim: str, *, again: bool) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_what_cannot_be_is_named_and_others_are_read(reason: str, tmp_path: Path
 def test_times_that_are_null_go_with_the_earliest_of_their_file(tmp_path: Path) -> None:
     """Also where there are very many of them: it took hours."""
     (tmp_path / "data").mkdir()
-    claims = [Claim(5)] * 90_000 + [Claim(3, AT + DAY // HOUR, AT + 7)]
+    claims = [Claim(5)] * 90_000 + [Claim(3, AT + 7, AT + DAY // HOUR)]
     (tmp_path / "data" / "a.parquet").write_bytes(forged_file([*claims[1:], claims[0]]))
     opened, spans = source(tmp_path), days(2)
     with cpu_limit("a file of many row groups", 5):
