@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -63,7 +63,7 @@ def why_not_planned(
             return why
     last = last_failure(ledger, window.key)
     if last:
-        now_refused = refused_plan(root, pipeline, sources, ledger, window)
+        now_refused = refused_plan(root, pipeline, sources, ledger, [window])
         if now_refused:
             reason = f"its data is complete, but planning it fails: {now_refused}"
             return NotPlanned("not planned", reason, "correct that, then run it")
@@ -119,18 +119,19 @@ def refused_plan(
     pipeline: PipelineSpec,
     sources: Mapping[str, SourceSpec],
     ledger: Ledger,
-    window: Window,
+    windows: Sequence[Window],
 ) -> str:
-    """Why a window cannot be planned as its data is now; an empty text if it can."""
-    for name, [share] in shares_of(pipeline, sources, [window]).items():
-        if share.span is None:
+    """Why windows, in order, cannot be planned as their data is now; an empty text if they can."""
+    for name, shares in shares_of(pipeline, sources, windows).items():
+        spans = [share.span for share in shares if share.span is not None]
+        if not spans:
             continue
         spec, database = sources[source_of(name)], ledger.database
         borders = DecidedBorders(database, pipeline.name, spec.name, only_look=True)
         cache = PlanCache(ledger.home, only_look=True)
         try:
             with closing(open_source(spec, root, borders, cache)) as source:
-                source.scan([share.span])
+                source.scan(spans)
         except ForebayError as error:
             return str(error)
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from forebay.config.source_uses import source_of
@@ -107,9 +107,17 @@ def _unless_refused(target: StageTarget, found: Why) -> Why:
     refusal, repair = _refusal(target, found), ""
     if not refusal:
         refusal, repair = _refused_start(target, _first_of(target, found.command))
+    if not refusal and found.command.endswith("--reprocess"):
+        first = _first_of(target, found.command).key
+        windows = target.pipeline.dataset.grid.between(first, first_window_key(target.key))
+        data = _refused_data(target, windows)
+        if data:
+            reason = f"{found.reason}; it cannot be read again: {data}"
+            return found.model_copy(update={"reason": reason, "next": "", "command": ""})
+        away = "".join(_declared_away(target, window) for window in windows)
+        return found.model_copy(update={"reason": found.reason + away})
     if not refusal:
-        less = _declared_away(target) if found.command.endswith("--reprocess") else ""
-        return found.model_copy(update={"reason": found.reason + less}) if less else found
+        return found
     return found.model_copy(
         update={
             "reason": f"{found.reason}; line {target.line!r} cannot train it: {refusal}",
@@ -119,19 +127,24 @@ def _unless_refused(target: StageTarget, found: Why) -> Why:
     )
 
 
+def _refused_data(target: StageTarget, windows: Sequence[Window]) -> str:
+    project = target.project
+    return refused_plan(project.root, target.pipeline, project.sources, target.ledger, windows)
+
+
 def _first_of(target: StageTarget, command: str) -> Window:
     """The window that a `run` begins with."""
     words = command.split()
     return target.pipeline.dataset.grid.parse(words[words.index("--from") + 1])
 
 
-def _declared_away(target: StageTarget) -> str:
+def _declared_away(target: StageTarget, window: Window) -> str:
     """In words, that training a window again leaves rows out that it was trained on; or nothing."""
-    link = target.chain.newest(target.key)
-    now = _declared_plan(target, target.window).sources
+    link = target.chain.newest(window.key)
+    now = _declared_plan(target, window).sources
     words = [
-        f"; trained again, it has no rows of {name} ({now[name].reason}), and it has "
-        f"{counted(rows, 'row')} of them now"
+        f"; trained again, window {window.key} has no rows of {name} ({now[name].reason}), and "
+        f"it has {counted(rows, 'row')} of them now"
         for name in now
         if link is not None and (rows := link.trained(name).rows) and now[name].reason
     ]
@@ -360,10 +373,7 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     waits = bool(before) and not begins and not can_start
     if waits:
         reason += f"; it waits for window {before}, which is not trained"
-    project = target.project
-    failure = refused_plan(
-        project.root, target.pipeline, project.sources, target.ledger, target.window
-    )
+    failure = _refused_data(target, [target.window])
     if failure:
         return Why(
             window=window,

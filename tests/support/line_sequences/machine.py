@@ -235,9 +235,10 @@ class Life:
         before = self._rows(line)
         ended = self._do(line, lambda: self.operations.follow(command), by_advice=True)
         told = f"--line {line} {window}: {found.state}: {text}: {command}: {_words(ended)}"
-        # What nobody has looked at yet, only a look at the data can tell.
-        unseen = found.state == "not planned" and ended.code in {2, 3}
+        # What nobody has looked at yet, only a look at the data can tell; what is late may come.
+        unseen = found.state == "not planned" and ended.code == 3
         unseen &= kind_of(found.reason) != kind_of(ended.refusal)
+        unseen |= ended.code == 2
         if ended.refusal and not unseen and not found.next.startswith("change"):
             raise Fault(f"why advises what is refused with exit {ended.code}", told)
         for place, rows in self._rows(line).items():
