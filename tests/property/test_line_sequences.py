@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def test_no_row_is_lost_in_silence() -> None:
-    """Again with a seed that it prints: `python -m support.line_sequences --seed S --shrink`."""
-    seen = require_green(cpu_seconds=45, timeout_seconds=550)
+    """Always the same sequences; `make chaos` draws others."""
+    seen = require_green(cpu_seconds=45, timeout_seconds=550, seed=5000)
     for name in ("run the next windows", "reprocess", "change", "undo", "forget", "follow why"):
         assert seen["operations"][name], name

@@ -18,13 +18,19 @@ SEQUENCES = 25
 
 
 def require_green(
-    *, timeout_seconds: float, seconds: float = 0, processes: int = 1, cpu_seconds: float = 1e9
+    *,
+    timeout_seconds: float,
+    seconds: float = 0,
+    processes: int = 1,
+    cpu_seconds: float = 1e9,
+    seed: int | None = None,
 ) -> dict[str, Counter[str]]:
     """Fail with what was found, if anything was; else how often there was what, by its name.
 
-    seconds: so long, new processes are started, as many at a time as there are to be; 0: once.
+    seed: of the first sequence; by default another one each time. seconds: so long, new processes
+    are started, as many at a time as there are to be; 0: once.
     """
-    first = random.SystemRandom().randrange(10**6) * 1000
+    first = random.SystemRandom().randrange(10**6) * 1000 if seed is None else seed
     seeds = itertools.count(first, SEQUENCES)
     counts: dict[str, Counter[str]] = {}
     began = time.monotonic()
