@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Table, select, update
+from sqlalchemy import Connection, select, union, update
 
 from forebay.errors import DataError, InfrastructureError, UsageError
 from forebay.home import tables
@@ -125,18 +125,20 @@ def _names(folder: Path) -> Iterator[Stored]:
     """What the copied database names, each name once."""
     copy = SqliteDatabase(Home(folder))
     try:
-        for table in STORED:
-            after = ""
-            while page := copy.read(partial(_page, table, after)):
-                yield from page
-                after = page[-1].name
+        after = ""
+        while page := copy.read(partial(_page, after)):
+            yield from page
+            after = page[-1].name
     finally:
         copy.close()
 
 
-def _page(table: Table, after: str, rows: Connection) -> list[Stored]:
-    wanted = select(table.c.name, table.c.checksum, table.c.size_bytes).distinct()
-    wanted = wanted.where(table.c.name > after).order_by(table.c.name).limit(_PAGE_ROWS)
+def _page(after: str, rows: Connection) -> list[Stored]:
+    named = (
+        select(table.c.name, table.c.checksum, table.c.size_bytes).where(table.c.name > after)
+        for table in STORED
+    )
+    wanted = union(*named).order_by("name").limit(_PAGE_ROWS)
     return [Stored.model_validate(dict(row)) for row in rows.execute(wanted).mappings()]
 
 

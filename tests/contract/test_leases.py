@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.jobs import report_job, request, store_job
 from support.links import link
-from support.model_lines import plan_empty, put
+from support.model_lines import export, plan_empty, put
 
 from forebay.datatasks.ledger import Ledger
 from forebay.errors import FencedError, LineBusyError
@@ -90,6 +90,7 @@ class TestOneHost:
         plan_empty(Ledger(home, "ads"), KEY)
         one = link(KEY)
         ModelChain(home, "ads").record(one)
+        export(ModelChain(home, "ads"), one)
         take_lease(running(home, "job-1")).release()
         anyone = ModelChain(home, "ads", lease_epoch=0)
         anyone.judge(one, {"auc": 1.0})

@@ -126,11 +126,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+ENUMERATIONS = {"OnStale", "OutputFormat", "SchemaOf", "Shell"}
+
+
 def test_every_text_that_a_command_takes_is_known_here() -> None:
     """What is no text is a number, a date, one of a few words, or a path of the caller's choice."""
     assert len(ALL) > 50
     kinds = {each.bare_type() for _, command in commands(APP) for each in command.params}
-    assert kinds == {"str", "Path", "int", "bool", "datetime", "OutputFormat", "SchemaOf", "Shell"}
+    assert kinds == {"str", "Path", "int", "bool", "datetime", *ENUMERATIONS}
     assert {each.name for each in ALL} == NAMES | WINDOWS | LINES_OF_TEXT | OTHERS | CHOSEN
 
 
