@@ -54,7 +54,7 @@ def test_a_plain_second_run_opens_nothing(
     project, _, _ = first
     with watched(project.root / "data") as reads:
         project.run("2026-03-01", LAST)
-    assert (reads.opened, reads.read) == (Counter(), Counter()), "only listed, to tell of changes"
+    assert not (reads.opened or reads.read), "only listed, to tell of changes"
 
 
 def test_reprocessing_a_window_reads_its_files_again(

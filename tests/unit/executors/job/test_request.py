@@ -35,12 +35,8 @@ def config(tmp_path: Path) -> Path:
     folder = tmp_path / "config"
     pipeline = ads_pipeline()
     pipeline["train"] = {"minibatch_rows": "${ROWS}"}
-    client = {
-        "security_protocol": "SASL_SSL",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": "forebay",
-        "sasl_plain_password": "${SASL}",
-    }
+    client = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}
+    client |= {"sasl_plain_username": "u", "sasl_plain_password": "${SASL}"}
     options = {"bootstrap": "b:1", "topic": "t", "client": client}
     declared = {
         "pipelines/ads": pipeline,
