@@ -66,10 +66,12 @@ def open_standard_streams() -> StandardStream:
 def _lasting(stream: TextIO | None, descriptor: int) -> StandardStream:
     if stream is None:
         return StandardStream(os.fdopen(descriptor, "wb", closefd=False), "utf-8", "replace")
+    before = cast("io.TextIOWrapper", stream)
     # A file name may not be valid UTF-8, and printing it must not fail.
     return StandardStream(
-        stream.buffer,
-        stream.encoding,
+        before.buffer,
+        before.encoding,
         "backslashreplace",
-        line_buffering=cast("io.TextIOWrapper", stream).line_buffering,
+        line_buffering=before.line_buffering,
+        write_through=before.write_through,  # as PYTHONUNBUFFERED asks for
     )
