@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     Connection,
     Row,
-    Update,
     bindparam,
     delete,
     func,
@@ -72,6 +71,12 @@ _PROPOSED = (
     .join(windows)
     .where(_OF_WINDOW, plans.c.line == bindparam("line"), plans.c.proposed.is_(True))
     .order_by(plans.c.generation.desc())
+)
+# Few at any time, however many windows there are.
+_ALL_PROPOSED = (
+    select(plans.c.id, windows.c.key, plans.c.generation)
+    .join(windows)
+    .where(windows.c.pipeline == bindparam("pipeline"), plans.c.proposed.is_(True))
 )
 _OF_WINDOWS = (windows.c.pipeline == bindparam("pipeline")) & windows.c.key.in_(
     bindparam("keys", expanding=True)
@@ -317,8 +322,10 @@ def drop_proposal(connection: Connection, pipeline: str, line: str, window: str)
 
 def let_count(connection: Connection, pipeline: str, generations: Mapping[str, int]) -> None:
     """Let plans count that a job is about to train. generations: of the plans, by window."""
-    for window, generation in generations.items():
-        connection.execute(_set_proposed(connection, pipeline, window, generation, proposed=False))
+    rows = connection.execute(_ALL_PROPOSED, {"pipeline": pipeline}).all()
+    ids = [row.id for row in rows if generations.get(row.key) == row.generation]
+    for some in batches(ids):
+        connection.execute(update(plans).where(plans.c.id.in_(some)).values(proposed=False))
 
 
 def withdraw(
@@ -331,19 +338,9 @@ def withdraw(
     for window, generation in generations.items():
         trained = trained_generation(connection, pipeline, line, window)
         if trained is not None and trained < generation:
-            change = _set_proposed(connection, pipeline, window, generation, proposed=True)
-            connection.execute(change.where(plans.c.line == line))
-
-
-def _set_proposed(
-    connection: Connection, pipeline: str, window: str, generation: int, *, proposed: bool
-) -> Update:
-    of_window = plans.c.window_id == window_id(connection, pipeline, window)
-    return (
-        update(plans)
-        .where(of_window, plans.c.generation == generation, plans.c.proposed.is_not(proposed))
-        .values(proposed=proposed)
-    )
+            of_window = plans.c.window_id == window_id(connection, pipeline, window)
+            refused = (of_window, plans.c.generation == generation, plans.c.line == line)
+            connection.execute(update(plans).where(*refused).values(proposed=True))
 
 
 def store_plan(
