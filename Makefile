@@ -10,7 +10,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-OURS := config dags datatasks executors mixture operators forebay tests benchmarks
+OURS := config dags datatasks executors mixture operators forebay examples tests benchmarks
 # Three at a time, since many of them wait, file by file (tests of a file share what they started),
 # the slow folders first.
 WORKERS ?= 3
@@ -51,7 +51,7 @@ $(READY): requirements.lock pyproject.toml
 
 demo: $(READY)  ## Train on real flights through Airflow; AIRFLOW=0, STREAM=kafka, KILL=1, WAIT=3h
 	@export AIRFLOW='$(AIRFLOW)' STREAM='$(STREAM)' KILL='$(KILL)' WAIT='$(WAIT)'
-	exec $(BIN)/python -m forebay.demo
+	exec $(BIN)/python -m examples.demo
 
 test: $(READY) lint  ## Lint, types and every test but those of chaos; real Kafka and Airflow included
 	@$(PYTEST) -m 'not chaos'
@@ -65,7 +65,7 @@ chaos: $(READY)  ## Long kills, each extra alone, a stock Airflow, the demo: mor
 mutants: $(READY)  ## Plant 40 small faults in pure rules, see the tests find them; SEED=7
 	@$(BIN)/python tests/mutants.py $(if $(SEED),--seed $(SEED)) --count $(or $(COUNT),40)
 
-pages: $(READY)  ## Write docs/reference.md and docs/cli.md from the code
+pages: $(READY)  ## Write docs/reference.md, cli.md and internals/cases.md from the code
 	@$(BIN)/python tests/pages.py
 
 captures: $(READY)  ## Put what commands print in a terminal into the pages
@@ -82,8 +82,9 @@ lint: $(READY) counts  ## Style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-counts:  ## How often a check is switched off, and by which words
-	@for word in 'type: ignore' 'noqa'; do
+counts: $(READY)  ## How much there is to read, and how often a check is switched off
+	@$(BIN)/python tests/counts.py
+	for word in 'type: ignore' 'noqa'; do
 	  total=$$({ grep -rIo --include='*.py' "# $$word" $(OURS) || true; } | wc -l)
 	  echo "$$word: $$total"
 	done

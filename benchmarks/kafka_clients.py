@@ -3,8 +3,8 @@
     python benchmarks/kafka_clients.py [--messages N] [--rounds N] [--bootstrap HOST:PORT]
 
 Starts a broker of its own where no address is given. Each round runs every variant once, one after
-the other; CPU seconds of this process decide (all threads, librdkafka's too, not the broker), of
-which the median and the least are told, beside the load of the machine.
+the other; CPU seconds of this process decide (all its threads, not the broker), of which the median
+and the least are told, beside the load of the machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from forebay.config.sources import ColumnType, SourceSpec
 from forebay.config.windows import HOUR, Interval
 from forebay.datatasks.open_source import open_source
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.kafka.confluent import read_messages_confluent
 from forebay.datatasks.sources.kafka.payloads import ipc_message, json_message
 from forebay.datatasks.sources.kafka.producer import create_topic, publish
 from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
@@ -80,30 +79,11 @@ def stock(bootstrap: str, stretch: Stretch) -> int:
     return seen
 
 
-def consumed(bootstrap: str, stretch: Stretch) -> int:
-    """confluent-kafka's consume, and the value of each message."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    seen = 0
-    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "peer"})) as consumer:
-        consumer.assign([TopicPartition(stretch.topic, stretch.partition, stretch.first)])
-        while seen < stretch.end:
-            values = [message.value() for message in consumer.consume(10_000, 0.5)]
-            seen += len(values)
-    return seen
-
-
 def clients(bootstrap: str, stretch: Stretch) -> Variants:
     access = Access(bootstrap, {})
     return {
         "kafka-python, stock": lambda: stock(bootstrap, stretch),
-        "confluent-kafka, consume": lambda: consumed(bootstrap, stretch),
-        "forebay, kafka-python": lambda: sum(
-            len(each.values) for each in read_messages(access, stretch)
-        ),
-        "forebay, confluent-kafka": lambda: sum(
-            len(each.values) for each in read_messages_confluent(access, stretch)
-        ),
+        "forebay": lambda: sum(len(each.values) for each in read_messages(access, stretch)),
     }
 
 
@@ -131,9 +111,9 @@ def decoders(messages: list[bytes]) -> Variants:
     }
 
 
-def micro_batches(bootstrap: str, topic: str, library: str, columns: list[str]) -> int:
+def micro_batches(bootstrap: str, topic: str, columns: list[str]) -> int:
     """Arrow messages as a data executor has them: chunks with row ids and hours."""
-    options = {"bootstrap": bootstrap, "topic": topic, "library": library}
+    options = {"bootstrap": bootstrap, "topic": topic}
     fields = {"name": "clicks", "kind": "kafka", "options": options, "columns": COLUMNS}
     with closing(open_source(SourceSpec.model_validate(fields), Path())) as source:
         tasks = tasks_of(source.scan([SPAN]), [SPAN], 0)
@@ -191,10 +171,7 @@ def main() -> None:
         ]
         create_topic(bootstrap, batches, 1)
         publish(bootstrap, batches, [(ipc_message(each), AT, 0) for each in parts] * 10)
-        readers: Variants = {
-            name: lambda name=name: micro_batches(bootstrap, batches, name, list(COLUMNS))  # type: ignore[misc]
-            for name in ("kafka-python", "confluent-kafka")
-        }
+        readers: Variants = {"forebay": lambda: micro_batches(bootstrap, batches, list(COLUMNS))}
         title = f"Arrow micro-batches of {ROWS_OF_A_BATCH} rows to chunks, a row"
         measured(title, readers, 10 * len(some), given.rounds)
 

@@ -4,7 +4,7 @@
     python benchmarks/learning.py --quick       # two minutes, figures that mean little
     python benchmarks/learning.py --markets incident drift --seeds 1 2 --keep /tmp/runs
 
-Each market of `forebay.demo.ad_market` is generated anew for each seed, which is the models' seed
+Each market of `examples.demo.ad_market` is generated anew for each seed, which is the models' seed
 too. All variants learn from the same minibatches in one learner, the one that a trainer uses; every
 event is scored before anything of it is learnt, by the weights of the hour that it happened in, and
 judged by its complete label. A market whose labels stop coming for hours is run twice, once with
@@ -34,7 +34,7 @@ from market_replay import DAYS, HISTORY_HOURS, SPAN, replay_market
 from replay import Span
 from variants import train_of, variants
 
-from forebay.demo.ad_market import MARKETS, generate
+from examples.demo.ad_market import MARKETS, generate
 
 SEEDS = (1, 2, 3, 4, 5)
 PAGE = Path("docs/learning.md")

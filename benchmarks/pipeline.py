@@ -3,10 +3,9 @@
 Variants on the same generated rows, interleaved in every round:
 
 - `decode`: pyarrow alone reads all columns of the window's files, one thread.
-- `flight`, `frames`: driver + data executor -> this process, which counts rows (a trivial step), by
-  each transport; `--transport` takes one of them alone.
-- `training`: the path by the last of them, and every minibatch trains the towers (TensorFlow); not
-  with `--no-training`.
+- `flight`: driver + data executor -> this process, which counts rows (a trivial step).
+- `training`: the same path, and every minibatch trains the towers (TensorFlow); not with
+  `--no-training`.
 
 `--shape` says which rows: `criteo.py` has the shapes.
 
@@ -47,7 +46,6 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
 
-TRANSPORTS = ["flight", "frames"]
 THREADS = 2  # as a role has where nothing is declared
 
 
@@ -82,11 +80,9 @@ def decode(files: list[Path], batch_rows: int) -> int:
 class Roles:
     """A driver and a data executor on a job of their own, and a reader in this process."""
 
-    def __init__(self, root: Path, home: Home, windows: int, transport: str = "flight") -> None:
+    def __init__(self, root: Path, home: Home, windows: int) -> None:
         project = load_project(root / "config")
-        declared = project.pipeline("criteo")
-        job = declared.job.model_copy(update={"transport": transport})
-        self.pipeline: PipelineSpec = declared.model_copy(update={"job": job})
+        self.pipeline: PipelineSpec = project.pipeline("criteo")
         keys = self.pipeline.dataset.grid.between("2026-03-01", f"2026-03-{windows:02d}")
         self.report = plan_windows(
             project.root, self.pipeline, project.sources, Ledger(home, "criteo"), keys,
@@ -175,7 +171,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="rows in one window")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shape", choices=criteo.SHAPES, default="criteo")
-    parser.add_argument("--transport", choices=TRANSPORTS, nargs="*", default=TRANSPORTS)
     parser.add_argument("--no-training", action="store_true")
     options = parser.parse_args()
     print(f"load at start: {os.getloadavg()}; {os.cpu_count()} cores")
@@ -184,48 +179,40 @@ def main() -> None:
         shape = criteo.SHAPES[options.shape]
         windows = 2 * (options.rounds + 1)
         criteo.write(root, options.rows, windows, shape=shape)
-        paths = {
-            name: Roles(root, Home(root / f"home-{name}"), windows, name)
-            for name in options.transport
-        }
-        trained = list(paths.values())[-1]
-        learner = None if options.no_training else towers(trained)
+        roles = Roles(root, Home(root / "home"), windows)
+        learner = None if options.no_training else towers(roles)
         counter = CountingLearner(1)
         measures: dict[str, Measure] = {}
         try:
             for number in range(options.rounds + 1):
                 files = sorted((root / "data").glob(f"date=2026-03-{2 * number + 1:02d}/*"))
                 results = {"decode": timed(lambda files=files: decode(files, shape.minibatch_rows))}
-                # No transport is always the one that finds the files' pages warm.
-                for name in sorted(paths, reverse=number % 2 == 1):
-                    results[name] = paths[name].consume(2 * number, counter)
+                results["flight"] = roles.consume(2 * number, counter)
                 if learner is not None:
-                    results["training"] = trained.consume(2 * number + 1, learner)
+                    results["training"] = roles.consume(2 * number + 1, learner)
                 if number:  # the first round warms caches and traces graphs
                     for name, result in results.items():
                         measures.setdefault(name, Measure()).add(*result)
         finally:
-            for each in paths.values():
-                each.close()
+            roles.close()
     print(f"load at end: {os.getloadavg()}; {options.rounds} rounds of {options.rows:,} rows")
     for name, measure in measures.items():
         show(name, measure)
-    for name in paths:
-        compare(name, measures[name], measures["decode"])
+    compare(measures["flight"], measures["decode"])
 
 
-def compare(name: str, measure: Measure, decoded: Measure) -> None:
-    """Say what a transport takes, as a share of what bare decode does in the same rounds."""
+def compare(measure: Measure, decoded: Measure) -> None:
+    """Say what the data path takes, as a share of what bare decode does in the same rounds."""
     rates = zip(measure.rows_per_second, decoded.rows_per_second, strict=True)
     shares = [one / bare for one, bare in rates]
     print(
-        f"{name} / decode  {statistics.median(shares):.2f} of the bare rate, "
+        f"flight / decode  {statistics.median(shares):.2f} of the bare rate, "
         f"{max(shares):.2f} in the best round"
     )
     for process in ("executor", "trainer"):
         pairs = zip(measure.cpu[process], decoded.cpu["reader"], strict=True)
         ratio = statistics.median(one / bare for one, bare in pairs)
-        print(f"{name}: {process} / decode  {ratio:.2f} of the bare CPU")
+        print(f"flight: {process} / decode  {ratio:.2f} of the bare CPU")
 
 
 if __name__ == "__main__":

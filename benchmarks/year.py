@@ -33,7 +33,7 @@ from sqlalchemy import Engine, event
 from forebay.config.load import load_project
 from forebay.config.windows import Window
 from forebay.datatasks.planning import plan_windows
-from forebay.executors.backfill_cost import BackfillEstimator
+from forebay.executors.backfill_cost import backfill_cost
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -261,8 +261,7 @@ def main() -> None:
         grid = many.pipeline.dataset.grid
         first = max(0, given.windows - MONTH)
         month = [grid.at(START + n * HOUR) for n in range(first, given.windows)]
-        estimator = BackfillEstimator(many, lambda: datetime.now(UTC))
-        took = timed(lambda: estimator.backfill(month, reprocess=False))
+        took = timed(lambda: backfill_cost(many, month, lambda: datetime.now(UTC), reprocess=False))
         print(f"explain of {len(month)} windows: {took:.1f} s")
         keys = [grid.at(START + n * HOUR).key for n in range(given.windows)]
         took = timed(lambda: summarise_windows(many.pipeline, many.chain, keys))

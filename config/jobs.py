@@ -274,11 +274,6 @@ class JobSpec(Spec):
         default=BuffersSpec(),
         description="Limits of the data path",
     )
-    transport: Literal["flight", "frames"] = Field(
-        default="flight",
-        description="How rows get to the trainer: by Arrow Flight (`flight`), or packed in the "
-        "layout that the training step reads (`frames`), which costs the trainer less CPU",
-    )
     failover: FailoverSpec = Field(
         default=FailoverSpec(),
         description="What happens when processes die or hang",

@@ -19,6 +19,12 @@ from forebay.config.yaml_positions import Document, KeyPath
 
 Model = type[BaseModel]
 
+# What to do about a key that there was once.
+_REMOVED: dict[KeyPath, str] = {
+    ("job", "transport"): "; remove it: rows travel over Arrow Flight",
+    ("options", "library"): "; remove it: kafka-python reads every topic",
+}
+
 
 def yaml_fields(model: Model) -> dict[str, FieldInfo]:
     """Fields of a model by their YAML key, without those that come from the file name."""
@@ -105,7 +111,7 @@ class _KeyChecker:
         else:
             where = f"in {dotted(path)}" if path else "at the top of the file"
             known = "" if hint else f"; known keys: {', '.join(fields)}"
-            message = f"unknown key {key!r} {where}{known}"
+            message = f"unknown key {key!r} {where}{_REMOVED.get((*path, key), known)}"
             problem = self.document.problem((*path, key), "unknown-key", message, hint, at_key=True)
         self.problems.append(problem)
 

@@ -54,13 +54,17 @@ def _adapt_learns(known: dict[str, Any]) -> AdaptLearns:
     return "stream" if known.get("mode") == "paper" else "auto"
 
 
+def _gain(known: dict[str, Any]) -> float:
+    return 1.0 if known.get("mode") == "paper" else 0.05
+
+
 class MixtureSpec(Spec):
     """What `paradigm: mixture` adds (Primus Alg. 1).
 
     mode: `measured` is what measurements favour: in the warm start the adapt tower trains on the
     same rows as `batch_then_stream`, with its memory inputs off, and afterwards on stream rows.
     `paper` is Algorithm 1 to the letter: batch rows never change the adapt tower. It also changes
-    the defaults of `embeddings`, `memory_inputs` and `adapt_learns`.
+    the defaults of `gain`, `embeddings`, `memory_inputs` and `adapt_learns`.
     gain: factor on the memory tower's output before the adapt tower reads it. With weights that
     start at zero it matters little: 0.05, 0.1 and 0.3 differ by at most 0.001 AUC in generated
     markets with late labels, drift and outages, and 1 is worse than these where labels are late.
@@ -87,7 +91,7 @@ class MixtureSpec(Spec):
         description="`measured` follows our measurements: in the warm start the adapt tower "
         "trains on batch rows with its memory inputs off, and afterwards on stream rows. `paper` "
         "is Primus Algorithm 1 to the letter: batch rows never change the adapt tower. It also "
-        "changes the defaults of `embeddings`, `memory_inputs` and `adapt_learns`",
+        "changes the defaults of `gain`, `embeddings`, `memory_inputs` and `adapt_learns`",
     )
     memory_tower: TowerSpec = Field(
         default=TowerSpec(hidden=(32, 16)),
@@ -98,10 +102,12 @@ class MixtureSpec(Spec):
         description="Trains on stream rows, reads the memory tower's output, and gives the scores",
     )
     gain: float = Field(
-        default=0.05,
+        default_factory=_gain,
+        json_schema_extra={"default": 0.05},
         ge=0,
         allow_inf_nan=False,
-        description="Factor on the memory tower's output before the adapt tower reads it",
+        description="Factor on the memory tower's output before the adapt tower reads it; 1 in "
+        "mode `paper`",
     )
     memory_output: Literal["logit", "hidden", "both"] = Field(
         default="logit",

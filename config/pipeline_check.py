@@ -159,6 +159,9 @@ def _paper(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     if mixture.mode != "paper":
         return
     paper: dict[str, object] = {
+        "gain": 1.0,
+        "embeddings": "shared",
+        "stop_gradient": "output",
         "memory_inputs": "random",
         "adapt_learns": "stream",
         "memory_embeddings": False,

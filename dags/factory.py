@@ -9,13 +9,13 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, TaskGroup
 
+from forebay.config.base import format_duration
 from forebay.config.load import load_one
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.problem_text import problems_text
 from forebay.config.problems import errors
 from forebay.config.role_environment import declared_variables
 from forebay.config.sources import SourceSpec
-from forebay.dags.description import markdown
 from forebay.errors import ConfigError
 from forebay.operators.runs import task_ids
 from forebay.operators.runs.stage_request import REPROCESS
@@ -145,3 +145,27 @@ def _stage(spec: PipelineSpec, config_dir: Path) -> dict[str, Any]:
         "stage_seconds": schedule.plan_timeout.total_seconds(),
         "execution_timeout": schedule.plan_timeout + _TIMEOUT_MARGIN,
     }
+
+
+def markdown(spec: PipelineSpec, sources: Mapping[str, SourceSpec], config_dir: Path) -> str:
+    """The pipeline's description, a summary of its declaration, and its sources as a table."""
+    dataset = spec.dataset
+    zone = "" if dataset.timezone == "UTC" else f" of {dataset.timezone}"
+    until = "on" if dataset.end is None else f"until {dataset.end:%Y-%m-%dT%H:%MZ}"
+    runs = (
+        f"Each run processes one window ({dataset.window}{zone}), "
+        f"from {dataset.grid.at(dataset.start).key} {until}. "
+        f"Model line `main`, paradigm `{spec.train.paradigms[0]}`."
+    )
+    rows = [
+        f"| {name} | {sources[name].kind} | {stream} | {format_duration(declared.offset)} |"
+        for stream, declared in dataset.streams.items()
+        for name in declared.sources
+    ]
+    parts = [
+        spec.description or f"Pipeline `{spec.name}`.",
+        runs,
+        "\n".join(["| source | kind | stream | offset |", "|---|---|---|---|", *rows]),
+        f"Declared in `{config_dir.absolute() / 'pipelines' / spec.name}.yaml`.",
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -5,16 +5,16 @@ Light: imports neither Arrow nor NumPy.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select
 
 from forebay.config.source_uses import source_of
-from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sources.common.borders import Border, Borders, Offsets, in_order
 from forebay.home.database import Database
-from forebay.home.tables import borders, plans, windows
+from forebay.home.tables import borders, windows
 from forebay.system.instants import from_us, now_us, to_us
 
 _OF_PARTITION = (
@@ -44,11 +44,11 @@ _OTHER = (
     .order_by(borders.c.instant.desc())
     .limit(1)
 )
-_PLANS = (
-    select(plans.c.document)
-    .join(windows)
-    .where(windows.c.pipeline == bindparam("pipeline"))
-    .order_by(windows.c.ends_at.desc(), plans.c.generation.desc())
+# Of windows, not of plans: a forgotten plan still says what the borders were decided in.
+_LAST_SEGMENTS = (
+    select(windows.c.last_segments)
+    .where(windows.c.pipeline == bindparam("pipeline"), windows.c.last_segments != "")
+    .order_by(windows.c.ends_at.desc())
     .execution_options(yield_per=20)  # mostly, the first one says it all
 )
 _STORE = insert(borders)
@@ -88,7 +88,7 @@ class DecidedBorders(Borders):
         def work(rows: Connection) -> dict[str, str]:
             found: dict[str, str] = {}
             unseen = set(partitions)
-            with rows.scalars(_PLANS, self._of) as documents:
+            with rows.scalars(_LAST_SEGMENTS, self._of) as documents:
                 for document in documents:
                     known = self._segments_in(document)
                     for place in sorted(known, reverse=True):  # several streams: the furthest
@@ -103,9 +103,9 @@ class DecidedBorders(Borders):
         return self._database.read(work)
 
     def _segments_in(self, document: str) -> dict[str, str]:
-        uses = WindowPlan.of_document(document, "a plan").sources.items()
-        of_source = [each for use, each in uses if source_of(use) == self._of["source"]]
-        return {place: text for each in of_source for place, text in each.last_segments.items()}
+        uses: dict[str, dict[str, str]] = json.loads(document)
+        of_source = [each for use, each in uses.items() if source_of(use) == self._of["source"]]
+        return {place: text for each in of_source for place, text in each.items()}
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         """See `Borders.decide`."""

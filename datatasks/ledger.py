@@ -248,7 +248,7 @@ class Ledger:
                 f"data changed (generation {number} was planned from the new data, and this model "
                 f"was trained from generation {then[window]})"
             )
-            found[window] = "; ".join([text, *fewer_rows(before[window], now[window])])
+            found[window] = "; ".join([text, *fewer_rows(before[window].counts, now[window])])
         return found
 
     def _gone(self, window: str, generation: int) -> DataError:

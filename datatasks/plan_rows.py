@@ -7,13 +7,13 @@ together is stored together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
     Connection,
-    Row,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     or_,
@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from forebay.config.windows import Interval, Spanned, Window
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans import WindowPlan, segments_known
 from forebay.datatasks.window_order import IN_ORDER, comes_before
 from forebay.errors import ConfigError, DataError, FencedError
 from forebay.home.garbage import require_unburied
@@ -80,6 +80,9 @@ _ALL_PROPOSED = (
 )
 _OF_WINDOWS = (windows.c.pipeline == bindparam("pipeline")) & windows.c.key.in_(
     bindparam("keys", expanding=True)
+)
+_TRAINED_SPANS = select(windows.c.key, windows.c.starts_at, windows.c.ends_at).where(
+    _OF_WINDOWS, exists().where(links.c.window_id == windows.c.id)
 )
 _DOCUMENTS = (
     select(windows.c.key, plans.c.generation, plans.c.document).join(plans).where(_OF_WINDOWS)
@@ -371,13 +374,14 @@ def store_plan(
         "starts_at": to_us(plan.start),
         "ends_at": to_us(plan.end),
         "last_generation": plan.generation,
+        "last_segments": segments_known(plan, "" if found is None else found.last_segments),
     }
     if found is None:
         values = {"pipeline": pipeline, "key": plan.window, **newest}
         of_window = inserted_id(connection.execute(_STORE_WINDOW, values))
     else:
         of_window = found.id
-        _require_same_span(connection, found, plan.as_window)
+        require_same_spans(connection, pipeline, [plan.as_window])
         connection.execute(update(windows).where(windows.c.id == of_window).values(newest))
     drop_proposal(connection, pipeline, line, plan.window)
     stored_plan = {
@@ -473,16 +477,18 @@ def _latest(
     return plan, trained
 
 
-def _require_same_span(connection: Connection, found: Row[Any], planned: Window) -> None:
+def require_same_spans(connection: Connection, pipeline: str, planned: Iterable[Window]) -> None:
     """A key stands for one time, once a model was trained on it: by it windows are in order."""
-    before = _window(found.key, found.starts_at, found.ends_at)
-    trained = select(links.c.id).where(links.c.window_id == found.id).limit(1)
-    if before.span != planned.span and connection.scalar(trained) is not None:
-        raise ConfigError(
-            f"window {planned.key} was trained as {before.span}, but is now declared as "
-            f"{planned.span}: dataset.timezone or train.warm_start has been changed since. Undo "
-            "the change, or give the changed pipeline another name"
-        )
+    now = {window.key: window.span for window in planned}
+    for keys in batches(now):
+        for found in connection.execute(_TRAINED_SPANS, {"pipeline": pipeline, "keys": keys}):
+            before = _window(*found).span
+            if before != now[found.key]:
+                raise ConfigError(
+                    f"window {found.key} was trained as {before}, but is now declared as "
+                    f"{now[found.key]}: dataset.timezone or train.warm_start has been changed "
+                    "since. Undo the change, or give the changed pipeline another name"
+                )
 
 
 def _window(key: str, starts_us: int, ends_us: int) -> Window:

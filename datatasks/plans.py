@@ -5,12 +5,15 @@ Light: whoever reads a plan imports neither Arrow nor NumPy.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import datetime
 
 from pydantic import Field
 
 from forebay.config.datasets import Feed
 from forebay.config.windows import Interval, Window
+from forebay.system.counted import counted
 from forebay.system.message import Message
 from forebay.system.redaction import ShownText
 
@@ -85,12 +88,38 @@ class WindowPlan(Message):
         return Window(Interval(self.start, self.end), self.window)
 
 
-def fewer_rows(trained: WindowPlan, now: WindowPlan) -> list[str]:
-    """In words, which sources have fewer rows now than when a window was trained."""
-    before = trained.counts
+def fewer_rows(before: Mapping[str, int], now: WindowPlan) -> list[str]:
+    """In words, which sources have fewer rows now than before, when a window was trained."""
     return [
         f"source {name} has {count:,} rows now, and had {before[name]:,} when it was trained"
         + (f" ({now.sources[name].reason})" if now.sources[name].reason else "")
         for name, count in now.counts.items()
         if count < before.get(name, 0)
     ]
+
+
+def segments_known(plan: WindowPlan, before: str) -> str:
+    """Last segments as JSON, by use: of a plan, and of earlier ones where its use has none."""
+    own = {use: each.last_segments for use, each in plan.sources.items() if each.last_segments}
+    return json.dumps(json.loads(before or "{}") | own) if own else before
+
+
+def plan_text(plan: WindowPlan) -> str:
+    """A plan in one line: generation, tasks and rows of each source, and reasons for none."""
+    parts = []
+    for source in plan.sources.values():
+        count = source.rows
+        rows = "an unknown number of rows" if count is None else counted(count, "row")
+        reason = f" ({source.reason})" if source.reason else ""
+        parts.append(f"{source.source} {rows}{reason}")
+    return f"generation {plan.generation}: " + ", ".join(parts)
+
+
+def skipped_text(plan: WindowPlan) -> str:
+    """Sources that the plan leaves out; an empty text when there are none."""
+    skipped = [
+        f"{source.source} ({source.reason.removeprefix(SKIPPED)})"
+        for source in plan.sources.values()
+        if source.reason.startswith(SKIPPED)
+    ]
+    return ", ".join(skipped)

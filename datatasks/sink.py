@@ -64,5 +64,5 @@ def sink_window(
 
 def _fewer(trained: WindowPlan | None, plan: WindowPlan) -> str:
     """A note where a trained window is about to be trained on fewer rows; otherwise nothing."""
-    words = [] if trained is None else fewer_rows(trained, plan)
+    words = [] if trained is None else fewer_rows(trained.counts, plan)
     return f"window {plan.window}: {'; '.join(words)}" if words else ""

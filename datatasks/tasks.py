@@ -191,7 +191,7 @@ class Chunk:
 
     batch: the asked columns in declared Arrow types (`ARROW_TYPES`), N rows. A float may also be a
         float32 as it is stored.
-    row_ids: int64[N], the physical identity of each row (docs/guarantees.md).
+    row_ids: int64[N], the physical identity of each row (docs/internals/guarantees.md).
     parts, rows: int64[N] each, the position of each row itself.
     hours: int32[N], whole hours from data_from to the row's time, never negative (see `hours`).
     end: the position after the last row and dead row of this chunk.

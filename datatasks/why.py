@@ -13,11 +13,20 @@ from forebay.config.pipelines import PipelineSpec
 from forebay.config.source_uses import source_of
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import Window
+from forebay.datatasks import plan_rows
 from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.ledger import Ledger
 from forebay.datatasks.listings import Listings
 from forebay.datatasks.open_source import open_source
-from forebay.datatasks.operations import Clock, Share, not_complete, shares_of
+from forebay.datatasks.operations import (
+    Clock,
+    Share,
+    not_complete,
+    nothing_in,
+    scan_shares,
+    shares_of,
+)
+from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.sources.common.plan_cache import PlanCache
 from forebay.errors import ForebayError
 
@@ -63,10 +72,6 @@ def why_not_planned(
             return why
     last = last_failure(ledger, window.key)
     if last:
-        now_refused = refused_plan(root, pipeline, sources, ledger, [window])
-        if now_refused:
-            reason = f"its data is complete, but planning it fails: {now_refused}"
-            return NotPlanned("not planned", reason, "correct that, then run it")
         reason = f"its data is complete now; planning it failed before: {last}"
         return NotPlanned("not planned", reason, "run it", "run")
     listed = listings.windows().get(window.key)
@@ -76,7 +81,9 @@ def why_not_planned(
         return NotPlanned(
             "not planned",
             f"its run is planning it: {', '.join(sorted(listed))} listed, {still}",
-            "nothing; if its run has ended without a plan, clear it in Airflow",
+            "nothing while its run goes on; if that has ended, run it, or create a backfill with "
+            "Missing and Errored Runs in Airflow (mark a run failed first that stays queued)",
+            "run",
         )
     return NotPlanned(
         "not planned",
@@ -114,27 +121,45 @@ def _why_source(
     return NotPlanned("waiting", not_complete(share.source, share.span, reason), advice)
 
 
-def refused_plan(
+def plans_now(
     root: Path,
     pipeline: PipelineSpec,
     sources: Mapping[str, SourceSpec],
     ledger: Ledger,
     windows: Sequence[Window],
-) -> str:
-    """Why windows, in order, cannot be planned as their data is now; an empty text if they can."""
+) -> list[WindowPlan]:
+    """What windows, in order, would be planned as, with their data as it is now.
+
+    Nothing is written.
+
+    Raises:
+        ForebayError: when they cannot be planned.
+    """
+    database = ledger.database
+    database.read(lambda rows: plan_rows.require_same_spans(rows, pipeline.name, windows))
+    found: dict[str, dict[str, SourcePlan]] = {window.key: {} for window in windows}
     for name, shares in shares_of(pipeline, sources, windows).items():
-        spans = [share.span for share in shares if share.span is not None]
-        if not spans:
-            continue
-        spec, database = sources[source_of(name)], ledger.database
+        asked = [share for share in shares if share.span is not None]
+        listed = {share.window.key: nothing_in(share) for share in shares}
+        spec = sources[source_of(name)]
         borders = DecidedBorders(database, pipeline.name, spec.name, only_look=True)
         cache = PlanCache(ledger.home, only_look=True)
-        try:
+        if asked:
             with closing(open_source(spec, root, borders, cache)) as source:
-                source.scan(spans)
-        except ForebayError as error:
-            return str(error)
-    return ""
+                listed |= scan_shares(source, asked)[0]
+        for key, of_source in listed.items():
+            found[key][name] = of_source.plan
+    return [
+        WindowPlan(
+            window=window.key,
+            generation=1,
+            start=window.start,
+            end=window.end,
+            sources=found[window.key],
+            fingerprint="",
+        )
+        for window in windows
+    ]
 
 
 def last_failure(ledger: Ledger, window: str) -> str:

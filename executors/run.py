@@ -32,13 +32,14 @@ from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
+from forebay.executors.model_line.commands import retrain_command
 from forebay.executors.model_line.start import (
     drop_unused_warm_start,
     overlap_with,
     require_checkpoint,
     require_compatible,
     require_no_gap,
-    stale_start,
+    stale_warnings,
     warm_start_notes,
     warm_start_of,
 )
@@ -107,9 +108,7 @@ class Run:
         self.watch.planned(report, todo)
         status, stale = None, list[str]()
         if todo:
-            self.target.require_rows(todo)
-            require_all_adjoining(chain, self.target.project.sources, todo)
-            stale = self._stale_start(todo, on_stale)
+            stale = self._require_trainable(todo, on_stale)
             drop_unused_warm_start(chain, warm)
             self._warn()
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
@@ -149,6 +148,23 @@ class Run:
         self._phases["plan"] = time.perf_counter() - phase
         return report
 
+    def _require_trainable(
+        self, todo: Sequence[WindowPlan], on_stale: Literal["train", "refuse"]
+    ) -> list[str]:
+        """What is planned can be trained; returns warnings, already given, of stale models."""
+        chain = self.target.chain
+        self.target.require_rows(todo)
+        require_all_adjoining(chain, self.target.project.sources, todo)
+        stale = stale_warnings(
+            chain,
+            [plan.as_window for plan in todo],
+            refused=on_stale == "refuse",
+            otherwise=". To train on top of it: --on-stale train",
+        )
+        for text in stale:
+            self.watch.warned(text)
+        return stale
+
     def _changed(self, report: PlanReport, todo: Sequence[WindowPlan]) -> list[str]:
         """Notes on trained windows whose data has changed since, as `why` tells them."""
         trained = {plan.window for plan in todo}
@@ -157,21 +173,11 @@ class Run:
         found = changes_since(
             project.root, self.target.pipeline, project.sources, self.target.ledger, kept
         )
-        again = "run it with --reprocess to train it on them"
-        return [f"window {key}: {'; '.join(words)} ({again})" for key, words in found.items()]
-
-    def _stale_start(
-        self, todo: Sequence[WindowPlan], on_stale: Literal["train", "refuse"]
-    ) -> list[str]:
-        """A warning, already given, where a window is trained on top of a stale model."""
-        found = stale_start(self.target.chain, [plan.as_window for plan in todo])
-        if found is None:
-            return []
-        text = f"{found.reason}. To train the stale windows again with it: {found.command}"
-        if on_stale == "refuse":
-            raise ConfigError(f"{text}. To train on top of it: --on-stale train")
-        self.watch.warned(text)
-        return [text]
+        return [
+            f"window {key}: {'; '.join(words)} (to train it on them: "
+            f"`{retrain_command(self.target.chain, key, key)}`)"
+            for key, words in found.items()
+        ]
 
     def _warn(self) -> None:
         """Warn before training about what the line's windows so far have shown of their labels."""

@@ -64,7 +64,10 @@ class WindowTimetable(Timetable):
 
     def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
         """The window that contains the instant: in an hourly pipeline 10:37 means 10 to 11."""
-        return _interval(self.grid.at(run_after))
+        try:
+            return _interval(self.grid.at(run_after))
+        except OverflowError as error:  # Airflow answers 400 to a ValueError
+            raise ValueError(f"no window ends after {run_after}, as calendars end there") from error
 
     def next_dagrun_info(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from support.guaranteed_cases import cases_page
 from support.manual import manual_page
 from support.reference import reference_page
 
@@ -18,6 +19,7 @@ def pages() -> dict[Path, str]:
     return {
         _DOCS / "reference.md": reference_page(json_schema(installed_kinds())),
         _DOCS / "cli.md": manual_page(),
+        _DOCS / "internals" / "cases.md": cases_page(Path(__file__).parent),
     }
 
 

@@ -16,16 +16,19 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 # What the side bar shows, from top to bottom; README is the first page.
 NAVIGATION = {
     "Begin": ["docs/tutorial", "docs/sources", "docs/kafka", "docs/concepts", "docs/learning"],
-    "Run": ["docs/airflow", "docs/environment", "docs/home", "docs/security"],
+    "Run": ["docs/airflow", "docs/environment", "docs/internals/home", "docs/internals/security"],
     "Look up": ["docs/reference", "docs/cli", "docs/summary", "CHANGELOG"],
     "Extend": ["docs/write-a-source", "docs/reader", "docs/public", "CONTRIBUTING"],
-    "Understand": ["docs/architecture", "docs/guarantees", "docs/protocol", "docs/performance"],
+    "Understand": [
+        *(f"docs/internals/{name}" for name in ("architecture", "guarantees", "cases", "protocol")),
+        "docs/performance",
+    ],
 }
 
 project = "Forebay"
 root_doc = "README"
 extensions = ["myst_parser"]
-include_patterns = ["*.md", "docs/*.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/internals/*.md"]
 # All else is left out by name, or Sphinx would walk through it and through what it links to.
 exclude_patterns = [
     path.name for path in REPOSITORY.iterdir() if path.name != "docs" and path.suffix != ".md"

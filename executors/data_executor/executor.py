@@ -1,7 +1,7 @@
 """A data executor: leases tasks, reads them into buffers, serves minibatches.
 
 Run as `python -m forebay.executors.data_executor --job DIR --index N`. It owns nothing: whatever
-it holds under an epoch can be thrown away at any moment (docs/protocol.md).
+it holds under an epoch can be thrown away at any moment (docs/internals/protocol.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
-from forebay.executors.data_executor.frame_server import frame_server_of
+from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
 from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
 from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.data_executor.task_runner import Outcome
@@ -26,7 +26,6 @@ from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
 from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
-from forebay.executors.wire.frames.base import FrameSource
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
@@ -74,7 +73,7 @@ class DataExecutor:
         self._limits = limits_of(pipeline, widest)
         self._client = DriverClient(job_dir, patience_seconds(pipeline.job))
         schema = served_schema(self._readers.layout, self._readers.times)
-        self._server = frame_server_of(pipeline.job, job_dir, index, schema, self._claim)
+        self._server = FlightFrameServer(job_dir, index, schema, self._claim)
         self._threads = RunnerThreads("runner")
         self._changed = threading.Condition()
         self._epoch: ServingEpoch | None = None
@@ -181,7 +180,7 @@ class DataExecutor:
         if old is not None:
             old.close()
 
-    def _claim(self, number: int) -> FrameSource | None:
+    def _claim(self, number: int) -> NextFrame | None:
         """The frames of an epoch, for the first caller that asks for them."""
         with self._changed:
             self._changed.wait_for(
@@ -192,7 +191,7 @@ class DataExecutor:
             if epoch is None or epoch.number != number or epoch.is_claimed:
                 return None
             epoch.is_claimed = True
-            return epoch
+            return epoch.next
 
     # Beats and reports ----------------------------------------------------------------------
 

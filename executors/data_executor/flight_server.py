@@ -7,19 +7,26 @@ binding, without a second thread for each stream.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import flight
 from pydantic import ValidationError
 
-from forebay.executors.wire.frames.base import Claim
-from forebay.executors.wire.limits import POLL_SECONDS
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
 from forebay.executors.wire.sockets import listen
 from forebay.executors.wire.tokens import HEADER, is_allowed
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError
+
+# How soon a stream without frames notices that its caller is gone.
+POLL_SECONDS = 0.1
+
+# The next minibatch of an epoch; None when none comes in so many seconds. Raises QueueClosedError
+# when the epoch ended.
+NextFrame = Callable[[float], tuple[FrameHead, FrameRows] | None]
+# Waits for an epoch and hands out its frames; None when they are not available.
+Claim = Callable[[int], NextFrame | None]
 
 
 class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
@@ -42,14 +49,8 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
     calls before it checks their token: what keeps strangers out is the socket's folder.
     """
 
-    def __init__(
-        self,
-        job_dir: Path,
-        index: int,
-        schema: pa.Schema,
-        claim: Claim,
-    ) -> None:
-        """Bind the socket.
+    def __init__(self, job_dir: Path, index: int, schema: pa.Schema, claim: Claim) -> None:
+        """Bind the socket. schema: of the rows that are served.
 
         Raises:
             InfrastructureError: when the job's folder cannot hold the socket.
@@ -82,8 +83,8 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
             call = StreamCall.model_validate_json(descriptor.command or b"")
         except ValidationError as error:
             raise flight.FlightServerError(f"not a stream call: {error}") from None
-        frames = self._claim(call.epoch)
-        if frames is None:
+        next_frame = self._claim(call.epoch)
+        if next_frame is None:
             raise flight.FlightServerError(f"epoch {call.epoch} is not available")
         writer.begin(self._schema)
         credit = 0
@@ -95,7 +96,7 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
                     return  # the caller closed the stream, or died
                 continue
             try:
-                found = frames.next(POLL_SECONDS)
+                found = next_frame(POLL_SECONDS)
             except QueueClosedError:
                 return
             if found is not None:

@@ -1,6 +1,7 @@
 """The data driver: who reads which task, from which position. One process for each job.
 
-Run as `python -m forebay.executors.driver --job DIR`. See docs/protocol.md for what it may forget.
+Run as `python -m forebay.executors.driver --job DIR`. docs/internals/protocol.md says what it may
+forget.
 """
 
 from __future__ import annotations

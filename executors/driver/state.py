@@ -1,7 +1,7 @@
 """What the driver knows: its executors, the open session, its orders to the trainer.
 
 Nothing waits in here, and the only I/O is the journal and the ledger; `service` holds the lock
-around every call and waits between them. docs/protocol.md has the rules.
+around every call and waits between them. docs/internals/protocol.md has the rules.
 """
 
 from __future__ import annotations

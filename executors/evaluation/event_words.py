@@ -9,7 +9,7 @@ Json = Mapping[str, Any]
 
 
 def event_answers(judgement: Json) -> dict[str, Any]:
-    """Figures by variant or tower; none in judgements of earlier versions.
+    """Figures by variant or tower.
 
     For labels after the first, the keys are such as `sale:mixture`.
     """

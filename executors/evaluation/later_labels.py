@@ -62,5 +62,5 @@ def complete_judgements(
 
 
 def _is_partial(judgement: Json) -> bool:
-    """Whether complete labels were still to come; earlier versions did not store this."""
+    """Whether complete labels were still to come."""
     return not (judgement.get("event") or {}).get("complete")

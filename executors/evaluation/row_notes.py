@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from forebay.datatasks.plans import NO_ROWS, SKIPPED
+from forebay.executors.model_line.link import Link
 from forebay.mixture.left_out import NOT_KNOWN, PAUSED, unsaid
 from forebay.system.counted import counted
 
@@ -35,8 +36,7 @@ def _not_known_notes(windows: Collection[Json]) -> list[str]:
     served: dict[str, int] = {}
     for window in windows:
         for name, source in window["sources"].items():
-            # Judgements of earlier versions do not have it.
-            if rows := source.get("label_not_known_rows", 0):
+            if rows := source["label_not_known_rows"]:
                 left_out[name] = left_out.get(name, 0) + rows
                 served[name] = served.get(name, 0) + source["served_rows"]
     return [
@@ -99,7 +99,6 @@ def _unjudged_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _unjudged(window: Json) -> Json:
-    # Judgements of earlier versions do not have it.
     return dict((window.get("event") or {}).get("unjudged", {}))
 
 
@@ -171,3 +170,26 @@ def _silent_notes(windows: Collection[Json]) -> list[str]:
         f"source {name}: no rows in {counted(len(keys), 'window')}, the first is {keys[0]}"
         for name, keys in silent.items()
     ]
+
+
+def not_known_text(link: Link) -> str:
+    """Rows that were left out because their label came late; an empty text when there are none."""
+    left_out = [
+        f"{name} {read.label_not_known:,} of {read.rows:,}"
+        for name, read in link.read.items()
+        if read.label_not_known
+    ]
+    said = f"; rows not trained on because their label was not known in time: {', '.join(left_out)}"
+    return (said if left_out else "") + "".join(_unsaid_texts(link))
+
+
+def _unsaid_texts(link: Link) -> Iterator[str]:
+    """The same for each of several labels: those rows were trained on for the others."""
+    by_label: dict[str, list[str]] = {}
+    for name, learnt in link.learnt.items():
+        for label, rows in unsaid(learnt).items():
+            text = f"{name} {rows:,} of {link.trained(name).rows:,}"
+            by_label.setdefault(label, []).append(text)
+    for label, shown in by_label.items():
+        rows_of = ", ".join(shown)
+        yield f"; rows not trained on for label {label}, null or not known in time: {rows_of}"

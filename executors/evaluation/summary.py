@@ -206,8 +206,7 @@ def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
                 source["dead_letter_rows"],
                 source["planned_offsets"],
                 OffsetsRead(**source["read_offsets"]),
-                # Judgements of earlier versions do not have it.
-                source.get("label_not_known_rows", 0),
+                source["label_not_known_rows"],
             )
             if not rows.agree:
                 return False, rows.difference(window["window"], name)

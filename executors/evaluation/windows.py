@@ -113,7 +113,6 @@ def _evaluate(
     ]
     stored = chain.judgements([link for link in links if not link.has_scores])
     judged = {key: label_part(each, label) for key, each in stored.items()}
-    kept = {key: each for key, each in judged.items() if "event" in each}
     return Evaluation(
         windows={board.window: window_metrics(board) for board in boards}
         | {key: each["metrics"] for key, each in judged.items() if each},
@@ -125,7 +124,7 @@ def _evaluate(
             corrected_as(pipeline, label),
         ),
         events={one.window: one.block for one in figures if one.window not in judged}
-        | {key: each["event"] for key, each in kept.items()},
+        | {key: each["event"] for key, each in judged.items() if each},
         notes=_notes(len(judged)),
         repeated={one.window: repeated_events(one) for one in segments if one.window in wanted}
         | {key: each.get("repeated_events") for key, each in judged.items() if each},

@@ -15,7 +15,6 @@ from pydantic import Field, PrivateAttr
 from forebay.config.declared import Declared, Reference, filled_in
 from forebay.config.environment import hide_options
 from forebay.config.feeds import Phase
-from forebay.config.line_defaults import FIRST, NEWEST, filled
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR
@@ -57,9 +56,8 @@ class JobRequest(Message):
     values of the environment, which may be secrets, are not in them; each process takes those that
     it needs from its own environment. references: the texts that they belong to. windows: in
     training order. publishes: the model of the last window serves as soon as it may; otherwise it
-    is only exported, and published by someone else. defaults: the version of the defaults that the
-    line keeps. commits: whether sealed positions are committed to storage (Kafka); a program that
-    only reads does not commit.
+    is only exported, and published by someone else. commits: whether sealed positions are committed
+    to storage (Kafka); a program that only reads does not commit.
     """
 
     job_id: str = Field(pattern=JOB_ID_PATTERN)
@@ -70,7 +68,6 @@ class JobRequest(Message):
     pipeline: dict[str, Any]
     sources: dict[str, dict[str, Any]]
     references: tuple[Reference, ...] = ()
-    defaults: int = FIRST
     windows: list[WindowRequest]
     reprocess: bool = False
     publishes: bool = True
@@ -91,14 +88,12 @@ class JobRequest(Message):
         reprocess: bool = False,
         publishes: bool = True,
         declared: Declared | None = None,
-        defaults: int = NEWEST,
         commits: bool = True,
     ) -> Self:
         """Make a request from declarations. Only the pipeline's own sources are kept.
 
         declared: the declarations as written; None if they were not read from files, so that
             nothing in them comes from the environment.
-        defaults: the version of the defaults that the line keeps.
         """
         if declared is None:
             specs = {name: _with_name(sources[name]) for name in pipeline.source_names}
@@ -114,7 +109,6 @@ class JobRequest(Message):
             pipeline=declared.pipeline,
             sources=declared.sources,
             references=declared.references,
-            defaults=defaults,
             windows=windows,
             reprocess=reprocess,
             publishes=publishes,
@@ -128,8 +122,7 @@ class JobRequest(Message):
             ConfigError: when a variable that it refers to is not set for this process.
         """
         found = self._filled(self.pipeline, self._references())
-        meant = filled(found, self.defaults)
-        return PipelineSpec.model_validate({"name": self.pipeline_name, **meant})
+        return PipelineSpec.model_validate({"name": self.pipeline_name, **found})
 
     def source_specs(self) -> dict[str, SourceSpec]:
         """The sources as models, by name; their options are as they are written.
@@ -196,8 +189,6 @@ class JobRequest(Message):
         """
         aside = {"windows", "home", "references", "commits"}
         requested = self.model_dump(mode="json", exclude=aside)
-        if self.defaults == FIRST:
-            del requested["defaults"]  # as it was before there were several
         requested["pipeline"] = self._current(self.pipeline, "")
         requested["sources"] = {
             name: self._current(source, name) for name, source in self.sources.items()

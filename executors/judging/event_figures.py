@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from forebay.config.features import BucketiseFeature, FeatureSpec, VocabularyFeature
 from forebay.config.pipelines import PipelineSpec
 from forebay.executors.judging.event_rows import EventRows
 from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
-from forebay.executors.judging.slice_names import REST, slice_name
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.calibration_curve import CalibrationCurve, added
 from forebay.mixture.metrics.losses import estimate_losses, pool_losses
@@ -24,6 +24,44 @@ from forebay.mixture.metrics.probabilities import (
 )
 from forebay.mixture.metrics.verdict import one_class_words, partial_words
 from forebay.mixture.score_columns import over_seeds
+
+MISSING, OTHERS, REST = "missing", "other values", "all others"
+_QUOTE = "'"
+
+
+def slice_name(feature: FeatureSpec, value: int) -> str:
+    """The value that an id (see `features`) stands for; for a hash only the bucket is known.
+
+    No two ids of a feature share a name: a value that reads like one of the fixed names is quoted.
+    """
+    if value == 0:
+        return MISSING
+    if isinstance(feature, VocabularyFeature):
+        return OTHERS if value == 1 else _plain(str(feature.values[value - 2]))
+    if isinstance(feature, BucketiseFeature):
+        return _range(feature.boundaries, value - 1)
+    return f"bucket {value}"
+
+
+def _plain(value: str) -> str:
+    meant = value in {MISSING, OTHERS, REST} or value.startswith(_QUOTE)
+    return f"{_QUOTE}{value}{_QUOTE}" if meant else value
+
+
+def _range(boundaries: list[float], below: int) -> str:
+    """below: how many boundaries are at or below the value."""
+    if below == 0:
+        return f"below {_number(boundaries[0])}"
+    if below == len(boundaries):
+        return f"{_number(boundaries[-1])} or more"
+    return f"{_number(boundaries[below - 1])} to {_number(boundaries[below])}"
+
+
+def _number(value: float) -> str:
+    """The shortest text that tells it from every other number."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value).removesuffix(".0")
+
 
 Json = dict[str, Any]
 Floats = npt.NDArray[np.float64]

@@ -79,7 +79,7 @@ def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> lis
         return []
     try:
         evidence = GateEvidence.model_validate_json(store.path(stored).read_bytes())
-    except (DataError, ValidationError) as error:  # the latter where another version wrote it
+    except (DataError, ValidationError) as error:
         _LOG.warning(
             "the gate's evidence of windows before %s cannot be read; it rereads their scores: %s",
             links[-1].window,

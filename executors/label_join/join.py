@@ -206,8 +206,8 @@ class LabelJoin:
 
     def _usable(self, fresh: Floats, times: Ints, waits: Floats, sources: Places) -> Ints:
         """Rows of a stream that have the label and a publication time."""
-        known = (times != _UNKNOWN) & ~np.isnan(waits) & ~np.isnan(fresh) & (sources >= 0)
-        return np.flatnonzero(known & self._is_stream[np.maximum(sources, 0)])
+        known = (times != _UNKNOWN) & ~np.isnan(waits) & ~np.isnan(fresh)
+        return np.flatnonzero(known & self._is_stream[sources])
 
 
 def _published(times: Ints, waits: Floats) -> Ints:

@@ -25,8 +25,7 @@ _TUNABLE: dict[str, bool | set[str]] = {
 _OF_ROWS = {"negative", "known_at"}
 # Of one of several labels: how much it counts and how far its rows are joined.
 _OF_LEARNING = {"weight", "label_join"}
-# Implicit before there was a choice. These values are left out, so that the fingerprint of a line
-# that keeps them does not change.
+# Values that go without saying: a fingerprint names only others.
 _UNSAID = {
     "mode": "paper",
     "memory_inputs": "random",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from forebay.config.base import format_duration
-from forebay.config.line_defaults import FIRST, NEWEST, with_defaults
+from forebay.config.columns import declared_columns
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.source_uses import source_of
 from forebay.config.sources import SourceSpec
@@ -26,15 +26,61 @@ from forebay.config.windows import (
 )
 from forebay.datatasks import history, plan_rows
 from forebay.datatasks.plans import NO_ROWS, WindowPlan
-from forebay.errors import ConfigError, NotReadyError, RowsLostError
+from forebay.errors import ConfigError, ForebayError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line, retrain_command
 from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.link import Link, source_rows
-from forebay.executors.model_line.model_changes import model_changes
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.rows import line_rows
 from forebay.home.database import database_of
+from forebay.home.store import store_of
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.models.identity import IDENTITY, ModelIdentity
+
+# A checkpoint is fetched for this if the store is a bucket, but not a larger one than that.
+_BYTES_MAX = 256 * 2**20
+_UNSEEN = "the label, or an option of model.mixture"
+
+
+def model_changes(
+    chain: ModelChain, link: Link, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> str:
+    """Each difference between a declaration and the model of a link, for a refusal."""
+    read, declared = list(link.seen), pipeline.use_names
+    others = [f"sources {_listed(read)} there, {_listed(declared)} here"] * (read != declared)
+    found = _identity(chain, link)
+    if found is None:
+        return "; ".join(others)
+    # Their names say more than their number.
+    found = found.model_copy(update={"sources": len(declared)})
+    return "; ".join([*others, *_wanted(pipeline, sources).differences(found)]) or _UNSEEN
+
+
+def _listed(uses: Sequence[str]) -> str:
+    return ", ".join(uses)
+
+
+def _identity(chain: ModelChain, link: Link) -> ModelIdentity | None:
+    """The identity of the link's checkpoint; None if it is not kept, or its model only counts."""
+    stored = link.files.get("checkpoint")
+    if stored is None or stored.size_bytes > _BYTES_MAX:
+        return None
+    try:
+        tree = store_of(chain.home).tree(stored)
+    except ForebayError:
+        return None  # the error that this text is for matters more
+    file = next(tree.rglob(IDENTITY), None)
+    return None if file is None else ModelIdentity.model_validate_json(file.read_text())
+
+
+def _wanted(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> ModelIdentity:
+    own = {name: sources[name] for name in pipeline.source_names}
+    layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, own))
+    labels = pipeline.dataset.targets
+    uses = len(pipeline.uses)
+    return ModelIdentity.of(layout, pipeline.model, pipeline.train, uses, labels)
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A day may be longer than others by this much where the clocks change.
@@ -42,16 +88,15 @@ _LONGER_DAY = timedelta(hours=1)
 
 
 def warm_start_of(pipeline: PipelineSpec, chain: ModelChain, first: Window) -> Window | None:
-    """The warm start that a run beginning with `first` needs, trained or not; None without one."""
-    start = pipeline.train.warm_start
-    if start is None or start >= first.start:
-        return None
+    """The warm start that a run beginning with `first` needs, trained or not; None without one.
+
+    A line keeps the one that it began with, whatever is declared now.
+    """
     begin = chain.first() if chain.is_begun() else None
     if begin is None:
-        return warm_start_window(start, first)
-    if begin.start > first.start:
-        return None  # the line began after this window, without a warm start
-    if not is_warm_start(begin.window):
+        start = pipeline.train.warm_start
+        return None if start is None or start >= first.start else warm_start_window(start, first)
+    if begin.start > first.start or not is_warm_start(begin.window):
         return None
     return Window(Interval(begin.start, begin.end), begin.window)
 
@@ -99,27 +144,11 @@ def require_compatible(
     Raises:
         ConfigError: when the declaration was changed.
     """
-    defaults_of(chain, pipeline, sources)
-
-
-def defaults_of(
-    chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
-) -> int:
-    """The version of the defaults that a line keeps: with them its model is the declared one.
-
-    Raises:
-        ConfigError: when it is so with no version, because the declaration was changed.
-    """
     newest = next(iter(chain.last()), None)
-    if newest is None:
-        return NEWEST
-    for version in range(NEWEST, FIRST - 1, -1):
-        meant = with_defaults(pipeline, version)
-        if newest.model_fingerprint == model_fingerprint_of(meant, sources):
-            return version
-    changes = model_changes(chain, newest, pipeline, sources)
-    chain.require_same_fingerprint(newest, model_fingerprint_of(pipeline, sources), changes)
-    return NEWEST
+    fingerprint = model_fingerprint_of(pipeline, sources)
+    if newest is not None and newest.model_fingerprint != fingerprint:
+        changes = model_changes(chain, newest, pipeline, sources)
+        chain.require_same_fingerprint(newest, fingerprint, changes)
 
 
 def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int) -> None:
@@ -242,6 +271,23 @@ def stale_start(chain: ModelChain, windows: Sequence[Window]) -> StaleStart | No
             )
         last = window
     return None
+
+
+def stale_warnings(
+    chain: ModelChain, windows: Sequence[Window], *, refused: bool, otherwise: str
+) -> list[str]:
+    """A warning where one of these windows would be trained on top of a stale model.
+
+    Raises:
+        ConfigError: if that is refused, with what can be done otherwise.
+    """
+    found = stale_start(chain, windows)
+    if found is None:
+        return []
+    text = f"{found.reason}. To train the stale windows again with it: {found.command}"
+    if refused:
+        raise ConfigError(f"{text}{otherwise}")
+    return [text]
 
 
 def may_begin_with(chain: ModelChain, grid: WindowGrid, window: Window) -> bool:

@@ -8,15 +8,16 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Connection, Row, select
 
 from forebay.config.load import Project
 from forebay.executors.job.job_id import line_of
+from forebay.executors.model_line.rows.file_rows import all_seals, forget_seal
 from forebay.executors.retention.collect import Going, LineRetention
 from forebay.executors.retention.job_folders import remove_unsubmitted, unsubmitted_folders
-from forebay.executors.retention.spent_seals import remove_spent_seals, spent_seals
 from forebay.executors.retention.training_folders import (
     TrainingFolder,
+    is_spent,
     remove_spent_folders,
     spent_folders,
 )
@@ -24,6 +25,7 @@ from forebay.home import garbage
 from forebay.home.database import database_of
 from forebay.home.garbage import Garbage, only_collector
 from forebay.home.paths import DEFAULT_LINE, Home
+from forebay.home.store import store_of
 from forebay.home.tables import lines, windows
 
 _ALONE_SECONDS = 5.0
@@ -101,3 +103,33 @@ def _seal(row: Row[Any]) -> Going:
 def _job(folder: Path) -> Going:
     pipeline, line = line_of(folder.name)
     return Going("job", pipeline, line, None, None, str(folder))
+
+
+def spent_seals(connection: Connection) -> list[Row[Any]]:
+    """Their rows; see `all_seals`."""
+    return [
+        seal
+        for seal in all_seals(connection)
+        if is_spent(connection, seal.pipeline, seal.line, seal.key, seal.generation)
+    ]
+
+
+def remove_spent_seals(home: Home) -> list[Row[Any]]:
+    """Forget them, then remove their bytes.
+
+    Raises:
+        InfrastructureError: when database or store fail.
+    """
+
+    def work(rows: Connection) -> list[Row[Any]]:
+        found = spent_seals(rows)
+        for seal in found:
+            forget_seal(rows, seal.line_id, seal.window_id)
+        return found
+
+    database = database_of(home)
+    if not database.read(spent_seals):
+        return []  # without a write transaction, for which others would wait
+    gone = database.transact(work)
+    store_of(home).remove([seal.name for seal in gone])
+    return gone

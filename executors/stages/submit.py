@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from forebay.config.windows import Window
 from forebay.datatasks.planning import plan_windows
 from forebay.datatasks.plans import WindowPlan
-from forebay.errors import ConfigError, LineBusyError, UsageError
+from forebay.errors import LineBusyError, UsageError
 from forebay.executors.job.heartbeat import BEATS_SECONDS, is_silent
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.stored_jobs import find_job
@@ -21,7 +21,7 @@ from forebay.executors.model_line.start import (
     may_begin_with,
     require_checkpoint,
     require_compatible,
-    stale_start,
+    stale_warnings,
     warm_start_of,
 )
 from forebay.executors.stages.claims import Claims
@@ -89,7 +89,12 @@ class _Submission:
             return self._waiting(turn.reason)
         kept = self.spec.job.checkpoints_kept
         require_checkpoint(self.chain, self.chain.before(self.window), kept)
-        self._warnings = self._stale_start()
+        self._warnings = stale_warnings(
+            self.chain,
+            [self.window],
+            refused=self.spec.schedule.on_stale == "refuse",
+            otherwise=" (schedule.on_stale: refuse)",
+        )
         generation = self._decide_generation()
         return self._trained_or_running(generation) or self._start(generation)
 
@@ -136,16 +141,6 @@ class _Submission:
             may_begin=may_begin_with(self.chain, grid, self.window),
         )
         return decide(Situation(self.window.key, before, previous, line=line))
-
-    def _stale_start(self) -> list[str]:
-        """A warning where the window would be trained on top of a stale model."""
-        found = stale_start(self.chain, [self.window])
-        if found is None:
-            return []
-        text = f"{found.reason}. To train the stale windows again with it: {found.command}"
-        if self.spec.schedule.on_stale == "refuse":
-            raise ConfigError(f"{text} (schedule.on_stale: refuse)")
-        return [text]
 
     def _decide_generation(self) -> int:
         """The claim's generation; decided and stored now where it has none."""

@@ -84,17 +84,6 @@ class LineTarget:
         """Models of the line."""
         return ModelChain(self.home, self.pipeline.name, self.line)
 
-    @property
-    def defaults(self) -> int:
-        """The version of the defaults that the line was created with.
-
-        Raises:
-            ConfigError: when the line's model is not the declared one.
-        """
-        from forebay.executors.model_line.start import defaults_of  # Arrow, as above
-
-        return defaults_of(self.chain, self.pipeline, self.project.sources)
-
     def at(self, window: Window) -> StageTarget:
         """One window of the line."""
         return StageTarget(self.project, self.pipeline, self.home, self.line, window)
@@ -123,7 +112,6 @@ class LineTarget:
             reprocess=reprocess,
             publishes=publishes,
             declared=self.project.declared(self.pipeline.name),
-            defaults=self.defaults,
         )
 
 

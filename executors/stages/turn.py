@@ -144,8 +144,9 @@ def _never_ends(seen: Situation) -> str:
         return (
             f"window {seen.window} waits for window {seen.before}, whose run is queued "
             "and cannot start: runs of later windows, which wait for it, fill every active-run "
-            "slot (is a backfill running backwards?). This run ends to free its slot: "
-            f"clear it once window {seen.before} is trained"
+            "slot (is a backfill running backwards?), or its backfill was cancelled (mark that run "
+            "failed, then create a backfill with Missing and Errored Runs). This run ends to free "
+            f"its slot: clear it once window {seen.before} is trained"
         )
     return ""
 

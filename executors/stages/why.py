@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from forebay.config.source_uses import source_of
 from forebay.config.windows import Window, first_window_key, is_warm_start
 from forebay.datatasks.changes import changes_since
 from forebay.datatasks.lags import Lag, in_vain, lags_of
-from forebay.datatasks.operations import Clock, shares_of
-from forebay.datatasks.plans import SKIPPED, WindowPlan
-from forebay.datatasks.why import last_failure, refused_plan, why_not_planned
-from forebay.errors import ConfigError, DataError, LineBusyError, NotReadyError
+from forebay.datatasks.operations import Clock
+from forebay.datatasks.plans import WindowPlan, fewer_rows, plan_text, skipped_text
+from forebay.datatasks.why import last_failure, plans_now, why_not_planned
+from forebay.datatasks.window_range import parse_range
+from forebay.errors import ConfigError, DataError, ForebayError, LineBusyError, NotReadyError
 from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
 from forebay.executors.evaluation.event_words import event_words
+from forebay.executors.evaluation.row_notes import not_known_text
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.adjoining import WithheldError, covered_by, require_adjoining
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line, retrain_command, run_command
 from forebay.executors.model_line.coverage import whole_of, withheld
+from forebay.executors.model_line.lease import line_holder
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.start import (
+    gap_before,
     may_begin_with,
     overlap_with,
     require_checkpoint,
     require_compatible,
     stale_start,
+    warm_start_of,
 )
 from forebay.executors.stages.target import StageTarget
 from forebay.home.store import store_of
-from forebay.mixture.left_out import unsaid
 from forebay.system.counted import counted
 from forebay.system.message import Message
 
@@ -48,7 +52,12 @@ State = Literal[
 
 _TRAIN_AGAIN = "train it again with the data as it is now"
 _TRAIN_FROM = "train it together with the windows before it"
+_JUDGE = (
+    "nothing while its run goes on; if that has ended, clear its task evaluate and what follows in "
+    "Airflow, or run it: that judges and publishes without training"
+)
 _RUN = "forebay run "
+_TRIES_AGAIN = "nothing: its run in Airflow tries again by itself"
 _DONE = frozenset({"trained", "stale", "data changed", "not over"})
 _CAUSED_BY_DATA = {NotReadyError.exit_code, DataError.exit_code}
 
@@ -96,28 +105,51 @@ def _why(target: StageTarget, clock: Clock) -> Why:
         again = _failed_again(job, link)
         return found.model_copy(update={"reason": found.reason + again}) if again else found
     if job is not None and _is_unfinished(job, target.key, plan):
-        return _ended(target, job)
+        return _busy(target, job) or _ended(target, job)
     return _not_planned(target, clock) if plan is None else _planned(target, plan)
 
 
 def _unless_refused(target: StageTarget, found: Why) -> Why:
-    """The same answer, without a `run` that its line would refuse: then with the reason for it."""
+    """The same answer, without a `run` that its line or the data would refuse: with the reason."""
     if not found.command.startswith(_RUN):
         return found
-    refusal, repair = _refusal(target, found), ""
-    if not refusal:
-        refusal, repair = _refused_start(target, _first_of(target, found.command))
-    if not refusal and found.command.endswith("--reprocess"):
-        first = _first_of(target, found.command).key
-        windows = target.pipeline.dataset.grid.between(first, first_window_key(target.key))
-        data = _refused_data(target, windows)
-        if data:
-            reason = f"{found.reason}; it cannot be read again: {data}"
-            return found.model_copy(update={"reason": reason, "next": "", "command": ""})
-        away = "".join(_declared_away(target, window) for window in windows)
-        return found.model_copy(update={"reason": found.reason + away})
-    if not refusal:
-        return found
+    refusal = _refusal(target, found)
+    if refusal:
+        return _refused(target, found, refusal)
+    chain, grid = target.chain, target.pipeline.dataset.grid
+    first = _windows_of(target, found.command)[0]
+    parent, gap = chain.before(first), gap_before(chain, grid, first)
+    if gap and parent is not None and parent.end < first.start:
+        found = _refused(target, found, gap, grid.at(parent.end).key)
+    elif (stale := stale_start(chain, _to_train(target, found.command))) is not None:
+        found = _refused(target, found, stale.reason, stale.first)
+    return _as_data_allows(target, found, repaired=False)
+
+
+def _as_data_allows(target: StageTarget, found: Why, *, repaired: bool) -> Why:
+    """The same answer, if a `run` can read its windows, with the rows that are fewer then."""
+    chain, sources = target.chain, target.project.sources
+    try:
+        plans = _plans_now(target, found.command)
+        for first in [] if repaired else plans[:1]:
+            require_adjoining(chain, sources, first, covered_by(chain.before(first.as_window)))
+    except WithheldError as error:
+        found = _refused(target, found, str(error), error.first)
+        return _as_data_allows(target, found, repaired=True)
+    except ConfigError as error:
+        return _refused(target, found, str(error))
+    except ForebayError as error:
+        reason = f"{found.reason}; it cannot be read again: {error}"
+        following = {"reason": reason, "next": "correct that, then run it", "command": ""}
+        return found.model_copy(update=following)
+    links = chain.newest_of(plan.window for plan in plans)
+    fewer = [_fewer_rows(links[plan.window], plan) for plan in plans if plan.window in links]
+    return found.model_copy(update={"reason": found.reason + "".join(fewer)})
+
+
+def _refused(target: StageTarget, found: Why, refusal: str, first: str = "") -> Why:
+    """first: from which window on to train again, so that it is refused no longer."""
+    repair = retrain_command(target.chain, first, first_window_key(target.key)) if first else ""
     return found.model_copy(
         update={
             "reason": f"{found.reason}; line {target.line!r} cannot train it: {refusal}",
@@ -127,65 +159,53 @@ def _unless_refused(target: StageTarget, found: Why) -> Why:
     )
 
 
-def _refused_data(target: StageTarget, windows: Sequence[Window]) -> str:
-    project = target.project
-    return refused_plan(project.root, target.pipeline, project.sources, target.ledger, windows)
+def _windows_of(target: StageTarget, command: str) -> list[Window]:
+    """The windows of a `run`.
 
-
-def _first_of(target: StageTarget, command: str) -> Window:
-    """The window that a `run` begins with."""
+    Raises:
+        ConfigError: when they are not inside the dataset.
+    """
     words = command.split()
-    return target.pipeline.dataset.grid.parse(words[words.index("--from") + 1])
+    first, last = (words[words.index(option) + 1] for option in ("--from", "--to"))
+    return parse_range(target.pipeline, first, last)
 
 
-def _declared_away(target: StageTarget, window: Window) -> str:
-    """In words, that training a window again leaves rows out that it was trained on; or nothing."""
-    link = target.chain.newest(window.key)
-    now = _declared_plan(target, window).sources
-    words = [
-        f"; trained again, window {window.key} has no rows of {name} ({now[name].reason}), and "
-        f"it has {counted(rows, 'row')} of them now"
-        for name in now
-        if link is not None and (rows := link.trained(name).rows) and now[name].reason
-    ]
-    return "".join(words)
+def _to_train(target: StageTarget, command: str) -> list[Window]:
+    """What a `run` would train, the warm start included, in this order."""
+    windows = _windows_of(target, command)
+    again = {window.key for window in windows} if command.endswith("--reprocess") else set[str]()
+    warm = warm_start_of(target.pipeline, target.chain, windows[0])
+    asked = [*([warm] if warm else []), *windows]
+    done = target.ledger.trained_plans(window.key for window in asked if window.key not in again)
+    return [window for window in asked if window.key not in done]
 
 
-def _refused_start(target: StageTarget, window: Window) -> tuple[str, str]:
-    """Why `run` would refuse to start with a window, and the command that mends it."""
-    chain, sources = target.chain, target.project.sources
-    last = first_window_key(target.key)
-    stale = stale_start(chain, [window])
-    if stale is not None:
-        return stale.reason, retrain_command(chain, stale.first, last)
-    try:
-        plan = _declared_plan(target, window)
-        require_adjoining(chain, sources, plan, covered_by(chain.before(window)))
-    except WithheldError as error:
-        return str(error), retrain_command(chain, error.first, last)
-    except ConfigError as error:
-        return str(error), ""
-    return "", ""
+def _plans_now(target: StageTarget, command: str) -> list[WindowPlan]:
+    """Plans of what a `run` would train: of its first and last windows, and of all with models.
+
+    Raises:
+        ForebayError: when it would be refused because of its data.
+    """
+    if not command.startswith(_RUN):
+        return []
+    todo = _to_train(target, command)
+    models = target.chain.newest_of(window.key for window in todo)
+    project = target.project
+    read = [window for window in todo if window in (todo[0], todo[-1]) or window.key in models]
+    return plans_now(project.root, target.pipeline, project.sources, target.ledger, read)
 
 
-def _declared_plan(target: StageTarget, window: Window) -> WindowPlan:
-    """A window's plan as far as declarations tell."""
-    shares = shares_of(target.pipeline, target.project.sources, [window])
-    sources = {name: share.plan() for name, [share] in shares.items()}
-    return WindowPlan(
-        window=window.key,
-        generation=1,
-        start=window.start,
-        end=window.end,
-        sources=sources,
-        fingerprint="",
-    )
+def _fewer_rows(link: Link, plan: WindowPlan) -> str:
+    """In words, which rows a window is trained without when it is trained again; or nothing."""
+    words = fewer_rows({name: link.trained(name).rows for name in link.seen}, plan)
+    return f"; trained again, window {plan.window}: {', '.join(words)}" if words else ""
 
 
 def _refusal(target: StageTarget, found: Why) -> str:
     """Why `run` would refuse to train the window; an empty text when it would not."""
     chain, pipeline = target.chain, target.pipeline
     try:
+        _windows_of(target, found.command)
         require_compatible(chain, pipeline, target.project.sources)
         if found.state in {"not planned", "planned"}:  # others begin where a checkpoint is kept
             parent = chain.before(target.window)
@@ -241,8 +261,8 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
             command=retrain_command(chain, key, key),
             generation=link.generation,
         )
-    skipped = _skipped_text(plan)
-    reason = _plan_text(plan) + (f"; without {skipped}" if skipped else "") + _not_known_text(link)
+    skipped = skipped_text(plan)
+    reason = plan_text(plan) + (f"; without {skipped}" if skipped else "") + not_known_text(link)
     judgement = chain.judgement(link)
     reason += _offset_text(chain, plan, link, judgement) + _event_text(judgement)
     left_out, came_back = _left_out(target, plan, link)
@@ -250,12 +270,18 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
     project, pipeline = target.project, target.pipeline
     since = changes_since(project.root, pipeline, project.sources, target.ledger, [plan])
     last = chain.windows()[-1] if came_back else key
+    advice, command = "", ""
+    if since or came_back:
+        advice, command = _TRAIN_AGAIN, retrain_command(chain, key, last)
+    elif judgement is None and "scores" in link.files and not is_warm_start(key):
+        reason += "; it is not judged, so it is not published either"
+        advice, command = _JUDGE, run_command(chain, key, key)
     return Why(
         window=key,
         state="trained",
         reason="; ".join([reason, *since.get(key, [])]),
-        next=_TRAIN_AGAIN if since or came_back else "",
-        command=retrain_command(chain, key, last) if since or came_back else "",
+        next=advice,
+        command=command,
         generation=plan.generation,
     )
 
@@ -292,22 +318,33 @@ def _left_out(target: StageTarget, plan: WindowPlan, link: Link) -> tuple[str, b
 
 
 def _is_unfinished(job: StoredJob, window: str, plan: WindowPlan | None) -> bool:
-    """Whether a job did not succeed, and the window was not planned again after it."""
+    """Whether a job did not succeed, and the window was not planned again or forgotten after it."""
     if job.status.state not in {"failed", "lost", "cancelled"}:
         return False
-    return plan is None or (job.generation(window) or 0) >= plan.generation
+    return plan is not None and (job.generation(window) or 0) >= plan.generation
+
+
+def _busy(target: StageTarget, job: StoredJob) -> Why | None:
+    """A window whose newest job found its line busy; None for any other."""
+    error, plan = job.status.error, target.ledger.latest_plan(target.key)
+    if error is None or error.error != LineBusyError.__name__ or plan is None:
+        return None
+    holder = line_holder(target.home, target.pipeline.name, target.line)
+    if not holder:
+        return _planned(target, plan)
+    tries = "run it once that job has ended" if job.row.publishes else _TRIES_AGAIN
+    return Why(
+        window=target.key,
+        state="planned",
+        reason=f"{plan_text(plan)}; it waits for its line: job {holder} trains it",
+        next=tries,
+        generation=plan.generation,
+    )
 
 
 def _ended(target: StageTarget, job: StoredJob) -> Why:
     """A window whose newest job did not succeed."""
     error, state = job.status.error, job.status.state
-    if error is not None and error.error == LineBusyError.__name__:
-        return Why(
-            window=target.key,
-            state="planned",
-            reason=f"it waits for its line: {error.message}",
-            next="nothing: its run in Airflow tries again by itself",
-        )
     ended = {"lost": "lost its supervisor", "cancelled": "was cancelled"}.get(state, state)
     cause = f": {error.error}: {error.message}" if error else ""
     advice, command = _again(target, job)
@@ -358,7 +395,7 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
 def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     """A plan that nothing has trained: does it wait for the window before it?"""
     window = plan.window
-    reason = _plan_text(plan)
+    reason = plan_text(plan)
     before, trained = _window_before(target), _trained_before(target)
     begins = trained is None and _may_begin(target)
     if begins and plan.is_empty and not is_warm_start(window):
@@ -373,15 +410,6 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
     waits = bool(before) and not begins and not can_start
     if waits:
         reason += f"; it waits for window {before}, which is not trained"
-    failure = _refused_data(target, [target.window])
-    if failure:
-        return Why(
-            window=window,
-            state="planned",
-            reason=f"{reason}; it cannot be planned again: {failure}",
-            next="correct that, then run it",
-            generation=plan.generation,
-        )
     failure = last_failure(target.ledger, window)
     if failure:
         reason += f"; planning it again failed: {failure}"
@@ -390,7 +418,7 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
         state="planned",
         reason=reason,
         next=_TRAIN_FROM if waits else "train it",
-        command=_run_from_last(target, before if waits else ""),
+        command=_run_from_last(target, _first_with_rows(target, before) if waits else ""),
         generation=plan.generation,
     )
 
@@ -432,15 +460,19 @@ def _window_before(target: StageTarget) -> str:
     return dataset.grid.before(target.window).key
 
 
-def _plan_text(plan: WindowPlan) -> str:
-    """A plan in one line: generation, tasks and rows of each source, and reasons for none."""
-    parts = []
-    for source in plan.sources.values():
-        count = source.rows
-        rows = "an unknown number of rows" if count is None else counted(count, "row")
-        reason = f" ({source.reason})" if source.reason else ""
-        parts.append(f"{source.source} {rows}{reason}")
-    return f"generation {plan.generation}: " + ", ".join(parts)
+def _first_with_rows(target: StageTarget, before: str) -> str:
+    """Where a line that has trained nothing begins, so that no planned rows are left out.
+
+    before: the window before; it may not be planned.
+    """
+    dataset = target.pipeline.dataset
+    for key in target.ledger.windows_before(target.window):
+        plan = None if is_warm_start(key) else target.ledger.latest_plan(key)
+        if plan is None or plan.is_empty or plan.start < dataset.start:
+            continue
+        if dataset.grid.at(plan.start).key == key:  # else of windows of another size
+            return min(key, before)
+    return before
 
 
 def _event_text(judgement: Mapping[str, Any] | None) -> str:
@@ -458,36 +490,3 @@ def _offset_text(
         found = achieved_offsets(store_of(chain.home), plan, link)
     words = offset_words([found])
     return f"; offsets: {', '.join(words)}" if words else ""
-
-
-def _not_known_text(link: Link) -> str:
-    """Rows that were left out because their label came late; an empty text when there are none."""
-    left_out = [
-        f"{name} {read.label_not_known:,} of {read.rows:,}"
-        for name, read in link.read.items()
-        if read.label_not_known
-    ]
-    said = f"; rows not trained on because their label was not known in time: {', '.join(left_out)}"
-    return (said if left_out else "") + "".join(_unsaid_texts(link))
-
-
-def _unsaid_texts(link: Link) -> Iterator[str]:
-    """The same for each of several labels: those rows were trained on for the others."""
-    by_label: dict[str, list[str]] = {}
-    for name, learnt in link.learnt.items():
-        for label, rows in unsaid(learnt).items():
-            text = f"{name} {rows:,} of {link.trained(name).rows:,}"
-            by_label.setdefault(label, []).append(text)
-    for label, shown in by_label.items():
-        rows_of = ", ".join(shown)
-        yield f"; rows not trained on for label {label}, null or not known in time: {rows_of}"
-
-
-def _skipped_text(plan: WindowPlan) -> str:
-    """Sources that the plan leaves out; an empty text when there are none."""
-    skipped = [
-        f"{source.source} ({source.reason.removeprefix(SKIPPED)})"
-        for source in plan.sources.values()
-        if source.reason.startswith(SKIPPED)
-    ]
-    return ", ".join(skipped)

@@ -11,19 +11,37 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from forebay.errors import BY_EXIT_CODE, InfrastructureError
+from forebay.errors import BY_EXIT_CODE, ConfigError, DataError, InfrastructureError, NotReadyError
 from forebay.executors.job.endpoints import forget_registered
 from forebay.executors.job.folder import JobFolder, failure_path, pulse_path, read_failure
-from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
 from forebay.executors.supervisor.crashes import ExaminedCrashes
-from forebay.executors.supervisor.restarts import role_policy
 from forebay.system.counted import counted
 from forebay.system.error_report import ErrorReport
 from forebay.system.hangs import HangGuard
 from forebay.system.pulse import PulseFile
+from forebay.system.restarts import RestartPolicy
 from forebay.system.supervision import SupervisedProcess
+
+# A restart does not change a wrong declaration, or bad or missing data.
+FATAL_CODES = frozenset({ConfigError.exit_code, NotReadyError.exit_code, DataError.exit_code})
+
+
+def role_policy(role: Role, restarts_max: int) -> RestartPolicy:
+    """Ends are counted over the whole run of a job and all its supervisors.
+
+    Only a trainer ends by itself: driver and data executors serve until they are stopped.
+    """
+    return RestartPolicy(
+        restart="on_failure" if role == "trainer" else "always",
+        restarts_max=restarts_max,
+        delay_first_seconds=0.1,
+        delay_max_seconds=2.0,
+        fatal_codes=FATAL_CODES,
+    )
+
 
 _LOG = logging.getLogger(__name__)
 _TAIL_BYTES = 4096

@@ -1,7 +1,7 @@
 """The trainer's side of the data path: minibatches in, used and sealed positions out.
 
 Threads: the caller's (steps), one that beats to the driver, one for each stream of frames.
-They share a `_Session`, guarded by one lock. docs/protocol.md has the rules.
+They share a `_Session`, guarded by one lock. docs/internals/protocol.md has the rules.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.trainer.inbox import Frame, Inbox
-from forebay.executors.wire.frames.base import FrameStream
-from forebay.executors.wire.frames.transport import transport_of
+from forebay.executors.wire.flight import FlightStream, open_stream
 from forebay.executors.wire.messages import (
     Done,
     Opened,
@@ -34,8 +33,6 @@ from forebay.executors.wire.messages import (
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.features.served import served_schema
-from forebay.mixture.features.served_times import ServedTimes
 from forebay.system.activities import waiting
 from forebay.system.counted import counted
 from forebay.system.message import Message
@@ -65,7 +62,7 @@ class _Session:
     dead_rows_max: dict[str, int]
     version: int = 0
     sequence: int = 0
-    streams: dict[int, FrameStream | None] = field(default_factory=dict)
+    streams: dict[int, FlightStream | None] = field(default_factory=dict)
     fenced: dict[int, Progress] = field(default_factory=dict)
     broken: set[int] = field(default_factory=set)
     error: ForebayError | None = None
@@ -96,7 +93,7 @@ class RemoteReader:
         pipeline, specs = request.pipeline_spec(), request.source_specs()
         job = pipeline.job
         patience = patience_seconds(job)
-        self._pipeline = pipeline.name
+        self._job_dir, self._pipeline = job_dir, pipeline.name
         self._layout = layout
         self._credits = job.buffers.credits
         self._dead_rows_max = {
@@ -106,8 +103,6 @@ class RemoteReader:
         }
         self._patience = patience
         self._client = DriverClient(job_dir, patience)
-        schema = served_schema(layout, ServedTimes.of(pipeline, specs))
-        self._transport = transport_of(job, job_dir, schema)
         self._changed = threading.Condition()
         self._opening = threading.Lock()  # one `open` call at a time
         self._session: _Session | None = None
@@ -345,7 +340,7 @@ class RemoteReader:
             self._changed.notify_all()
 
     def _obey(self, session: _Session, number: int, orders: Orders) -> None:
-        lost: list[FrameStream | None] = []
+        lost: list[FlightStream | None] = []
         started: list[Serving] = []
         with self._changed:
             if self._session is not session or session.number != number:
@@ -376,7 +371,7 @@ class RemoteReader:
     def _receive_from(self, session: _Session, serving: Serving) -> None:
         """Receive one epoch's frames until it is fenced or its stream ends."""
         try:
-            stream = self._transport.connect(serving.address, serving.epoch)
+            stream = open_stream(self._job_dir, serving.address, serving.epoch)
             with self._changed:
                 wanted = session.inbox.is_open(serving.epoch)
                 if wanted:
@@ -395,17 +390,17 @@ class RemoteReader:
                 if session.inbox.is_open(serving.epoch):
                     session.broken.add(serving.epoch)
 
-    def _receive_all(self, session: _Session, serving: Serving, stream: FrameStream) -> None:
+    def _receive_all(self, session: _Session, serving: Serving, stream: FlightStream) -> None:
         expected = 0
         while (received := stream.receive()) is not None:
-            head = received.head
+            head, batch = received
             if head.epoch != serving.epoch or head.sequence != expected:
                 raise InfrastructureError(
                     f"frame {head.sequence} of epoch {head.epoch} came instead of frame "
                     f"{expected} of epoch {serving.epoch}"
                 )
             expected += 1
-            frame = Frame.of(received.head, received.batch, self._layout)
+            frame = Frame.of(head, batch, self._layout)
             with self._changed:
                 if not session.inbox.put(frame):
                     stream.close()
@@ -442,7 +437,7 @@ class Silence:
             )
 
 
-def _close_all(streams: Sequence[FrameStream | None]) -> None:
+def _close_all(streams: Sequence[FlightStream | None]) -> None:
     for stream in streams:
         if stream is not None:
             stream.close()

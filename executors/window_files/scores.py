@@ -42,7 +42,6 @@ _ROWS_IN_MEMORY = 8_192
 _SLICE_PREFIX = "slice:"
 _ROWS_MAX = b"rows_max"
 # Columns of a segment beside ids, labels and scores, each with its type and its value for unknown.
-# Segments of earlier versions lack them, and are read as if the values were unknown.
 _TIME: _Columns = {"event_time": (pa.int64(), NO_TIME)}
 _WAIT: _Columns = {"wait": (pa.float32(), np.nan)}
 _SOURCE: _Columns = {"source": (pa.int32(), -1)}
@@ -292,7 +291,7 @@ class Segments:
 
     def _read(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
         tables = [
-            _with_added(of_label(_read_segment(path), self.label, every_row=kind == _JUDGED), kind)
+            of_label(_read_segment(path), self.label, every_row=kind == _JUDGED)
             for path in self._paths(kind)
         ]
         if columns is not None:
@@ -389,15 +388,6 @@ def _or_unknown(values: npt.NDArray[Any] | None, rows: int, column: _Columns) ->
 def _read_segment(path: Path) -> pa.Table:
     with _reading(path) as segment:
         return segment.read_all()
-
-
-def _with_added(found: pa.Table, kind: str) -> pa.Table:
-    """The same with the columns that segments of earlier versions do not have."""
-    for place, (name, column) in enumerate(_ADDED.get(kind, {}).items(), start=2):
-        if name not in found.column_names:
-            values = _or_unknown(None, found.num_rows, {name: column})
-            found = found.add_column(place, pa.field(name, column[0]), [values])
-    return found
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Messages between driver, data executors and trainer (docs/protocol.md), as JSON on the wire."""
+"""Messages between driver, data executors and trainer, as JSON on the wire.
+
+docs/internals/protocol.md has the rules.
+"""
 
 from __future__ import annotations
 

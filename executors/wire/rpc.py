@@ -19,13 +19,51 @@ from pydantic import ValidationError
 
 from forebay.config.jobs import JobSpec
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.executors.wire.limits import CLIENT_OPTIONS, server_options
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.sockets import JobSocket, dial, listen
 from forebay.executors.wire.tokens import HEADER, bearer, is_allowed
 from forebay.system.activities import waiting
 from forebay.system.error_report import ErrorReport
 from forebay.system.message import Message
+
+Options = list[tuple[str, int]]
+
+# The largest message is `open`: two positions of about 250 bytes for each task that was begun. This
+# is a million tasks.
+MESSAGE_BYTES_MAX = 512 << 20
+# Connections beside those of waiting callers: each role of a job has one.
+_SPARE_CONNECTIONS = 64
+# A caller has at most a few calls under way: one for each of its threads.
+_CALLS_MAX = 16
+_FIRST_BYTES_SECONDS = 5
+_IDLE_SECONDS = 60
+_IDENTITY_ALONE = 1 << 0
+
+CLIENT_OPTIONS: Options = [
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # Another process may listen at the next address: nothing is shared with earlier channels.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+
+def server_options(threads: int) -> Options:
+    """Options of a gRPC server in which up to `threads` calls wait at the same time.
+
+    Nothing is decompressed: otherwise a message of a few kilobytes could grow to any size before
+    its size is checked. A connection that sends nothing is closed.
+    """
+    return [
+        ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+        ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+        ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_ALONE),
+        ("grpc.per_message_decompression", 0),
+        ("grpc.max_allowed_incoming_connections", threads + _SPARE_CONNECTIONS),
+        ("grpc.max_concurrent_streams", _CALLS_MAX),
+        ("grpc.server_handshake_timeout_ms", _FIRST_BYTES_SECONDS * 1000),
+        ("grpc.max_connection_idle_ms", _IDLE_SECONDS * 1000),
+    ]
+
 
 SERVICE = "forebay.DataTaskService"
 ENDPOINT_FILE = Path("endpoints") / "driver.json"

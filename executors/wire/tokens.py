@@ -65,8 +65,3 @@ def is_allowed(header: str | bytes | None, token: str) -> bool:
         return False
     shown = header if isinstance(header, bytes) else header.encode()
     return hmac.compare_digest(shown, bearer(token).encode())
-
-
-def is_token(shown: bytes, token: str) -> bool:
-    """Whether these bytes are the token, in constant time."""
-    return hmac.compare_digest(shown, token.encode())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,6 @@ from forebay.commands.output import Form, Output, OutputFormat, instant, note, o
 from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
 from forebay.config.labels import LabelSpec
-from forebay.config.line_defaults import NEWEST, earlier_defaults, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.system.counted import counted
@@ -52,12 +50,13 @@ def explain(
     With --from and --to it shows what that backfill will do and how long it will take.
 
     For a pipeline: feeds, offsets and weights, features with their sizes, the first windows. For a
-    backfill: what happens to each window, rows by source, storage calls, models that become stale.
+    backfill: what happens to each window, rows by source, storage calls, time.
     The storage is read as in planning, but nothing is recorded.
     """
     from forebay.executors.stages.target import LineTarget
 
     printer, target = Output(output), LineTarget.load(config, pipeline, line)
+    _note_changes(target)
     if first or last or reprocess:
         _backfill(printer, target, first, last, reprocess=reprocess)
     else:
@@ -65,9 +64,7 @@ def explain(
 
 
 def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
-    version, project = _defaults(target), target.project
-    kept = earlier_defaults(target.pipeline, version)
-    spec = with_defaults(target.pipeline, version)
+    spec, project = target.pipeline, target.project
     sources = {name: project.source(name) for name in spec.source_names}
     streams, features = stream_rows(spec, sources), feature_rows(spec, sources)
     spans = window_rows(spec, sources, first_windows(spec, windows))
@@ -80,15 +77,11 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
                 "streams": streams,
                 "features": features,
                 "windows": spans,
-                "kept_defaults": kept,
                 "declaration": as_written(spec.model_dump(mode="json"), written),
             }
         )
     else:
         _head(printer, spec)
-        if kept:
-            said = ", ".join(f"{key} {json.dumps(value)}" for key, value in kept.items())
-            printer.line(f"defaults   line {target.line} keeps those it started with: {said}")
         printer.line()
         printer.table(streams, _STREAM_COLUMNS)
         printer.line()
@@ -100,13 +93,14 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
             note(str(problem))
 
 
-def _defaults(target: LineTarget) -> int:
-    """The version of the line's defaults; a note if the line cannot continue as declared."""
+def _note_changes(target: LineTarget) -> None:
+    """A note if the line cannot continue as declared."""
+    from forebay.executors.model_line.start import require_compatible
+
     try:
-        return target.defaults
+        require_compatible(target.chain, target.pipeline, target.project.sources)
     except ConfigError as error:
         note(str(error))
-        return NEWEST
 
 
 def _head(printer: Output, spec: PipelineSpec) -> None:
@@ -146,32 +140,29 @@ def _backfill(
 ) -> None:
     with working(f"looking at what pipeline {target.pipeline.name} would read"):
         from forebay.datatasks.window_range import parse_range
-        from forebay.executors.backfill_cost import BackfillEstimator
+        from forebay.executors.backfill_cost import backfill_cost
 
         windows = parse_range(target.pipeline, first, last)
-        estimator = BackfillEstimator(target, lambda: datetime.now(UTC))
-        cost = estimator.backfill(windows, reprocess=reprocess)
+        cost = backfill_cost(target, windows, lambda: datetime.now(UTC), reprocess=reprocess)
     if printer.is_json:
         printer.json(cost.model_dump())
         return
-    again = any(each.generation > 1 for each in cost.windows)
-    generation = ["generation"] if again else []
-    columns = ["window", "state", "does", *generation, *(f"{name} rows" for name in cost.rows)]
+    columns = ["window", "does", *(f"{name} rows" for name in cost.rows)]
     if any(each.reason for each in cost.windows):
         columns.append("reason")
     rows = [
         each.model_dump() | {f"{name} rows": count for name, count in each.rows.items()}
         for each in cost.windows
     ]
-    printer.table(rows, columns, below=("reason", "generation"))
+    printer.table(rows, columns, below=("reason",))
     printer.line()
     for text in _totals(cost):
         printer.line(text)
 
 
 def _totals(cost: BackfillCost) -> list[str]:
-    """The lines below the table: totals, what is left out, stale or refused, and the time."""
-    trained, waiting = cost.named("train", "train again"), cost.named("wait")
+    """The lines below the table: totals, what is left out, and the time."""
+    trained = cost.named("train", "train again")
     rows = ", ".join(f"{name} {_count(count)}" for name, count in cost.rows.items())
     known = [count for count in cost.rows.values() if count is not None]
     total = f"{sum(known):,}" if len(known) == len(cost.rows) else f"{sum(known):,} and unknown"
@@ -179,52 +170,36 @@ def _totals(cost: BackfillCost) -> list[str]:
         f"total    {len(trained)} of {len(cost.windows)} windows to train, {total} rows ({rows})",
         f"planning {counted(cost.storage_calls, 'storage call')}; this estimate made as many",
     ]
-    skipped = cost.named("skip")
-    if skipped:
-        lines.append(f"skipped  {_keys(skipped)}: trained; --reprocess trains them again")
-    if waiting:
-        lines.append(f"waiting  {_keys(waiting)}: not counted above")
-    if cost.stale:
-        lines.append(f"stale    {_keys(cost.stale)}, once this is done")
-    if cost.changed:
-        lines.append(
-            f"changed  {_keys(cost.changed)}: their data has changed; --reprocess trains on it"
-        )
-    lines += [f"refused  {text}" for text in cost.refused]
-    lines.append(f"time     {_time(cost)}")
-    return lines
+    ways = {
+        "skipped  {}: trained; --reprocess trains them again": cost.named("skip"),
+        "waiting  {}: not counted above": cost.named("wait"),
+        "changed  {}: their data has changed; --reprocess trains on it": cost.changed,
+    }
+    lines += [text.format(_keys(keys)) for text, keys in ways.items() if keys]
+    return [*lines, f"time     {_time(cost)}"]
 
 
 def _time(cost: BackfillCost) -> str:
-    """How long `forebay run` will take, what that consists of, and where the figures come from."""
+    """How long `forebay run` takes, and where the figures come from."""
     pace = cost.pace
     if cost.seconds is None:
         return "unknown: how many rows a topic has is only known once a window is trained"
     if not cost.named("train", "train again"):
         return "none: nothing to train"
-    of = (
-        f"{_seconds(pace.job_seconds)} to start a job, then {_seconds(pace.window_seconds)} for "
-        f"each window and {_seconds(1_000 * pace.row_seconds)} for each 1,000 rows"
-    )
-    measured = "these are defaults, as line {} has trained nothing yet"
+    measured = "defaults, as line {} has trained nothing yet"
     if pace.windows:
-        measured = (
-            f"measured on line {{}}: {counted(pace.jobs, 'job')}, {counted(pace.windows, 'window')}"
-        )
-    began = "" if pace.jobs or not pace.windows else "; the time to start a job is a default"
-    about = _seconds(cost.planning_seconds + cost.seconds)
-    return f"about {about}: {of} ({measured.format(cost.line)}{began})"
+        measured = f"measured on line {{}}: {counted(pace.windows, 'window')}"
+    return (
+        f"about {_seconds(cost.seconds)}: {_seconds(pace.job_seconds)} to start a job, and "
+        f"{_seconds(1_000 * pace.row_seconds)} for each 1,000 rows ({measured.format(cost.line)})"
+    )
 
 
 def _seconds(value: float) -> str:
     """A duration for people: exact only below a minute."""
-    if value < 9.95:
+    if value < 60:
         return f"{value:.1f} s"
-    minutes, seconds = divmod(round(value), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    return str(timedelta(seconds=round(value)))
 
 
 def _count(count: int | None) -> str:

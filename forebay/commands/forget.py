@@ -40,7 +40,7 @@ def forget(
     what serves stays until the first model of the new beginning may serve, whatever its window.
     Other lines keep their plans and models, and streams the borders of their windows.
     """
-    from forebay.executors.job.stored_jobs import jobs_of, jobs_with_window
+    from forebay.executors.job.stored_jobs import jobs_with_window
     from forebay.executors.stages.target import LineTarget
 
     if (window is None) != everything:
@@ -49,7 +49,7 @@ def forget(
     require_known(target.home, pipeline, config, line)
     shown = Output(output)
     if window is None:
-        _refuse_active(target, "the line", jobs_of(target.home, pipeline, line, unended=True))
+        _refuse_busy(target)
         _begin_anew(target, shown, yes=yes)
         return
     _refuse_active(target, f"window {window}", jobs_with_window(target.home, pipeline, window))
@@ -63,6 +63,13 @@ def forget(
 
     why = f"{of_line(target.chain, 'why')} {window}"
     shown.line(f"window {window} is forgotten on line {line!r}; `{why}` says how to run it again")
+
+
+def _refuse_busy(target: LineTarget) -> None:
+    from forebay.executors.job.stored_jobs import jobs_of
+
+    jobs = jobs_of(target.home, target.pipeline.name, target.line, unended=True)
+    _refuse_active(target, "the line", jobs)
 
 
 def _refuse_active(target: LineTarget, what: str, jobs: list[StoredJob]) -> None:
@@ -91,6 +98,7 @@ def _begin_anew(target: LineTarget, shown: Output, *, yes: bool) -> None:
         if not sys.stdin.isatty():
             raise UsageError(f"{text} would go; {stays}. Add --yes to do it")
         typer.confirm(f"{text} go; {stays}. Begin anew?", abort=True)
+        _refuse_busy(target)  # a job may have come meanwhile
     chain.begin_anew(forget_plans=True)
     if shown.is_json:
         shown.json({"pipeline": chain.pipeline, "line": chain.line, "windows": windows})

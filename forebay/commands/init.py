@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.commands.example import DATA, write_example_rows
-from forebay.commands.output import Output, OutputFormat, note, option, refuse_renamed
+from forebay.commands.output import Output, OutputFormat, note, option
 from forebay.config.registry import installed_kinds
 from forebay.config.scaffold import (
     StoredColumn,
@@ -63,8 +63,6 @@ def init(
 
     --from parquet://PATH adds a source; PATH is relative to the current folder or absolute.
     """
-    if origin is None:
-        refuse_renamed("FOREBAY_FROM", _FROM, "the first window of `run`", lambda it: "://" in it)
     _require_usable(folder, origin, name)
     files = project_files(folder.absolute().name)
     notes: list[str] = []

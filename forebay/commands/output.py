@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from forebay.errors import UsageError
-from forebay.system.names import shown
 from forebay.system.terminal import columns as width_of_terminal
 from forebay.system.terminal import fitted, printable
 from forebay.system.terminal_table import TableColumn, table_lines
@@ -39,19 +36,6 @@ def option(*names: str, help: str, variable: str = "", **settings: Any) -> Any: 
         "FOREBAY_" + names[0].split("/")[0].lstrip("-").replace("-", "_").upper()
     )
     return typer.Option(*names, help=help, envvar=variable, **settings)
-
-
-def refuse_renamed(old: str, new: str, now: str, meant: Callable[[str], bool]) -> None:
-    """Reject an old variable that has been renamed for this command.
-
-    now: what the old name means in other commands. meant: whether a value was meant for this one.
-
-    Raises:
-        UsageError: with the new name.
-    """
-    value = os.environ.get(old, "")
-    if value and meant(value):
-        raise UsageError(f"{old}={shown(value)}: {old} is {now}; for this command set {new}")
 
 
 Form = Annotated[OutputFormat, option("--output", help="Text for people or JSON for programs.")]

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from forebay.commands.live_line import working
-from forebay.commands.output import Form, Output, OutputFormat, option, refuse_renamed
+from forebay.commands.output import Form, Output, OutputFormat, option
 from forebay.errors import UsageError
 
 _ROWS = "FOREBAY_ROWS_FILE"
@@ -40,10 +40,6 @@ def score(
 
     null means an unknown value. Timestamps are written as 2013-06-01T07:00:00Z.
     """
-    if rows is None:
-        refuse_renamed(
-            "FOREBAY_ROWS", _ROWS, "how many rows `preview` shows", lambda it: not it.isdigit()
-        )
     with working("loading the model, which needs TensorFlow"):
         # Imported here: it imports numpy, which `forebay --help` does not need.
         from forebay.mixture.serving.scoring import ServedModel

@@ -21,15 +21,19 @@ from sqlalchemy import Connection, select, union, update
 from forebay.errors import DataError, InfrastructureError, UsageError
 from forebay.home import tables
 from forebay.home.database import database_of
-from forebay.home.folder_copy import copy_name
+from forebay.home.folder_changes import link_or_copy, new_folder_in
 from forebay.home.folder_store import FolderStore
 from forebay.home.identity import MARKER_NAME, read_marker, write_marker
 from forebay.home.paths import Home
 from forebay.home.privacy import close_home
 from forebay.home.sqlite import FILE_NAME, SqliteDatabase
 from forebay.home.store import STORE_NAME, Stored, store_of
+from forebay.home.store_names import is_tree, require_name
 from forebay.home.tables import STORED
+from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME
+from forebay.home.verified import missing, read_index
 from forebay.system.files import make_folder, sync, writing
+from forebay.system.trees import name_tree
 
 # A folder inside the copy for what does not have its name yet.
 _UNFINISHED_NAME = ".unfinished"
@@ -64,7 +68,7 @@ def back_up(home: Home, target: Path) -> BackedUp:
         raise UsageError(
             "the database of this home is on a PostgreSQL server: copy it with "
             "`pg_dump --schema=forebay --dbname=DATABASE`, and copy the store as well "
-            "(docs/home.md)"
+            "(docs/internals/home.md)"
         )
     marker = read_marker(home)
     if marker is None:
@@ -149,3 +153,47 @@ def _require_free(target: Path, homes: list[Path]) -> None:
     for root in homes:
         if target.resolve().is_relative_to(root.resolve()):
             raise UsageError(f"{target} is inside {root}: name a folder outside for the copy")
+
+
+def copy_name(stored: Stored, source: Path, target: Path, unfinished: Path) -> None:
+    """Make what has a name below one folder available below another, durably.
+
+    Args:
+        stored: the name, and what is expected there.
+        source: the root of the store that has it.
+        target: the root of the other one.
+        unfinished: a folder on the target's file system for what is not finished.
+
+    Raises:
+        DataError: when it is missing, or the index of a tree is damaged.
+        InfrastructureError: when it cannot be read or written.
+    """
+    place, new = source / require_name(stored.name), target / stored.name
+    if new.exists():
+        return
+    with writing(new):
+        make_folder(new.parent)
+        try:
+            if is_tree(stored.name):
+                _copy_tree(stored, place, new, unfinished)
+            else:
+                link_or_copy(place, unfinished / new.name)
+                sync(unfinished / new.name)
+                (unfinished / new.name).rename(new)
+        except (FileNotFoundError, NotADirectoryError):
+            raise missing(str(place)) from None
+        sync(new.parent)
+
+
+def _copy_tree(stored: Stored, place: Path, new: Path, unfinished: Path) -> None:
+    """Copy what the index lists: a folder that is being removed looks like an empty one."""
+    content = (place / INDEX_NAME).read_bytes()
+    index = read_index(content, stored, str(place))
+    with new_folder_in(unfinished, new.name) as (folder, stream):
+        stream.write(content)
+        stream.flush()
+        for path in ("", *index.folders):
+            (folder / CONTENT_NAME / path).mkdir()
+        for file in index.files:
+            link_or_copy(place / CONTENT_NAME / file.path, folder / CONTENT_NAME / file.path)
+        name_tree(folder, new)

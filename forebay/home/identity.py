@@ -7,6 +7,7 @@ planned and nothing trained.
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 
 from sqlalchemy import Connection, insert, inspect, select
 
@@ -15,14 +16,12 @@ from forebay.home import tables
 from forebay.home.database import DATABASE_NAME, Kind
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.privacy import make_home
+from forebay.home.tables import FORMAT
 from forebay.system.files import write_atomically
 from forebay.system.instants import now_us
 from forebay.system.message import Message
 
 MARKER_NAME = "home.json"
-FORMAT = "3"
-# Folders in which state was kept before there was a database.
-_OLDER_STATE = ("ledger", "models", "jobs", "published")
 
 
 class Marker(Message):
@@ -40,9 +39,8 @@ def read_marker(home: Home) -> Marker | None:
         ConfigError: when another version of Forebay wrote it.
     """
     marker = Marker.of_file(home.root / MARKER_NAME)
-    if marker is not None and marker.format != FORMAT:
-        newer = _is_newer(marker.format)
-        raise _other_version(home, f"in format {marker.format}", newer=newer)
+    if marker is not None:
+        _require_format(home, MARKER_NAME, marker.format)
     return marker
 
 
@@ -50,13 +48,16 @@ def require_new(home: Home) -> None:
     """Check that a folder without a marker and a database may become a home.
 
     Raises:
-        ConfigError: when another version of Forebay kept something there.
+        ConfigError: when it has lost both: jobs would continue what another database planned.
     """
-    state = [name for name in _OLDER_STATE if _holds_something(home, name)]
+    state = [name for name in ("jobs", "training") if _holds_something(home.root / name)]
     # Read once more: whoever made the home meanwhile wrote the marker before any state.
     if state and Marker.of_file(home.root / MARKER_NAME) is None:
-        found = ", ".join(f"{name}/" for name in state)
-        raise _other_version(home, f"without a database: {found}", newer=False)
+        raise ConfigError(
+            f"{home.root} has lost its {MARKER_NAME} and its database, but holds "
+            f"{' and '.join(state)}: restore it from a backup, correct {DATABASE_NAME}, or set "
+            f"{ENVIRONMENT_NAME} to a new folder"
+        )
 
 
 def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:
@@ -67,7 +68,7 @@ def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:
     return marker
 
 
-def stored_id(connection: Connection) -> str | None:
+def stored_id(home: Home, connection: Connection) -> str | None:
     """The id in a database; None if it has none of our tables.
 
     Raises:
@@ -75,27 +76,16 @@ def stored_id(connection: Connection) -> str | None:
     """
     if not inspect(connection).has_table(tables.home.name, schema=_schema(connection)):
         return None
-    found = connection.scalar(select(tables.version.c.version_num)) or ""
-    if found != tables.REVISION:
-        newer = found > tables.REVISION
-        others = f", or set {ENVIRONMENT_NAME} (and {DATABASE_NAME}, if you use it) to new ones"
-        raise ConfigError(
-            f"the database of this home has tables of revision {found!r}, but this version of "
-            f"Forebay needs {tables.REVISION!r}. {'A newer' if newer else 'An older'} version "
-            f"wrote them: use that version{'' if newer else others}"
-        )
+    found = connection.scalar(select(tables.version.c.version_num))
+    _require_format(home, "its database", found or "unknown")
     return connection.scalar(select(tables.home.c.id))
 
 
 def make_tables(connection: Connection) -> str:
-    """Create the tables of a new home, and its id.
-
-    Without Alembic: this is one transaction that takes milliseconds, and no process of ours imports
-    Alembic. Alembic's revisions create exactly the same tables.
-    """
+    """Create the tables of a new home, and its id: the one migration that there is."""
     tables.METADATA.create_all(connection)
     home_id = uuid.uuid4().hex
-    connection.execute(insert(tables.version).values(version_num=tables.REVISION))
+    connection.execute(insert(tables.version).values(version_num=FORMAT))
     connection.execute(insert(tables.home).values(id=home_id, made_at=now_us()))
     return home_id
 
@@ -142,21 +132,14 @@ def _schema(connection: Connection) -> str | None:
     return None if connection.dialect.name == "sqlite" else tables.SCHEMA
 
 
-def _is_newer(found: str) -> bool:
-    return found.isdecimal() and int(found) > int(FORMAT)
-
-
-def _other_version(home: Home, how: str, *, newer: bool) -> ConfigError:
-    if newer:
-        return ConfigError(
-            f"{home.root} was written by a newer version of Forebay, {how}: use that version"
-        )
-    return ConfigError(
-        f"{home.root} was written by an older version of Forebay, {how}. Move the folder away, or "
-        f"set {ENVIRONMENT_NAME} to a new one, and train again"
-    )
-
-
-def _holds_something(home: Home, name: str) -> bool:
-    folder = home.root / name
+def _holds_something(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
+
+
+def _require_format(home: Home, where: str, found: str) -> None:
+    if found != FORMAT:
+        raise ConfigError(
+            f"{home.root} has format {found} ({where}), but this version of Forebay needs format "
+            f"{FORMAT}: use the version that wrote it, or set {ENVIRONMENT_NAME} (and "
+            f"{DATABASE_NAME}, if you use it) to a new one"
+        )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Dialect, Engine, create_engine, event, make_url, text
@@ -141,16 +142,26 @@ class PostgresDatabase(Database):
         if self._checked:
             return
         marker = identity.read_marker(self._home)
-        found = self._repeated(lambda: self._committed(identity.stored_id, "SERIALIZABLE"))
+        stored_id = partial(identity.stored_id, self._home)
+        found = self._repeated(lambda: self._committed(stored_id, "SERIALIZABLE"))
         if found is None and marker is None:
             identity.require_new(self._home)
             if not make:
                 return
-            found = self._repeated(lambda: self._committed(_made, "READ COMMITTED"))
+            found = self._repeated(lambda: self._committed(self._made, "READ COMMITTED"))
         identity.require_same(self._home, marker, self.kind, found)
         if marker is None and found is not None:
             identity.write_marker(self._home, self.kind, found)
         self._checked = True
+
+    def _made(self, connection: Connection) -> str:
+        """Create schema and tables; if several processes do so at once, the first one does."""
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('forebay'))"))
+        found = identity.stored_id(self._home, connection)
+        if found is not None:
+            return found
+        connection.execute(CreateSchema(tables.SCHEMA, if_not_exists=True))
+        return identity.make_tables(connection)
 
     def _repeated(self, work: Callable[[], T]) -> T:
         """Repeat work that may be repeated until it succeeds or takes too long."""
@@ -273,16 +284,6 @@ def _connect(
         options = {**options, "connect_timeout": _IMPATIENT_CONNECT_SECONDS}
     with waiting():  # it has a deadline
         return dialect.connect(*place, **options)
-
-
-def _made(connection: Connection) -> str:
-    """Create the schema and the tables; if several processes do so at once, the first one does."""
-    connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('forebay'))"))
-    found = identity.stored_id(connection)
-    if found is not None:
-        return found
-    connection.execute(CreateSchema(tables.SCHEMA, if_not_exists=True))
-    return identity.make_tables(connection)
 
 
 def _may_repeat(error: DBAPIError) -> bool:

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -145,7 +145,7 @@ class SqliteDatabase(Database):
         if inode is not None:
             engine = _engine_of(self.path)
             with _clear_errors(self.path):
-                found = _called(engine, identity.stored_id)
+                found = _called(engine, partial(identity.stored_id, self._home))
         if marker is None and found is None:
             identity.require_new(self._home)
         identity.require_same(self._home, marker, self.kind, found)

@@ -1,7 +1,8 @@
-"""The tables of the database: every small fact that Forebay keeps. `docs/home.md` explains them.
+"""The tables of the database: every small fact that Forebay keeps.
 
-Instants are microseconds since 1970 in UTC. A `document` is the JSON of a message. Nothing refers
-to bytes that are not stored yet: the row that names them comes second.
+`docs/internals/home.md` explains them. Instants are microseconds since 1970 in UTC. A `document` is
+the JSON of a message. Nothing refers to bytes that are not stored yet: the row that names them
+comes second.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
-    PrimaryKeyConstraint,
-    String,
     Table,
     Text,
     UniqueConstraint,
@@ -25,8 +24,8 @@ from sqlalchemy import (
 # the time for statements that name no schema.
 SCHEMA = "forebay"
 IN_SCHEMA = {None: SCHEMA}
-# What `forebay_version` holds: the newest revision in `migrations/`.
-REVISION = "0004"
+# Of a home: of these tables, and of what else is stored. Raised with every change of them.
+FORMAT = "6"
 
 METADATA = MetaData(
     naming_convention={
@@ -59,16 +58,11 @@ def _window_id(*, primary_key: bool = False) -> Column[int]:
 
 # One row: which home this is.
 home = Table("home", METADATA, Column("id", Text, primary_key=True), _number("made_at"))
-# One row: which revision of these tables it has. As Alembic would make it.
-version = Table(
-    "forebay_version",
-    METADATA,
-    Column("version_num", String(32), nullable=False),
-    PrimaryKeyConstraint("version_num", name="forebay_version_pkc"),
-)
+# One row: the format. It is read before all other tables, so it stays as it is.
+version = Table("forebay_version", METADATA, Column("version_num", Text, primary_key=True))
 
 # A window that was planned at least once. Its row stays when it is forgotten, so that its
-# generations are not used again.
+# generations are not used again, and its logs are known by their last segments.
 windows = Table(
     "windows",
     METADATA,
@@ -78,6 +72,7 @@ windows = Table(
     _number("starts_at"),
     _number("ends_at"),
     _number("last_generation"),
+    _text("last_segments"),
     UniqueConstraint("pipeline", "key"),
     Index(None, "pipeline", "ends_at", "starts_at"),
 )

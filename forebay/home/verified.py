@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from forebay.errors import DataError
 from forebay.home.store import STORE_NAME, Stored
 from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME, TreeIndex
@@ -46,12 +44,7 @@ def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
     """
     if hashlib.sha256(content).hexdigest() != stored.checksum:
         raise _damaged(f"{place}/{INDEX_NAME}")
-    try:
-        index = TreeIndex.model_validate_json(content)
-    except ValidationError as error:
-        raise DataError(
-            f"{place}/{INDEX_NAME} was written by another version of Forebay: use that version"
-        ) from error
+    index = TreeIndex.model_validate_json(content)
     require_size(stored, index.size_bytes, place)
     return index
 

@@ -283,9 +283,7 @@ def _window(window: Json, label: str) -> WindowFacts:
 
 
 def _not_known(source: Json, label: str) -> int:
-    # Judgements of earlier versions do not have these.
-    of_label = unsaid(source.get("learnt_rows", {})).get(label, 0)
-    return int(source.get("label_not_known_rows", 0)) + of_label
+    return int(source["label_not_known_rows"]) + unsaid(source["learnt_rows"]).get(label, 0)
 
 
 def _series(value: Json | None) -> Series | None:
@@ -306,7 +304,7 @@ def _divided(event: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _parts(values: Json) -> list[PartFacts]:
-    """Parts with the most rows first. Summaries of earlier versions do not explain missing AUCs."""
+    """Parts with the most rows first."""
     found = [
         PartFacts(
             value=value,

@@ -23,7 +23,6 @@ EXTRAS: Mapping[str, Extra] = MappingProxyType(
     {
         "train": Extra("training or scoring a model of kind towers", ("tensorflow",)),
         "kafka": Extra("reading Kafka", ("kafka", "msgspec")),
-        "confluent": Extra("reading Kafka with confluent-kafka", ("confluent_kafka",)),
         "avro": Extra("reading Avro messages", ("fastavro",)),
         "protobuf": Extra("reading protobuf messages", ("google.protobuf",)),
         "postgres": Extra("a home with its database on a PostgreSQL server", ("psycopg2",)),

@@ -194,7 +194,7 @@ def _recommendation(
         options=chosen[0].options if changes else {},
         declared=declared,
         gains=tuple(map(_gain, like, chosen, ours)),
-        measured=table.measured.isoformat() if table.measured else "before this version",
+        measured=table.measured.isoformat(),
     )
 
 

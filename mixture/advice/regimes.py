@@ -88,9 +88,9 @@ class Regime(Message):
 
 
 class RegimeTable(Message):
-    """What was measured, when (null: by an earlier version), and by which command or from where."""
+    """What was measured, when, and by which command or from where."""
 
-    measured: date | None
+    measured: date
     origin: str
     command: str = ""
     regimes: tuple[Regime, ...] = Field(min_length=1)

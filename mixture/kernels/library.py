@@ -1,7 +1,7 @@
 """The kernels' entries as functions: machine code that is compiled once per machine and version.
 
 A file of machine code is code that this process runs, like a `.pyc`: it is read only from a folder
-that its user owns and nobody else may enter (docs/security.md).
+that its user owns and nobody else may enter (docs/internals/security.md).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from forebay.config.labels import LabelSpec, delay_of
-from forebay.config.models import MixtureSpec, ModelSpec
+from forebay.config.models import ModelSpec
 from forebay.config.pipelines import TrainSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features.layout import FeatureLayout
@@ -44,7 +44,8 @@ class ModelIdentity(Message):
                 "adapt_tower": list(mixture.adapt_tower.hidden),
                 "memory_output": mixture.memory_output,
                 "separate embeddings": mixture.embeddings == "separate",
-                **_newer(mixture),
+                "memory_inputs": mixture.memory_inputs,
+                "memory_embeddings": mixture.memory_embeddings,
             }
         if any(each.delay == "head" for each in train.variants):
             shapes["delay_head"] = list(model.delay_head.hidden)
@@ -103,16 +104,6 @@ def _differences(wanted: ModelIdentity, found: ModelIdentity) -> list[str]:
     if not said and list(wanted.features) != list(found.features):
         said.append("the order of the features")
     return said
-
-
-def _newer(mixture: MixtureSpec) -> dict[str, Any]:
-    """Options that were added later; left out if they have the value that was fixed before."""
-    newer: dict[str, Any] = {}
-    if mixture.memory_inputs == "zero":
-        newer["zero memory inputs"] = True
-    if mixture.memory_embeddings:
-        newer["memory_embeddings"] = True
-    return newer
 
 
 def _change(there: object, here: object) -> str:

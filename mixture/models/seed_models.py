@@ -10,14 +10,15 @@ import tensorflow as tf
 from forebay.config.datasets import Feed
 from forebay.config.feeds import Phase
 from forebay.config.labels import LabelSpec, delay_of
-from forebay.config.models import ModelSpec, Variant
+from forebay.config.models import Delay, ModelSpec, Variant
 from forebay.mixture.models.late.delay_head import DelayHead
 from forebay.mixture.models.late.guard import Guard
 from forebay.mixture.models.late.late_labels import RowLoss
 from forebay.mixture.models.late.lessons import LabelTensors, Lessons, taken, together
 from forebay.mixture.models.layers.embeddings import Stack
+from forebay.mixture.models.memory_adapt import Mixture
 from forebay.mixture.models.paradigm import Inputs, ParadigmModel, Parts
-from forebay.mixture.models.paradigms import make_paradigm
+from forebay.mixture.models.single_tower import SingleTower
 
 
 class Rows(NamedTuple):
@@ -264,3 +265,19 @@ def _reference(models: Sequence[ParadigmModel]) -> ParadigmModel | None:
     """The model with a tower that only batch rows train; a mixture's memory rather than `batch`."""
     able = [model for model in models if model.reference_served]
     return min(able, key=lambda model: model.variant.paradigm != "mixture", default=None)
+
+
+def make_paradigm(
+    variant: Variant,
+    delays: Sequence[Delay],
+    dense: int,
+    stacks: Sequence[Stack],
+    model: ModelSpec,
+) -> ParadigmModel:
+    """The model of one variant for inputs of `dense` numbers and these stacks.
+
+    delays: how it corrects each label; as many as it has outputs.
+    """
+    if variant.paradigm == "mixture":
+        return Mixture(variant, delays, dense, stacks, model)
+    return SingleTower(variant, delays, dense, stacks, model)

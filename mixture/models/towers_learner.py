@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from forebay.config.datasets import Feed
 from forebay.config.feeds import Phase
 from forebay.config.labels import LabelSpec
 from forebay.config.models import ModelSpec
 from forebay.config.pipelines import TrainSpec
-from forebay.errors import TrainingError
+from forebay.errors import ConfigError, TrainingError
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.left_out import NOT_KNOWN, LeftOut
@@ -25,9 +26,48 @@ from forebay.mixture.models.paradigm import Parts
 from forebay.mixture.models.saved_model import Exporter
 from forebay.mixture.models.seed_models import SeedModels
 from forebay.mixture.models.step import Counters, Function, learn_function, score_function
-from forebay.mixture.models.variable_file import VariableFile
 from forebay.mixture.row_sums import RowSums
 from forebay.mixture.score_columns import ScoreColumn
+
+_KEY = "variables/{}/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+class VariableFile:
+    """Reads and writes one learner's variables.
+
+    Some are resettable: they count and watch, and the model is the same without them. A file need
+    not hold those, and may hold some that are no longer wanted.
+    """
+
+    def __init__(
+        self, variables: Mapping[str, tf.Variable], resettable: Mapping[str, tf.Variable]
+    ) -> None:
+        """`variables` are all of them; a resettable one starts as zero."""
+        self._variables = dict(variables)
+        self._resettable = dict(resettable)
+        self._all = tf.train.Checkpoint(variables=self._variables)
+
+    def write(self, path: Path) -> None:
+        """Write all of them."""
+        self._all.write(str(path))
+
+    def read(self, path: Path) -> None:
+        """Restore what was written; resettable variables that the file does not hold become zero.
+
+        Raises:
+            ConfigError: when it lacks one of the others.
+        """
+        held = tf.train.load_checkpoint(str(path)).get_variable_to_shape_map()
+        there = {name: each for name, each in self._variables.items() if _KEY.format(name) in held}
+        lacking = self._variables.keys() - there.keys() - self._resettable.keys()
+        if lacking:
+            raise ConfigError(f"{path}: the checkpoint has no {', '.join(sorted(lacking))}")
+        for name, variable in self._resettable.items():
+            if name not in there:
+                variable.assign(tf.zeros_like(variable))
+        status = tf.train.Checkpoint(variables=there).read(str(path))
+        status.assert_existing_objects_matched().expect_partial()
+
 
 VARIABLES = "variables"
 

@@ -109,8 +109,9 @@ def window_of(run: Any, grid: WindowGrid) -> Window:  # noqa: ANN401 - Airflow h
     if window.span != Interval(start, end):
         raise UsageError(
             f"the run's data interval {start.isoformat()} to {end.isoformat()} is not the window "
-            f"{window.key} ({window.start.isoformat()} to {window.end.isoformat()}): the pipeline "
-            "had different windows when the run was created; delete the run and start a new one"
+            f"{window.key} ({window.start.isoformat()} to {window.end.isoformat()}): it was "
+            "created with an interval of its own, or the pipeline had different windows then; "
+            "delete the run and start a new one"
         )
     return window
 

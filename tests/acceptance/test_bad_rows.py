@@ -74,6 +74,15 @@ def run(project: Project) -> Any:
     return project.forebay("run", "ads", "--from", "2026-03-01", "--to", "2026-03-01", check=False)
 
 
+@pytest.mark.guarantee(
+    "a number makes a numeric feature infinite, or larger than 1e19",
+    "red with its place, or a dead letter by `bad_rows`",
+)
+@pytest.mark.guarantee(
+    "a row has a bad feature (NaN, infinite), a bad label (neither `positive` nor `negative`, "
+    "or known before the event) or no event id",
+    "red with its place, or a dead letter by policy",
+)
 def test_they_are_dead_letters_with_place_and_reason(project: Project) -> None:
     source(project, bad_rows="dead_letter", dead_letter_rows_max=len(REASONS))
     summary = project.run("2026-03-01", "2026-03-01")

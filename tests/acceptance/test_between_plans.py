@@ -78,6 +78,10 @@ def assert_each_row_once(found: list[dict[str, Any]]) -> None:
     assert [len(each) for each in notes] == [0, 1, 0], [run["notes"] for run in found]
 
 
+@pytest.mark.guarantee(
+    "a record of a stream arrives after the window of its time was planned",
+    "nothing; it is trained on in the next window and counted (`late_rows`)",
+)
 def test_late_segments_of_a_log(tmp_path: Path) -> None:
     project = ads_project(tmp_path, rows=ROWS)
     found = runs(project, late_to_the_log)
@@ -101,6 +105,14 @@ def refused(project: Project, *arguments: str) -> str:
     return done.stderr
 
 
+@pytest.mark.guarantee(
+    "the same, for a window that another line has not trained",
+    "red, with what to do: a line that begins later, or `starts`",
+)
+@pytest.mark.guarantee(
+    "segments of a log are trimmed, or records of a topic expire, after their windows are trained",
+    "nothing; `forebay plan` notes them, and a reprocess of these windows is red",
+)
 @pytest.mark.chaos
 def test_a_log_is_trimmed_after_its_windows_are_trained(tmp_path: Path) -> None:
     """What is trained stays; what another line lacks is refused, and both ways out lead on."""

@@ -56,6 +56,10 @@ def refused(project: Project, first: str, last: str, *more: str) -> tuple[int, s
 # Lines are independent ------------------------------------------------------------------------
 
 
+@pytest.mark.guarantee(
+    "another line reprocesses a window",
+    "nothing: models, staleness and what serves stay as they are",
+)
 def test_a_reprocess_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=2, rows=ROWS)
     first = project.run(FIRST, SECOND)
@@ -74,6 +78,10 @@ def test_a_reprocess_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -
     assert models(project, "b")[SECOND, 1] == stale
 
 
+@pytest.mark.guarantee(
+    "another line forgets a window",
+    "nothing: models, staleness and what serves stay as they are",
+)
 @pytest.mark.chaos
 def test_a_forget_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=1, rows=ROWS)
@@ -93,6 +101,10 @@ def test_a_forget_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -> N
     assert models(project, "b") == before
 
 
+@pytest.mark.guarantee(
+    "another line finds that a window's data changed",
+    "nothing; the others say `data changed` until they reprocess themselves",
+)
 @pytest.mark.chaos
 def test_changed_data_of_one_line_marks_the_others(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=1, rows=ROWS)
@@ -153,6 +165,11 @@ def change_planned_rows(project: Project, window: str, more: int) -> None:
         database.execute("UPDATE plans SET document = ? WHERE id = ?", (json.dumps(plan), row[0]))
 
 
+@pytest.mark.guarantee(
+    "rows of a window are lost after planning or reading, whoever lost them",
+    "red with source and counts; the window is not linked, nothing is published, and the next "
+    "window waits; read again: the whole window, when it runs again",
+)
 def test_a_window_whose_rows_disagree_is_no_link(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=3, rows=ROWS)
     project.run(FIRST, FIRST)
@@ -171,6 +188,11 @@ def test_a_window_whose_rows_disagree_is_no_link(tmp_path: Path) -> None:
     assert project.run(FIRST, THIRD)["seen"]["history"]["rows"] == 3 * ROWS
 
 
+@pytest.mark.guarantee(
+    "a pipeline is started on windows that have no rows",
+    "red, and no untrained model is published; earlier windows can be trained as if nothing had"
+    " happened",
+)
 def test_a_model_that_learnt_nothing_is_no_beginning(tmp_path: Path) -> None:
     """What `forebay up` did over old data: yesterday is empty, and the past is trained later."""
     project = ads_project(tmp_path, days=2, rows=ROWS)
@@ -221,6 +243,10 @@ def key_of(hour: int) -> str:
     return (FIRST_DAY + timedelta(hours=hour)).strftime("%Y-%m-%dT%H")
 
 
+@pytest.mark.guarantee(
+    "a source falls silent",
+    "0 rows, with a note, for up to `ready.silent_max`; then red, or 0 rows by `ready.late`",
+)
 def test_a_silent_night_is_trained_and_a_longer_silence_is_late(tmp_path: Path) -> None:
     project = hourly_project(tmp_path, [0, 1, 8, 40], silent_max="6h")
     night = project.run(key_of(0), key_of(8))
@@ -241,6 +267,10 @@ def test_a_silent_night_is_trained_and_a_longer_silence_is_late(tmp_path: Path) 
 # Learnt rows ----------------------------------------------------------------------------------
 
 
+@pytest.mark.guarantee(
+    "no paradigm learns from a source's rows",
+    "they are seen and counted, but not learnt: `learnt_rows`, and a note",
+)
 def test_rows_that_no_paradigm_takes_are_seen_and_not_learnt(tmp_path: Path) -> None:
     pipeline = ads_pipeline("towers")
     pipeline["train"] |= {"paradigm": "stream", "compare": ["mixture"]}
@@ -285,6 +315,10 @@ def test_a_warm_start_on_the_day_of_the_first_hourly_window(tmp_path: Path) -> N
     assert found["published"]["window"] == key_of(9)
 
 
+@pytest.mark.guarantee(
+    "a reprocess fails because its data is bad",
+    "red; `--reprocess` reads again once the cause is fixed; read again: what it had trained",
+)
 def test_a_reprocess_after_one_that_failed_reads_again(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=1, rows=ROWS)
     project.run(FIRST, FIRST)
@@ -310,6 +344,10 @@ def test_a_reprocess_after_one_that_failed_reads_again(tmp_path: Path) -> None:
 # Declarations that change between windows -------------------------------------------------------
 
 
+@pytest.mark.guarantee(
+    "the size or time zone of windows is changed",
+    "red if a window would share rows with one that its line has trained",
+)
 @pytest.mark.chaos
 def test_windows_of_another_size_or_zone_train_no_row_twice(tmp_path: Path) -> None:
     project = hourly_project(tmp_path, list(range(48)))
@@ -332,6 +370,11 @@ def test_windows_of_another_size_or_zone_train_no_row_twice(tmp_path: Path) -> N
     assert len(project.run(key_of(24), key_of(25), "--line", "days")["trained_windows"]) == 2
 
 
+@pytest.mark.guarantee(
+    "the `offset`, `starts` or `ends` of rows is changed, or changed and taken back",
+    "red if rows would be trained on twice or left out; a later `starts` leaves a gap, which "
+    "notes and `why` name",
+)
 @pytest.mark.chaos
 @pytest.mark.parametrize(("offset", "what"), [("0h", "never be trained"), ("48h", "trained twice")])
 def test_an_offset_that_is_changed_repeats_and_leaves_out_no_rows(
@@ -352,6 +395,10 @@ def test_an_offset_that_is_changed_repeats_and_leaves_out_no_rows(
     assert project.run(SECOND, SECOND)["seen"]["history"]["rows"] == 2 * ROWS
 
 
+@pytest.mark.guarantee(
+    "`event_time` of a source is changed, or whether `window_path` says the time of its rows",
+    "red: rows would be trained on twice, or left out",
+)
 @pytest.mark.chaos
 def test_rows_that_belong_to_windows_by_another_column_come_neither_twice_nor_never(
     tmp_path: Path,
@@ -366,12 +413,16 @@ def test_rows_that_belong_to_windows_by_another_column_come_neither_twice_nor_ne
     project.write_source("history", history_source(columns=columns, event_time="sent"))
     code, text = refused(project, SECOND, SECOND)
     assert code == 1, text
-    assert "by column 'sent' now, but window 2026-03-01 was trained by column 'at'" in text
+    assert "by column 'sent' now, and by column 'at' in the windows before it" in text
     assert list(models(project)) == [(FIRST, 1)]
     project.write_source("history", history_source())
     assert project.run(SECOND, SECOND)["seen"]["history"]["rows"] == 2 * ROWS
 
 
+@pytest.mark.guarantee(
+    "`train.warm_start` is changed",
+    "nothing; a line keeps the warm start that it began with, and a note says so",
+)
 @pytest.mark.chaos
 def test_a_warm_start_that_is_changed_is_for_other_lines(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=4, rows=ROWS)

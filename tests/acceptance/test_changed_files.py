@@ -130,6 +130,11 @@ def why(project: Project) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.guarantee(
+    "a file is changed or replaced after its window was planned, or while it is read",
+    "red with the file, both versions and what to do; the same command plans the window again; "
+    "read again: the whole window",
+)
 @pytest.mark.parametrize(
     ("make", "change"),
     [
@@ -169,6 +174,11 @@ def test_a_changed_file_is_red_and_the_same_window_is_planned_anew(
     assert summary["seen"]["history"] == independent.parquet_sums(project.files)
 
 
+@pytest.mark.guarantee(
+    "a file is replaced while a process has it open",
+    "red with the file, both versions and what to do; the same command plans the window again; "
+    "read again: the whole window",
+)
 def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
     """The process that reads it keeps the old file open, and would never see the new one."""
     pipeline = ads_pipeline(buffers={"rows_max": 2048, "chunk_rows": 1024, "align_hours": 24})
@@ -202,6 +212,10 @@ def opened_by(project: Project) -> set[Path]:
     return {Path(each.path) for each in reader.open_files()}
 
 
+@pytest.mark.guarantee(
+    "files arrive or change after their window was trained",
+    "nothing; a reprocess reads them",
+)
 def test_files_that_come_and_change_after_their_window_was_trained(tmp_path: Path) -> None:
     project = file_project(tmp_path)
     project.run(WINDOW, WINDOW)
@@ -224,6 +238,10 @@ def test_files_that_come_and_change_after_their_window_was_trained(tmp_path: Pat
     assert json.loads(project.forebay(*report).stdout)["notes"] == []
 
 
+@pytest.mark.guarantee(
+    "the cache of footers is damaged",
+    "nothing; footers are read again, and the log says so; read again: footers",
+)
 def test_a_second_process_reads_only_the_footers_that_are_new(tmp_path: Path) -> None:
     pipeline = ads_pipeline()
     pipeline["dataset"]["streams"] = {"history": {"sources": ["history"]}}

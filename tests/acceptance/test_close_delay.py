@@ -35,6 +35,10 @@ def yesterday() -> datetime:
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - DAY
 
 
+@pytest.mark.guarantee(
+    "a record of a stream arrives shortly after its window's end (`close_delay`)",
+    "nothing; it is trained on in the window of its time",
+)
 def test_run_sleeps_and_takes_what_comes_meanwhile(tmp_path: Path, yesterday: datetime) -> None:
     """The sleep spends nothing of `ready.wait`, which is none here."""
     key = f"{yesterday:%Y-%m-%d}"

@@ -21,7 +21,7 @@ from forebay.operators.runs import task_ids
 
 PAGES = [
     *(Path(name) for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
-    *sorted(Path("docs").glob("*.md")),
+    *sorted(Path("docs").rglob("*.md")),
 ]
 
 
@@ -73,7 +73,9 @@ def test_every_task_has_its_states() -> None:
 
 
 def script() -> str:
-    (found,) = re.findall(r"```python\n(.*?)```", Path("docs/guarantees.md").read_text(), re.DOTALL)
+    (found,) = re.findall(
+        r"```python\n(.*?)```", Path("docs/internals/guarantees.md").read_text(), re.DOTALL
+    )
     return str(found)
 
 

@@ -62,7 +62,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_side_bar_names_every_page_once() -> None:
-    pages = [*Path().glob("*.md"), *Path("docs").glob("*.md")]
+    pages = [*Path().glob("*.md"), *Path("docs").rglob("*.md")]
     assert sorted(named()) == sorted(str(page.with_suffix("")) for page in pages)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from support.projects import Project, ads_pipeline, ads_project, history_source
-from support.truth_rows import drop_checkpoint
 
 DAYS = 5
 ROWS = 1_000
@@ -37,17 +36,15 @@ def does(cost: dict[str, Any]) -> dict[str, str]:
 
 
 def assert_came_true(cost: dict[str, Any], summary: dict[str, Any]) -> None:
-    """Rows, generations, storage calls and stale windows are those that were told."""
+    """Rows and storage calls are those that were told."""
     ran = [each for each in [summary["warm_start"], *summary["windows"]] if each]
     told = {each["window"]: each for each in cost["windows"]}
     assert list(told) == [each["window"] for each in ran]
     for each in ran:
         expected = told[each["window"]]
-        assert each["generation"] == expected["generation"]
         rows = {name: found["planned_rows"] for name, found in each["sources"].items()}
         assert rows == expected["rows"]
     assert cost["storage_calls"] == summary["storage_calls"]
-    assert cost["stale"] == summary["stale_windows"]
     starts = ("train", "train again")
     assert [key for key, what in does(cost).items() if what in starts] == summary["trained_windows"]
     trained = [each for each in ran if each["window"] in summary["trained_windows"]]
@@ -61,12 +58,7 @@ def test_trained_new_and_planned_windows(trained: Project) -> None:
     before = sorted(trained.home.rglob("*"))
     cost = explain(trained, "2026-03-02", "2026-03-05")
     assert sorted(trained.home.rglob("*")) == before, "a look that writes"
-    assert {each["window"]: (each["state"], each["does"]) for each in cost["windows"]} == {
-        "2026-03-02": ("trained", "skip"),
-        "2026-03-03": ("trained", "skip"),
-        "2026-03-04": ("new", "train"),
-        "2026-03-05": ("planned", "train"),
-    }
+    assert list(does(cost).values()) == ["skip", "skip", "train", "train"]
     assert cost["rows"] == {"history": 2 * ROWS, "clicks": 2 * ROWS}
     assert cost["pace"]["windows"] == 3
     assert cost["seconds"] > 0
@@ -79,36 +71,19 @@ def test_trained_windows_cost_nothing(trained: Project) -> None:
     assert (cost["storage_calls"], cost["rows"]) == (0, dict.fromkeys(SOURCES, 0))
 
 
-def test_a_reprocess_leaves_later_windows_stale(trained: Project) -> None:
+def test_a_reprocess(trained: Project) -> None:
     cost = explain(trained, "2026-03-03", "2026-03-04", "--reprocess")
     assert does(cost) == {"2026-03-03": "train again", "2026-03-04": "train again"}
-    assert cost["stale"] == ["2026-03-05"]
     assert_came_true(cost, trained.run("2026-03-03", "2026-03-04", "--reprocess"))
-    assert explain(trained, "2026-03-05", "2026-03-05", "--reprocess")["stale"] == []
 
 
 def test_another_line_trains_what_the_first_one_planned(trained: Project) -> None:
     cost = explain(trained, "2026-03-01", "2026-03-02", "--line", "second")
-    assert [each["state"] for each in cost["windows"]] == ["planned", "planned"]
     assert cost["storage_calls"] > 0, "it looks whether that is still the data"
     assert_came_true(cost, trained.run("2026-03-01", "2026-03-02", "--line", "second"))
 
 
-def test_a_checkpoint_that_is_not_kept(trained: Project) -> None:
-    drop_checkpoint(trained.home, "2026-03-02")
-    cost = explain(trained, "2026-03-03", "2026-03-03", "--reprocess")
-    (refused,) = cost["refused"]
-    assert refused.startswith(
-        "window 2026-03-02 cannot be built on: its checkpoint is no longer kept"
-    )
-    summary = trained.root / "summary.json"
-    command = ("run", "ads", "--from", "2026-03-03", "--to", "2026-03-03", "--reprocess")
-    ended = trained.forebay(*command, "--summary", str(summary), check=False)
-    assert ended.returncode == 1
-    assert "2026-03-02 can no longer be built on" in ended.stderr
-
-
-def test_a_warm_start_and_a_gap(tmp_path: Path) -> None:
+def test_a_warm_start(tmp_path: Path) -> None:
     pipeline = ads_pipeline()
     pipeline["train"]["warm_start"] = "2026-03-01"
     pipeline["dataset"]["start"] = "2026-03-02"
@@ -118,11 +93,6 @@ def test_a_warm_start_and_a_gap(tmp_path: Path) -> None:
     assert cost["pace"]["windows"] == 0
     assert cost["seconds"] > cost["pace"]["job_seconds"], "the defaults"
     assert_came_true(cost, project.run("2026-03-02", "2026-03-02"))
-    cost = explain(project, "2026-03-04", "2026-03-04")
-    command = ("run", "ads", "--from", "2026-03-04", "--to", "2026-03-04")
-    ended = project.forebay(*command, check=False)
-    assert ended.returncode == 1
-    assert ended.stderr.strip() == f"error: {cost['refused'][0]}"
 
 
 def test_windows_that_have_to_wait(tmp_path: Path) -> None:
@@ -145,21 +115,20 @@ def test_the_table(trained: Project) -> None:
     ends = ("--from", "2026-03-04", "--to", "2026-03-04")
     text = trained.forebay("explain", "ads", *ends, "--reprocess").stdout
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert lines[0] == "window state does generation history rows clicks rows"
-    assert lines[1] == "2026-03-04 trained train again 3 1,000 1,000"
+    assert lines[0] == "window does history rows clicks rows"
+    assert lines[1] == "2026-03-04 train again 1,000 1,000"
     assert "total 1 of 1 windows to train, 2,000 rows (history 1,000, clicks 1,000)" in lines
-    assert "stale 2026-03-05, once this is done" in lines
-    assert re.search(r"time about .*measured on line main: \d+ jobs?, 5 windows\)$", lines[-1])
+    assert re.search(r"time about .*measured on line main: 5 windows\)$", lines[-1])
 
 
 def test_a_line_that_was_trained_with_other_features(trained: Project) -> None:
     kept = trained.pipeline
     trained.pipeline = {**kept, "model": {**kept["model"], "kind": "towers"}}
     trained.write_pipeline()
-    cost = explain(trained, "2026-03-05", "2026-03-05", "--reprocess")
+    ends = ("--from", "2026-03-05", "--to", "2026-03-05")
+    refused = trained.forebay("explain", "ads", *ends, "--reprocess").stderr
     trained.pipeline = kept
     trained.write_pipeline()
-    (refused,) = cost["refused"]
     assert "features, label, model or sources changed since window 2026-03-05" in refused
 
 

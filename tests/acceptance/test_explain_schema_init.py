@@ -17,10 +17,7 @@ from support.model_lines import record_link
 from support.projects import ads_project
 
 from forebay.cli import run
-from forebay.config.line_defaults import FIRST, with_defaults
-from forebay.config.load import load_project
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.home.paths import Home
 
 
@@ -53,7 +50,6 @@ def test_explain_as_text(config: Path, printed: Any) -> None:
     ]
     learns = "mixture+head, compared with stream, mixed, batch_then_stream+fnw"
     assert f"learns {learns}; minibatches of 256 rows" in lines
-    assert not any(line.startswith("defaults") for line in lines)
     assert "history parquet parquet batch 1d 1.5 0.1" in lines
     assert "steps bucketise price float 4 4" in lines
     assert "2026-02-01_2026-03-01 kafka 2026-02-01 2026-03-01" in lines
@@ -64,7 +60,6 @@ def test_explain_as_json(config: Path, printed: Any) -> None:
     value = json.loads(printed("explain", "ads", "--config", str(config), "--output", "json")[0])
     variants = ["mixture+head", "stream", "mixed", "batch_then_stream+fnw"]
     assert value["paradigms"] == variants
-    assert value["kept_defaults"] == {}
     assert value["streams"][3] == {
         "stream": "fresh",
         "source": "kafka",
@@ -97,26 +92,17 @@ def test_explain_shows_a_declaration_as_it_is_written(
     assert "minibatches of 128 rows" in printed("explain", "ads", "--config", str(config))[0]
 
 
-def test_explain_shows_which_defaults_a_line_keeps(
+def test_explain_says_that_a_line_cannot_go_on_as_declared(
     tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
-    project = ads_project(tmp_path)
-    declared = load_project(project.root / "config")
-    earlier = with_defaults(declared.pipeline("ads"), FIRST)
-    fingerprint = model_fingerprint_of(earlier, declared.sources)
+    config = str(ads_project(tmp_path).root / "config")
     chain = ModelChain(Home(tmp_path / "home"), "ads")
-    record_link(chain, "2026-03-01", {"history": 1}, model_fingerprint=fingerprint)
-    call = ("explain", "ads", "--config", str(project.root / "config"))
-    text, _ = printed(*call)
-    kept = 'defaults line main keeps those it started with: model.mixture.mode "paper",'
-    assert any(" ".join(line.split()).startswith(kept) for line in text.splitlines())
-    value = json.loads(printed(*call, "--output", "json")[0])
-    assert value["kept_defaults"]["train.guard"] is False
-    assert value["declaration"]["model"]["mixture"]["embeddings"] == "shared"
-    other = json.loads(printed(*call, "--line", "new", "--output", "json")[0])
-    assert other["kept_defaults"] == {}
-    assert other["declaration"]["model"]["mixture"]["embeddings"] == "separate"
+    record_link(chain, "2026-03-01", {"history": 1}, model_fingerprint="another")
+    text, err = printed("explain", "ads", "--config", config)
+    assert text.startswith("pipeline   ads")
+    assert "sources changed since window 2026-03-01 was trained on line 'main'" in err
+    assert printed("explain", "ads", "--config", config, "--line", "new")[1] == ""
 
 
 def test_explain_of_a_bad_pipeline_lists_its_problems(config: Path, printed: Any) -> None:

@@ -74,6 +74,11 @@ def files_without_room(root: Path) -> None:
 MOUNTED = [pytest.param(disk_without_room, marks=pytest.mark.chaos)] if may_mount() else []
 
 
+@pytest.mark.guarantee(
+    "the disk of `FOREBAY_HOME` is full",
+    "red, with the path; once there is room, the same command continues from the newest seal; "
+    "read again: at most one checkpoint interval",
+)
 @pytest.mark.parametrize("full", [*MOUNTED, files_without_room])
 def test_a_full_disk_is_red_and_the_same_command_goes_on(
     tmp_path: Path, full: Callable[[Path], None]

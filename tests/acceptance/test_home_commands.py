@@ -40,6 +40,11 @@ def all_sums(project: Project) -> dict[str, independent.Sums]:
     }
 
 
+@pytest.mark.guarantee(
+    "a home is copied while a window trains",
+    "nothing; the copy continues from the newest linked window; read again: the window in "
+    "training, in the copy",
+)
 def test_a_copy_of_a_home_that_trains_goes_on_training(project: Project, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     with running(project, *RANGE, "--summary", str(tmp_path / "first.json")) as run:

@@ -74,6 +74,10 @@ def test_why_says_how_far_behind_each_partition_is(project: Project) -> None:
     assert all(each["seconds"] > 0 for each in why["lags"])
 
 
+@pytest.mark.guarantee(
+    "a Kafka message does not decode",
+    "red with topic, partition and offset, or dead letters by policy",
+)
 def test_a_poison_message_is_red_and_named(project: Project) -> None:
     offset = poison(project)
     done = failed(project)

@@ -181,6 +181,10 @@ def test_what_compaction_removed_is_counted(project: Project) -> None:
     assert [clicks(each)["trained_rows"] for each in summary["windows"]] == [3, 2]
 
 
+@pytest.mark.guarantee(
+    "records in the middle of a topic are missing",
+    "red with the offsets, unless `cleanup.policy` compacts; then they are counted",
+)
 @pytest.mark.chaos
 def test_the_same_hole_where_nothing_compacts_is_red(project: Project) -> None:
     compacted(project)
@@ -192,6 +196,10 @@ def test_the_same_hole_where_nothing_compacts_is_red(project: Project) -> None:
     assert "cleanup.policy" in told
 
 
+@pytest.mark.guarantee(
+    "records of a topic are deleted or truncated between plan and read",
+    "red with topic, partition and offsets",
+)
 def test_deleted_records_of_a_plan_are_red(arrow: Project) -> None:
     topic = topic_of(arrow)
     publish(topic.bootstrap, topic.name, [(batch(10 * n), at(0, n), 0) for n in range(6)])
@@ -203,6 +211,10 @@ def test_deleted_records_of_a_plan_are_red(arrow: Project) -> None:
     assert "deleted" in told
 
 
+@pytest.mark.guarantee(
+    "a topic is deleted, and another of its name created, between plan and read",
+    "red with both ids; running the window again plans it from the new topic",
+)
 def test_a_topic_made_anew_between_plan_and_read_is_red(arrow: Project) -> None:
     topic = topic_of(arrow)
     publish(topic.bootstrap, topic.name, [(batch(10 * n), at(0, n), 0) for n in range(6)])
@@ -235,6 +247,10 @@ def test_a_partition_that_is_new_begins_at_its_beginning(arrow: Project) -> None
     assert summary["seen"]["clicks"] == every
 
 
+@pytest.mark.guarantee(
+    "a data executor dies in a topic with transactions",
+    "nothing; each offset is counted once; read again: frames in flight",
+)
 def test_a_killed_data_executor_counts_no_offset_twice(arrow: Project) -> None:
     """Kept and aborted transactions and plain messages in turn, of 50 rows each."""
     topic, rows = topic_of(arrow), 50

@@ -28,18 +28,36 @@ def case(data: Project, tmp_path: Path) -> KillCase:
     return KillCase(Project(data.root, ads_pipeline(), home_folder=tmp_path / "home"), ROWS)
 
 
+@pytest.mark.guarantee(
+    "the trainer dies",
+    "nothing; read again: at most one checkpoint interval (`resumed_from_step`, `reread_rows` "
+    "in the summary)",
+)
 def test_trainer(case: KillCase) -> None:
     case.trainer()
 
 
+@pytest.mark.guarantee(
+    "the driver dies",
+    "nothing; the trainer's process and step continue; read again: frames in flight: at most "
+    "credits times minibatch",
+)
 def test_the_trainer_outlives_the_driver(case: KillCase) -> None:
     case.data_side("driver")
 
 
+@pytest.mark.guarantee(
+    "everything dies at once",
+    "nothing; read again: as for the trainer",
+)
 def test_everything_and_the_same_command_again(case: KillCase) -> None:
     case.everything()
 
 
+@pytest.mark.guarantee(
+    "the declaration of the model is changed while its first window is interrupted",
+    "its checkpoint is dropped; the window starts again; read again: the window so far",
+)
 def test_a_changed_declaration_begins_the_first_window_anew(tmp_path: Path) -> None:
     pipeline = ads_pipeline(checkpoint={"every_steps": FEW_STEPS})
     project = ads_project(tmp_path, rows=FEW_ROWS, pipeline=pipeline)

@@ -64,6 +64,10 @@ def expected(project: Project, number: int) -> tuple[int, int, int]:
     return rows, not_known, dead
 
 
+@pytest.mark.guarantee(
+    "a label was not known yet when its window ended (`known_at`)",
+    "the row is not trained on, and is counted as `label_not_known`",
+)
 def test_rows_are_trained_dead_or_not_known(trained: tuple[Project, dict[str, Any]]) -> None:
     project, summary = trained
     total = 0

@@ -157,6 +157,11 @@ def test_a_death_that_does_not_come_again_is_nobodys(tmp_path: Path, number: int
     assert (code.deaths()[1] == 0) == (number == signal.SIGKILL)
 
 
+@pytest.mark.guarantee(
+    "the kernel kills the reader of a payload (SIGKILL, twice at one place)",
+    "red with topic, partition and offset (or file and row group, or segment), or a dead letter"
+    " by policy; the rest is trained; read again: what is left of the chunk",
+)
 def test_two_sigkills_at_the_same_place_are_a_payload(tmp_path: Path) -> None:
     project = log_project(tmp_path)
     code = KillingCode(project, tmp_path / "code", signal.SIGKILL)
@@ -168,6 +173,11 @@ def test_two_sigkills_at_the_same_place_are_a_payload(tmp_path: Path) -> None:
     assert "SIGKILL" in letters(project)[0]["reason"]
 
 
+@pytest.mark.guarantee(
+    "the reader of a payload computes for ever (a hang, twice at one place)",
+    "red with topic, partition and offset (or file and row group, or segment), or a dead letter"
+    " by policy; the rest is trained; read again: what is left of the chunk",
+)
 @pytest.mark.chaos
 @pytest.mark.timeout(900)
 def test_a_payload_that_is_read_for_ever_is_a_dead_letter(tmp_path: Path) -> None:
@@ -181,6 +191,11 @@ def test_a_payload_that_is_read_for_ever_is_a_dead_letter(tmp_path: Path) -> Non
     assert "s of CPU time" in letters(project)[0]["reason"]
 
 
+@pytest.mark.guarantee(
+    "a payload kills its reader (SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE)",
+    "red with topic, partition and offset (or file and row group, or segment), or a dead letter"
+    " by policy; the rest is trained; read again: what is left of the chunk",
+)
 @pytest.mark.kafka
 def test_messages_are_dead_letters_wherever_they_lie(
     kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path
@@ -219,6 +234,11 @@ def sums_without(topic: Topic) -> independent.Sums:
     return independent.sums(parts)
 
 
+@pytest.mark.guarantee(
+    "the driver, the supervisor, the trainer or a data executor dies during the search for such"
+    " a payload",
+    "nothing; the search continues; read again: as if there were no such payload",
+)
 @pytest.mark.parametrize("role", ["driver", "supervisor", "data", "trainer"])
 @pytest.mark.chaos
 def test_a_kill_in_the_middle_of_the_search(tmp_path: Path, role: str) -> None:

@@ -65,19 +65,6 @@ def test_tokens_are_nowhere_and_keys_are_where_they_are_needed(project: Project)
     assert list((job_dir / "sockets").iterdir()) == []
 
 
-def test_no_process_imports_alembic(tmp_path: Path) -> None:
-    """Neither the one that makes the home, nor a stage, nor a role of a job."""
-    project = ads_project(tmp_path, rows=200)
-    project.environment = {"PYTHONPROFILEIMPORTTIME": "1"}
-    said = [project.forebay("stage", "timer", "ads", WINDOW).stderr]
-    said.append(project.forebay(*ARGUMENTS).stderr)
-    (job_dir,) = (project.home / "jobs").iterdir()
-    said += [path.read_text() for path in (job_dir / "logs").iterdir()]
-    assert len(said) >= 6, "supervisor, driver, data executor, trainer"
-    assert [text[-500:] for text in said if "| forebay" not in text] == []
-    assert [line for text in said for line in text.splitlines() if "alembic" in line] == []
-
-
 def bare_interpreter(folder: Path, without: str) -> str:
     """A virtual environment that sees this one's packages, but not the one named."""
     venv.create(folder, with_pip=False, symlinks=True)

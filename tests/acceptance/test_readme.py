@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from examples.demo.data import prepare
+from examples.demo.market_data import prepare_market
 from forebay.cli import COMMANDS
-from forebay.demo.data import prepare
-from forebay.demo.market_data import prepare_market
 
 README = Path("README.md")
 REPOSITORY = Path.cwd()

@@ -34,6 +34,10 @@ def unsaid(project: Project, window: int) -> int:
     return int((late | np.asarray(table.column("sold").is_null())).sum())
 
 
+@pytest.mark.guarantee(
+    "one of several labels of a row is null, or was not known yet when its window ended",
+    "the row is trained on for its other labels, and is counted for this one",
+)
 def test_a_row_counts_for_the_labels_that_it_says(
     trained: tuple[Project, dict[str, Any]],
 ) -> None:

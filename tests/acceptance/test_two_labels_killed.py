@@ -75,6 +75,12 @@ def test_a_guard_marks_what_it_holds_of_its_own_label(runs: Runs) -> None:
     assert learnt["click:mixture+head/paused"] == len(held)
 
 
+@pytest.mark.guarantee(
+    "the trainer dies among joined rows of two labels and steps of their delay heads",
+    "nothing; scores, row sums, figures of both labels and every variable are those of an "
+    "undisturbed run, even if each window was judged as soon as it ended; read again: as for "
+    "the trainer",
+)
 def test_scores_rows_and_every_variable_are_those_of_the_run_that_nobody_killed(
     runs: Runs, killed: Project
 ) -> None:

@@ -70,6 +70,10 @@ def trained(summary: dict[str, Any]) -> list[dict[str, int]]:
     ]
 
 
+@pytest.mark.guarantee(
+    "a dataset reads one source in several streams, each with its own offset",
+    "nothing; each row is trained on once for each stream",
+)
 def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
     project = of_log(tmp_path)
     summary = project.run(FIRST, LAST)

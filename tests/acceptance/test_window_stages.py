@@ -249,6 +249,10 @@ def test_a_warm_start_that_was_forgotten_is_trained_again_with_the_first_window(
     assert made.evaluate(FIRST).generation == 2
 
 
+@pytest.mark.guarantee(
+    "the loss is not finite",
+    "red with window, step and rows; the model that serves stays",
+)
 def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Path) -> None:
     pipeline = ads_pipeline("towers")
     pipeline["model"] |= {"dense_learning_rate": 1e30, "embedding_learning_rate": 1e30}

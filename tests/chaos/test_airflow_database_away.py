@@ -45,6 +45,10 @@ def airflow(
             found.down("--remove-database")
 
 
+@pytest.mark.guarantee(
+    "the database is away for longer than a minute, under Airflow",
+    "nothing; triggers wait and no task fails",
+)
 def test_triggers_wait_and_no_task_fails(airflow: Airflow, postgres_server: PostgresServer) -> None:
     airflow.backfill(KILLS, 0, WINDOWS - 1)
     job = WindowJob(airflow, KILLS, 0)

@@ -89,6 +89,10 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.5)
 
 
+@pytest.mark.guarantee(
+    "a part of Airflow (scheduler, triggerer, DAG processor, API server) hangs",
+    "nothing; as if it had died",
+)
 def test_a_scheduler_that_hangs_is_replaced_and_a_run_goes_on(tmp_path: Path) -> None:
     home, config = Home(tmp_path / "home"), tmp_path / "config"
     home.root.mkdir(mode=0o700)

@@ -44,6 +44,10 @@ def test_a_worker_while_a_window_trains(airflow: Airflow, timed: Timed, tell: Te
     assert_window_is_exact(airflow, job)
 
 
+@pytest.mark.guarantee(
+    "Airflow's API server or DAG processor dies",
+    "nothing; the job and its trainer continue",
+)
 @pytest.mark.parametrize(("number", "component"), [(1, "api-server"), (2, "dag-processor")])
 def test_a_component_while_a_window_trains(
     airflow: Airflow, number: int, component: str, timed: Timed, tell: Tell
@@ -70,6 +74,10 @@ def assert_window_is_exact(airflow: Airflow, job: WindowJob) -> None:
     assert_exact(airflow.project, KILLS, [job.number])
 
 
+@pytest.mark.guarantee(
+    "the data executor or the supervisor of such a job dies",
+    "as above; the task submits a lost job again; read again: as above",
+)
 @pytest.mark.parametrize(("number", "role"), [(3, "data"), (4, "supervisor")])
 def test_a_role_while_a_window_trains(
     airflow: Airflow, number: int, role: str, timed: Timed

@@ -21,7 +21,7 @@ from support.terminals import in_terminal
 
 CAPTURES = Path(".forebay-captures")
 CLOSING = "0 rows lost, 0 repeated (checked in the model)"
-COMMAND = [sys.executable, "-m", "forebay.demo"]
+COMMAND = [sys.executable, "-m", "examples.demo"]
 PLAY_SECONDS = 900.0
 END_SECONDS = 150.0
 

@@ -37,6 +37,10 @@ def test_a_role_is_stopped_in_the_middle_of_a_window(case: KillCase, role: str) 
     assert (window["resumed_from_step"] > 0) == (role == "trainer")
 
 
+@pytest.mark.guarantee(
+    "a role is slow or waits for others",
+    "nothing; it is left alone",
+)
 def test_a_role_that_is_slow_and_wakes_in_time_is_left_alone(case: KillCase) -> None:
     """More than half of the deadline, twice each."""
 
@@ -52,6 +56,10 @@ def test_a_role_that_is_slow_and_wakes_in_time_is_left_alone(case: KillCase) -> 
     case.assert_exact(summary)
 
 
+@pytest.mark.guarantee(
+    "storage never answers a read",
+    "nothing; red after `restarts_max`, naming the task; read again: frames in flight",
+)
 def test_storage_that_never_answers(case: KillCase, tmp_path: Path) -> None:
     """A segment is opened, and the call stays in the kernel."""
     stick(case.project, tmp_path / "stuck", ("data_executor", "pyarrow.ipc:open_file", 2))

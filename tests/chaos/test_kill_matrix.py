@@ -25,9 +25,7 @@ from forebay.home.paths import Home
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 ROWS = 300_000
 STOPPED_SECONDS = 15.0
-# A log over each transport of frames, and Kafka.
-KINDS = ["log", "frames", pytest.param("kafka", marks=pytest.mark.kafka)]
-TRANSPORTS = pytest.mark.parametrize("transport", ["flight", "frames"])
+KINDS = ["log", pytest.param("kafka", marks=pytest.mark.kafka)]
 # Where a restart has an optimiser and embeddings to restore, not only counts.
 WITH_TOWERS = [*KINDS, "towers"]
 
@@ -46,8 +44,6 @@ def case(request: pytest.FixtureRequest, on_log: Project, tmp_path: Path) -> Kil
     kind = getattr(request, "param", "log")
     if kind == "log":
         return KillCase(Project(on_log.root, ads_pipeline(), home_folder=tmp_path / "home"), ROWS)
-    if kind == "frames":
-        return own_case(on_log, tmp_path, transport="frames")
     if kind == "towers":
         return own_case(on_log, tmp_path, model="towers")
     topic = Topic(
@@ -74,6 +70,10 @@ def test_the_trainer(case: KillCase) -> None:
     case.trainer()
 
 
+@pytest.mark.guarantee(
+    "a data executor dies",
+    "nothing; read again: frames in flight: at most credits times minibatch",
+)
 @pytest.mark.parametrize("case", KINDS, indirect=True)
 def test_a_data_executor(case: KillCase) -> None:
     case.data_side("data")
@@ -84,6 +84,10 @@ def test_the_driver(case: KillCase) -> None:
     case.data_side("driver")
 
 
+@pytest.mark.guarantee(
+    "the supervisor dies",
+    "nothing; its job ends with it and `run` submits it again; read again: as for the trainer",
+)
 @pytest.mark.parametrize("case", KINDS, indirect=True)
 def test_the_supervisor(case: KillCase) -> None:
     case.supervisor()
@@ -94,6 +98,10 @@ def test_everything_and_the_same_command_again(case: KillCase) -> None:
     case.everything()
 
 
+@pytest.mark.guarantee(
+    "several processes die at once, or one dies twice",
+    "nothing; read again: the sum of theirs",
+)
 @pytest.mark.parametrize("case", KINDS, indirect=True)
 def test_driver_and_trainer_at_once(case: KillCase) -> None:
     case.driver_and_trainer()
@@ -104,17 +112,16 @@ def test_the_trainer_twice(case: KillCase) -> None:
     case.trainer(times=2)
 
 
-@TRANSPORTS
-def test_one_of_two_data_executors(on_log: Project, tmp_path: Path, transport: str) -> None:
-    own_case(on_log, tmp_path, executors=2, transport=transport).data_side("data")
+def test_one_of_two_data_executors(on_log: Project, tmp_path: Path) -> None:
+    own_case(on_log, tmp_path, executors=2).data_side("data")
 
 
-@TRANSPORTS
-def test_a_data_executor_that_sleeps_past_its_lease(
-    on_log: Project, tmp_path: Path, transport: str
-) -> None:
+@pytest.mark.guarantee(
+    "a data executor sleeps past its lease",
+    "nothing; what it served since then is refused; read again: frames in flight",
+)
+def test_a_data_executor_that_sleeps_past_its_lease(case: KillCase) -> None:
     """Nobody restarts it, for it lives; what it served under the lost lease counts no more."""
-    case = own_case(on_log, tmp_path, transport=transport)
     before: dict[str, int] = {}
 
     def sleep() -> None:
@@ -179,6 +186,10 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
     broker.stop()
 
 
+@pytest.mark.guarantee(
+    "the Kafka broker is away for less than a minute",
+    "nothing; no process of Forebay ends; read again: what was being fetched",
+)
 @pytest.mark.kafka
 @pytest.mark.usefixtures("closed_sockets")
 def test_the_broker(own_broker: Broker, tmp_path: Path) -> None:

@@ -142,6 +142,11 @@ def test_two_runs_that_nobody_kills_are_the_same(runs: Runs, tmp_path: Path) -> 
     runs.assert_same(made)
 
 
+@pytest.mark.guarantee(
+    "the trainer dies while rows are judged",
+    "nothing; the same links judge the same events, and figures are equal; read again: as for "
+    "the trainer",
+)
 @pytest.mark.parametrize("window", WINDOWS[1:])
 def test_a_trainer_that_dies_twice(runs: Runs, tmp_path: Path, window: str) -> None:
     made = runs.begin(tmp_path / "home")

@@ -35,6 +35,10 @@ def case(tmp_path: Path) -> KillCase:
     return KillCase(ads_project(tmp_path, rows=ROWS, pipeline=pipeline), ROWS, CHECKPOINT_STEPS)
 
 
+@pytest.mark.guarantee(
+    "a call, a read or a checkpoint never returns",
+    "nothing; read again: as if the role had died",
+)
 @pytest.mark.parametrize(
     ("place", "role", "doing"),
     [
@@ -82,6 +86,10 @@ def test_after_the_last_window(case: KillCase, tmp_path: Path) -> None:
     case.assert_exact(summary)
 
 
+@pytest.mark.guarantee(
+    "a role hangs every time it is restarted",
+    "nothing; red after `restarts_max`, with the reason; read again: as if it had died",
+)
 def test_a_trainer_that_hangs_in_each_of_its_lives(case: KillCase, tmp_path: Path) -> None:
     stick(case.project, tmp_path / "stuck", SAVE, always=True)
     case.project.pipeline["job"]["failover"]["restarts_max"] = 2
@@ -94,6 +102,10 @@ def test_a_trainer_that_hangs_in_each_of_its_lives(case: KillCase, tmp_path: Pat
     assert job_processes(case.project) == []
 
 
+@pytest.mark.guarantee(
+    "the supervisor is stopped, or the whole job is frozen, and later resumes",
+    "nothing; no process is ended",
+)
 @pytest.mark.parametrize("roles", [("supervisor",), ("supervisor", *ROLES)])
 def test_a_stop_of_the_supervisor_too_is_no_hang_of_the_others(
     case: KillCase, roles: tuple[str, ...]

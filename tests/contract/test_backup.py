@@ -230,7 +230,7 @@ def test_facts_on_a_server_are_copied_by_its_own_program(
     home = Home(tmp_path / "home")
     database_of(home).prepare()
     with pytest.raises(
-        UsageError, match=r"`pg_dump --schema=forebay --dbname=DATABASE`, .*docs/home\.md"
+        UsageError, match=r"`pg_dump --schema=forebay --dbname=DATABASE`, .*docs/internals/home\.md"
     ):
         back_up(home, target)
     close_databases()
@@ -258,7 +258,7 @@ def test_a_dump_of_a_server_is_a_home_again(
     new_database: Callable[[], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As docs/home.md says."""
+    """As docs/internals/home.md says."""
     monkeypatch.delenv("FOREBAY_STORE", raising=False)
     monkeypatch.setenv("FOREBAY_DATABASE", address := new_database())
     home = Home(tmp_path / "home")

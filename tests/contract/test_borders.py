@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import func, select
 
 from forebay.datatasks.border_rows import DecidedBorders
-from forebay.datatasks.plan_rows import store_plan
+from forebay.datatasks.plan_rows import forget, store_plan
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sources.common.borders import Border
 from forebay.home.database import database_of
@@ -77,13 +77,19 @@ def test_until_when_others_decided(home: Home) -> None:
     assert of(home).partitions("t") == {"0": at(3).instant, "1": at(1).instant}
 
 
-def planned(home: Home, hour: int, uses: dict[str, dict[str, str]]) -> None:
+def planned(home: Home, hour: int, uses: dict[str, dict[str, str]], generation: int = 1) -> None:
     """A plan of an hour, with the last segments of each use of a source."""
     start, end = at(hour).instant, at(hour + 1).instant
     figures = {"stream": "s", "feed": "stream", "tasks": 0, "files": 0, "rows": 0}
     figures |= {"data_from": start, "data_to": end}
     sources = {use: {"source": use, **figures, "last_segments": of} for use, of in uses.items()}
-    values = {"window": f"{hour}", "generation": 1, "start": start, "end": end, "fingerprint": ""}
+    values = {
+        "window": f"{hour}",
+        "generation": generation,
+        "start": start,
+        "end": end,
+        "fingerprint": "",
+    }
     plan = WindowPlan.model_validate({**values, "sources": sources})
     database_of(home).transact(lambda rows: store_plan(rows, "ads", "main", plan, {}))
 
@@ -98,3 +104,11 @@ def test_the_last_segment_of_each_partition_that_any_plan_knows(home: Home) -> N
     assert clicks.last_segments(["0", "1", "2"], "log") == {"log/0/7": "g", "log/1/3": "b"}
     assert clicks.last_segments(["2"], None) == {"old/2/9": "c"}
     assert clicks.last_segments([], None) == {}
+
+
+def test_last_segments_stay_when_their_plans_are_forgotten(home: Home) -> None:
+    planned(home, 0, {"clicks": {"log/0/3": "a"}, "views": {"log/1/8": "e"}})
+    planned(home, 0, {"clicks": {}, "views": {"log/1/9": "f"}}, generation=2)
+    assert database_of(home).transact(lambda rows: forget(rows, "ads", "main", "0"))
+    assert of(home).last_segments(["0"], "log") == {"log/0/3": "a"}
+    assert of(home, "views").last_segments(["1"], "log") == {"log/1/9": "f"}

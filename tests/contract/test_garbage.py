@@ -88,6 +88,11 @@ def test_bytes_that_were_collected_before_their_row_are_refused(home: Home) -> N
     assert collect(home).names == []
 
 
+@pytest.mark.guarantee(
+    "the process that collects garbage dies, at any point",
+    "nothing that a link, a job or the serving model needs; what was marked and not removed is "
+    "removed later",
+)
 def test_after_a_kill_between_tombstone_and_removal_it_goes_on(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +145,11 @@ def tree(tmp_path: Path) -> Path:
     return source
 
 
+@pytest.mark.guarantee(
+    "any process dies while it writes a file, a checkpoint or an exported model",
+    "nothing; a living writer holds a lock on what is half written, and without such a lock it "
+    "is removed",
+)
 def test_what_a_dead_writer_left_goes_once_it_is_sure_to_be_dead(home: Home, tree: Path) -> None:
     database_of(home).prepare()
     killed_in_the_middle(home, "models", tree)
@@ -173,6 +183,11 @@ def test_what_a_living_writer_has_begun_stays(home: Home) -> None:
         assert [os.fstat(each.fileno()).st_nlink for each in (token, stored)] == [1, 1]
 
 
+@pytest.mark.guarantee(
+    "a trainer dies again and again while it stores a window",
+    "nothing; what each one left is removed when the next one starts; read again: as for the "
+    "trainer",
+)
 def test_what_seven_dead_trainers_left_goes_when_the_next_one_starts(
     home: Home, tree: Path
 ) -> None:

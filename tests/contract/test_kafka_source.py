@@ -34,7 +34,6 @@ MICRO_BATCH = 9
 class _OnBroker(SourceSuite):
     kind = "kafka"
     format: ClassVar[str]
-    library: ClassVar[str] = "kafka-python"
 
     @pytest.fixture(autouse=True)
     def _broker(self, kafka_bootstrap: str, new_topic: Callable[..., str]) -> None:
@@ -46,12 +45,7 @@ class _OnBroker(SourceSuite):
         return self.options()
 
     def options(self) -> dict[str, Any]:
-        return {
-            "bootstrap": self.bootstrap,
-            "topic": self.topic,
-            "format": self.format,
-            "library": self.library,
-        }
+        return {"bootstrap": self.bootstrap, "topic": self.topic, "format": self.format}
 
     def send(self, batches: list[Batch]) -> None:
         raise NotImplementedError
@@ -104,10 +98,6 @@ class TestJsonMessages(_OnBroker, BadRowSuite):
             for row, number in zip(good.table.to_pylist(), numbers, strict=True)
         ]
         return [_Rows(good.published, rows)]
-
-
-class TestArrowMessagesByConfluent(TestArrowMessages):
-    library = "confluent-kafka"
 
 
 class _OneByOne(_OnBroker, MissingColumnSuite):

@@ -1,4 +1,4 @@
-"""The four forms of a reading give the stored rows, over both transports."""
+"""The four forms of a reading give the stored rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ DAYS = 2
 Columns = dict[str, list[Any]]
 
 
-@pytest.fixture(scope="module", params=["flight", "frames"])
-def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    root = tmp_path_factory.mktemp(request.param)
-    pipeline = ads_pipeline("towers", transport=request.param)
-    return ads_project(root, days=DAYS, rows=ROWS, pipeline=pipeline)
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    root = tmp_path_factory.mktemp("project")
+    return ads_project(root, days=DAYS, rows=ROWS, pipeline=ads_pipeline("towers"))
 
 
 def of_arrow(rows: WindowRows) -> Iterator[Columns]:

@@ -270,6 +270,10 @@ def test_a_seal_of_another_generation_is_not_continued(root: Path, one: Host) ->
     assert newer.newest() is None
 
 
+@pytest.mark.guarantee(
+    "a seal in the store is missing or damaged when another host continues from it",
+    "red, with its name and what to do",
+)
 def test_a_damaged_copy_is_refused_with_the_way_out(root: Path, one: Host) -> None:
     one.learn(1)
     one.seal()
@@ -318,6 +322,10 @@ def store_away(monkeypatch: pytest.MonkeyPatch, host: Host) -> Iterator[None]:
         host.copier.finish()
 
 
+@pytest.mark.guarantee(
+    "the store goes away while a seal is copied to it",
+    "nothing; training continues, and the next seal is tried",
+)
 def test_training_goes_on_while_the_store_is_away(
     one: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -62,6 +62,10 @@ def test_a_misspelled_home_removes_nothing(home: Home, tmp_path: Path) -> None:
     require_whole(home)
 
 
+@pytest.mark.guarantee(
+    "the path of a home is misspelled, or a second home uses the same store",
+    "nothing; it is refused",
+)
 def test_another_home_neither_stores_nor_removes(home: Home, tmp_path: Path) -> None:
     other, before = Home(tmp_path / "other"), set(store_of(home).names())
     database_of(other).prepare()

@@ -15,6 +15,7 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from support.budgets import source_files
 from support.dag_parse import own_airflow
 
 MODULES = {
@@ -29,7 +30,6 @@ MODULES = {
     "grpcio": "grpc",
     "boto3": "boto3",
 }
-FOLDERS = ("config", "dags", "datatasks", "executors", "mixture", "operators", "forebay")
 # Modules of a distribution that pyproject.toml names by another one.
 BROUGHT_BY = {
     "airflow": "apache-airflow",
@@ -44,7 +44,7 @@ BROUGHT_BY = {
 }
 # Core, and what is for those who change Forebay.
 NO_USERS_EXTRA = {"", "dev", "docs"}
-OUTSIDE_CORE = ("forebay/demo", "forebay/home/migrations", "forebay/testing")
+OUTSIDE_CORE = ("examples/demo", "forebay/testing")
 IMPORT_ALL = """
 import importlib, sys
 from forebay.mixture.tensorflow_start import start_tensorflow
@@ -91,9 +91,9 @@ def imported() -> dict[str, set[Path]]:
     """What our modules import from others, at any depth, by distribution, and the files."""
     provided = importlib.metadata.packages_distributions()
     found: dict[str, set[Path]] = {}
-    for file in {each.resolve() for folder in FOLDERS for each in Path(folder).rglob("*.py")}:
+    for file in {each.resolve() for each in source_files()}:
         for module in imported_modules(ast.parse(file.read_text())):
-            if module not in sys.stdlib_module_names and module != "forebay":
+            if module not in sys.stdlib_module_names and module not in {"forebay", "examples"}:
                 names = [canonicalize_name(name) for name in provided[module]]
                 name = BROUGHT_BY.get(module, BROUGHT_BY.get(names[0], names[0]))
                 found.setdefault(name, set()).add(file.relative_to(Path.cwd()))

@@ -1,4 +1,4 @@
-"""The journeys in docs/architecture.md: each step is one link, and none goes back."""
+"""The journeys in docs/internals/architecture.md: each step is one link, and none goes back."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path("docs/architecture.md")
+PAGE = Path("docs/internals/architecture.md")
 JOURNEYS = ("From one YAML to a model", "From a click on Backfill to a green run")
 STEP = re.compile(r"^(\d+)\. (.*(?:\n    ?\S.*)*)", re.MULTILINE)
-LINK = re.compile(r"\[(\w+)\]\(\.\./([\w/]+\.py)\)")
+LINK = re.compile(r"\[(\w+)\]\(\.\./\.\./([\w/]+\.py)\)")
 
 
 def steps(journey: str) -> list[tuple[int, str]]:

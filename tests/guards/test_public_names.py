@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.budgets import source_files
 
 PAGE = Path("docs/public.md")
-FOLDERS = ("config", "dags", "datatasks", "executors", "mixture", "operators", "forebay")
 
 
 def sections() -> Iterator[tuple[str, list[str]]]:
@@ -28,7 +28,7 @@ PUBLIC = dict(sections())
 
 def modules_with_names() -> set[str]:
     """Modules of the product that have `__all__`."""
-    files = {file.resolve() for folder in FOLDERS for file in Path(folder).rglob("*.py")}
+    files = {file.resolve() for file in source_files()}
     found = [file for file in files if re.search(r"^__all__", file.read_text(), re.MULTILINE)]
     parts = [file.relative_to(Path.cwd()).with_suffix("").parts for file in found]
     return {".".join(each if each[0] == "forebay" else ("forebay", *each)) for each in parts}

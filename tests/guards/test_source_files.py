@@ -10,17 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.budgets import source_files
 
-FOLDERS = (
-    "config",
-    "dags",
-    "datatasks",
-    "executors",
-    "mixture",
-    "operators",
-    "forebay",
-    "benchmarks",
-)
 TEXTS = (
     "README.md",
     "CHANGELOG.md",
@@ -35,12 +26,7 @@ LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.}/~-])/(?:home|root|work|Users|mnt)/\w")
-SOURCES = [
-    file
-    for folder in FOLDERS
-    for file in sorted(Path(folder).rglob("*.py"))
-    if not file.is_relative_to("forebay") or file.resolve() == file.absolute()
-]
+SOURCES = source_files("benchmarks")
 TREES = {file: ast.parse(file.read_text(), str(file)) for file in SOURCES}
 
 
@@ -100,7 +86,7 @@ def test_no_code_asks_for_a_source_kind_by_name() -> None:
     asked = [
         f"{place}: {ast.unparse(node)}"
         for place, node in nodes(ast.Compare, ast.MatchValue)
-        if not place.startswith("forebay/demo/")
+        if not place.startswith("examples/demo/")
         and any(isinstance(n, ast.Constant) and n.value in kinds for n in ast.walk(node))
     ]
     assert asked == []

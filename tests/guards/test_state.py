@@ -26,7 +26,7 @@ ROOMS = (
 MODULES = (
     "executors/evaluation/pipeline_letters.py",  # dead letters of windows that are in training
     "executors/model_line/lease.py",  # the lock that says at once that a trainer on this host died
-    "executors/model_line/model_changes.py",  # looks for the identity in a stored checkpoint
+    "executors/model_line/start.py",  # looks for the identity in a stored checkpoint
     "executors/retention/job_folders.py",
     "executors/retention/training_folders.py",
     "executors/stages/lost_jobs.py",

@@ -200,6 +200,11 @@ def change_a_byte(jar: Path) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+@pytest.mark.guarantee(
+    "one of Kafka's jars does not have the checksum that Forebay knows",
+    "nothing; the embedded broker does not start, and names the file, both checksums and what "
+    "to do",
+)
 def test_a_jar_that_was_changed_in_the_cache_is_not_run(
     tmp_path: Path, cache: Path, environ: dict[str, str]
 ) -> None:

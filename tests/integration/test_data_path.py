@@ -40,12 +40,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(params=["flight", "frames"])
-def path(data: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DataPath]:
-    """The generated data below a project folder of its own; over each transport."""
+@pytest.fixture
+def path(data: Path, tmp_path: Path) -> Iterator[DataPath]:
+    """The generated data below a project folder of its own."""
     (tmp_path / "data").symlink_to(data / "data")
     buffers = {"credits": 3, "chunk_rows": 4096, "rows_max": 16_384}
-    pipeline = ads_pipeline(buffers=buffers, transport=request.param)
+    pipeline = ads_pipeline(buffers=buffers)
     pipeline["train"]["minibatch_rows"] = 512
     made = DataPath.of(tmp_path, pipeline)
     made.plan("2026-03-01", "2026-03-02")

@@ -43,6 +43,10 @@ def trained(project: Project) -> Link:
     return link
 
 
+@pytest.mark.guarantee(
+    "the database is away for less than ten minutes",
+    "nothing; training continues, and its link waits",
+)
 @pytest.mark.parametrize(
     "seconds", [8.0, pytest.param(65.0, marks=[pytest.mark.chaos, pytest.mark.timeout(300)])]
 )
@@ -68,6 +72,11 @@ def test_away_while_a_window_trains(
     assert trained(project).resumed_from_step == 0
 
 
+@pytest.mark.guarantee(
+    "the database is away for longer",
+    "red; the same command continues from the newest seal; read again: at most one checkpoint "
+    "interval",
+)
 @pytest.mark.chaos
 @pytest.mark.timeout(1200)
 def test_away_for_longer_than_a_job_waits(
@@ -87,6 +96,10 @@ def test_away_for_longer_than_a_job_waits(
     assert trained(project).resumed_from_step > 0, "from its own disk"
 
 
+@pytest.mark.guarantee(
+    "a job waits for a database that is away or does not answer",
+    "nothing; no process is ended",
+)
 @pytest.mark.chaos
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", ["gone", "silent"])

@@ -186,6 +186,12 @@ def test_a_bound_that_is_some_microseconds_too_low(tmp_path: Path, deleted: bool
     assert odd(first) == odd(second) == 0
 
 
+@pytest.mark.guarantee(
+    "the statistics of a Parquet file, or the bounds in an Iceberg manifest, leave out times of"
+    " its rows",
+    "nothing; each row is in one window, and counted there if its time is of another "
+    "(`odd_timestamps`)",
+)
 @pytest.mark.parametrize(
     ("said", "groups", "deleted"),
     [((1, 1), 5, False), ((1, 2), 5, False), ((1, 2), 1, False), ((1, 2), 5, True)],

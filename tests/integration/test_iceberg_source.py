@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -167,12 +168,18 @@ def test_columns_that_files_spell_otherwise(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path, source: Source) -> None:
-    append(tmp_path, rows(0, 24))
+@pytest.mark.parametrize("column", ["shop", "a b"], ids=["read", "planned"])
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_in_the_place_of_one_is_named(
+    tmp_path: Path, put: Callable[[Path], None], column: str
+) -> None:
+    """A pipe must not even be opened, for its footer or its rows: that would wait for ever."""
+    append(tmp_path, rows(0, 24).rename_columns(["id", "at", column]))
     (file,) = (tmp_path / "lake" / "warehouse").rglob("*.parquet")
     file.unlink()
-    file.mkdir()
-    with pytest.raises(DataError, match="is not a file"):
+    put(file)
+    source = open_at(tmp_path, columns={"id": "int", "at": "timestamp", column: "string"})
+    with closing(source), pytest.raises(DataError, match="is not a file"):
         read(source, DAYS)
 
 

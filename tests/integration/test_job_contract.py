@@ -90,6 +90,10 @@ def test_two_submitters_at_once_share_one_supervisor(jobs: ToyJobs) -> None:
     assert len({handle.status().pids["supervisor"] for handle in handles}) == 1
 
 
+@pytest.mark.guarantee(
+    "`forebay run` itself dies",
+    "nothing; the job continues",
+)
 def test_a_submitter_that_died_before_it_stored_the_handle(jobs: ToyJobs, tmp_path: Path) -> None:
     path = tmp_path / "request.json"
     path.write_text(jobs.request().model_dump_json())
@@ -145,6 +149,10 @@ def test_a_submitter_killed_while_the_supervisor_starts(jobs: ToyJobs, tmp_path:
     assert handle.status().restarts["supervisor"] == 0
 
 
+@pytest.mark.guarantee(
+    "an older owner wakes up",
+    "nothing; its cancel is refused",
+)
 def test_a_late_cancel_by_an_older_epoch_is_refused(jobs: ToyJobs) -> None:
     older = jobs.submit()
     newer = attach(jobs.home, "j1")

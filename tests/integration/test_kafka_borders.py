@@ -115,6 +115,10 @@ def test_any_order_of_planning_gives_each_record_once(
     assert sorted(again) == sorted(found), "planned anew, they are the same"
 
 
+@pytest.mark.guarantee(
+    "a producer's clock stamps records hours ahead",
+    "nothing; they move no window and are counted (`odd_timestamps`)",
+)
 def test_records_of_the_future_move_no_window(planner: Planner) -> None:
     ahead = (START + 5 * HOUR, START + 6 * HOUR)
     planner.send(*minutes(0, 2), *ahead, *minutes(0, 2), *minutes(1), *minutes(2))
@@ -237,6 +241,10 @@ def test_a_topic_made_anew_has_borders_of_its_own(planner: Planner) -> None:
     assert planner.ids(0, 1) == [[8, 9], [10, 11, 12, 13]]
 
 
+@pytest.mark.guarantee(
+    "a topic is deleted, and another of its name created, between two plans",
+    "red, until `starts` says from when on to read the new one",
+)
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_topic_made_anew_between_plans_is_never_silent(planner: Planner, partitions: int) -> None:
     """It has one partition then, and had as many or more."""
@@ -255,6 +263,10 @@ def test_a_topic_made_anew_between_plans_is_never_silent(planner: Planner, parti
     assert planner.ids(2) == [[8, 9, 10, 11]], "it is known by now"
 
 
+@pytest.mark.guarantee(
+    "retention deletes the beginning of a topic or a log",
+    "red if a window has lost rows; later windows continue",
+)
 def test_deleted_rows_of_a_decided_window_are_never_silent(planner: Planner) -> None:
     from kafka import KafkaAdminClient, TopicPartition
 
@@ -338,6 +350,10 @@ def test_a_border_costs_a_look_up_and_one_look(planner: Planner) -> None:
     assert planner.calls == topic + ends + 2, "what is decided is not looked at"
 
 
+@pytest.mark.guarantee(
+    "a transaction is aborted after it wrote records of many windows",
+    "nothing; they move no window",
+)
 def test_an_aborted_replay_moves_no_window(planner: Planner) -> None:
     """Three hours are written twice, as the first transaction is aborted in the end."""
     planner.send(*minutes(0))

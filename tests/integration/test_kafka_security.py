@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forebay.datatasks.sources.kafka import client
-from forebay.datatasks.sources.kafka.client import kafka_library, new_client
+from forebay.datatasks.sources.kafka.client import new_client
 from forebay.datatasks.sources.kafka.client_options import ClientOptions
 from forebay.errors import ConfigError, InfrastructureError
 
@@ -62,7 +62,7 @@ def listener(monkeypatch: pytest.MonkeyPatch, closed_sockets: None) -> Iterator[
 
 def connect(listener: Listener, kind: str, declared: dict[str, Any]) -> None:
     settings = ClientOptions.model_validate(declared).settings(Path())
-    new_client(getattr(kafka_library(), kind), listener.address, settings).close()
+    new_client(kind, listener.address, settings).close()
 
 
 @pytest.mark.parametrize("kind", ["KafkaAdminClient", "KafkaConsumer"])
@@ -97,7 +97,7 @@ def test_a_connection_that_is_not_as_declared_carries_nothing(
 
 def test_a_word_that_the_client_does_not_know_connects_to_nothing(listener: Listener) -> None:
     with pytest.raises(ConfigError, match="is not ssl, as declared"):
-        new_client(kafka_library().KafkaAdminClient, listener.address, TLS)
+        new_client("KafkaAdminClient", listener.address, TLS)
     assert listener.heard == []
 
 

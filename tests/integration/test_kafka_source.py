@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.projects import Topic
-from support.topic_changes import delete_before, recreate
+from support.topic_changes import delete_before, delete_topic, recreate
 
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import HOUR, Interval
@@ -152,7 +152,7 @@ def test_a_topic_made_anew_while_it_is_read_is_red(
     with pytest.raises(DataError, match=f"{before}, but .* {after}: it was deleted"):
         list(reading)
     with Cluster(kafka_bootstrap) as cluster:
-        cluster.delete_topic(topic)
+        delete_topic(cluster, topic)
     with pytest.raises(DataError, match="has been deleted: create and fill it"):
         ids(source, task)
 
@@ -261,6 +261,10 @@ def test_a_topic_that_does_not_exist(
         assert topic[:-1] not in cluster.topic_names(), "asking creates nothing"
 
 
+@pytest.mark.guarantee(
+    "a broker does not list the partitions of a topic (missing rights)",
+    "red; the topic does not count as empty",
+)
 def test_a_topic_that_is_not_described_is_never_empty(
     opened: Callable[..., KafkaSource],
 ) -> None:
@@ -350,7 +354,7 @@ def test_a_recreated_topic_has_another_fingerprint(
     publish_batches(kafka_bootstrap, topic, [(batch_of(0, 1), START, 0)])
     before = opened(topic).scan(DAYS).fingerprints
     with Cluster(kafka_bootstrap) as cluster:
-        cluster.delete_topic(topic)
+        delete_topic(cluster, topic)
         deadline = time.monotonic() + 10
         while cluster.topic(topic) is not None and time.monotonic() < deadline:
             time.sleep(0.05)

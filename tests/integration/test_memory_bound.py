@@ -108,6 +108,12 @@ def until_nothing_is_decoded(held: Held) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.guarantee(
+    "many tasks are read at once and the trainer is slow",
+    "nothing; decoded rows stay within `rows_max` of a source, over all tasks together, and "
+    "within `bytes_max` too, except for chunks far larger than all before them that are decoded"
+    " at the same moment ([protocol.md](protocol.md))",
+)
 @pytest.mark.parametrize("bytes_max", [pytest.param(64 << 20, marks=pytest.mark.chaos), 1 << 20])
 def test_all_tasks_together_stay_within_rows_and_bytes(
     tmp_path: Path, held: Held, bytes_max: int

@@ -71,6 +71,11 @@ def test_data_of_the_shared_account_goes_to_the_one_that_was_made(said: dict[str
     assert said["own"] == {"user": OWN, "number": 7, "owners": [OWN]}
 
 
+@pytest.mark.guarantee(
+    "files in the database of `forebay up` belong to another account (the last resort of an "
+    "earlier start, a restored backup)",
+    "nothing; they are handed over, or their owner runs the database",
+)
 def test_data_of_nobody_known_and_of_another_account_stay_usable(said: dict[str, Any]) -> None:
     assert said["restored"] == {"user": OWN, "number": 7, "owners": [OWN]}
     assert said["named"] == {"user": NAMED, "number": 7, "owners": [NAMED]}

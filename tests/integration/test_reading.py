@@ -112,13 +112,12 @@ def ids_of(rows: WindowRows, most: int = 1 << 30) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("transport", ["flight", "frames"])
+@pytest.mark.guarantee(
+    "the driver or a data executor of a [reading](../reader.md) dies",
+    "each row comes once; read again: frames in flight",
+)
 @pytest.mark.parametrize("victim", ["data_executor", "driver"])
-def test_a_killed_process_loses_and_repeats_nothing(
-    project: Project, victim: str, transport: str
-) -> None:
-    project.pipeline["job"]["transport"] = transport
-    project.write_pipeline()
+def test_a_killed_process_loses_and_repeats_nothing(project: Project, victim: str) -> None:
     with opened(project) as rows:
         found = ids_of(rows, 2 * ROWS // MINIBATCH // 2)
         serving_processes()[victim].kill()
@@ -126,6 +125,11 @@ def test_a_killed_process_loses_and_repeats_nothing(
     assert independent.sums(found) == stored_sums(project)
 
 
+@pytest.mark.guarantee(
+    "a program that reads windows dies",
+    "nothing, if the position was stored in one piece with what was made of the rows; read "
+    "again: what came after that position",
+)
 def test_a_position_continues_in_another_process_exactly_there(project: Project) -> None:
     with opened(project) as rows:
         found = ids_of(rows, 20)

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 from support import independent
 from support.projects import Project, Topic
 
@@ -82,12 +81,7 @@ def offsets(project: Project) -> dict[int, int]:
     return independent.kafka_committed(project.topic.bootstrap, project.topic.name, "forebay.ads")
 
 
-@pytest.mark.parametrize("library", ["kafka-python", "confluent-kafka"])
-def test_a_topic_is_read_once_and_its_bad_rows_are_counted(project: Project, library: str) -> None:
-    source = project.root / "config/sources/clicks.yaml"
-    declared = yaml.safe_load(source.read_text())
-    declared["options"]["library"] = library
-    source.write_text(yaml.safe_dump(declared))
+def test_a_topic_is_read_once_and_its_bad_rows_are_counted(project: Project) -> None:
     found, dead, _ = read(project)
     assert found == stored_ids()
     assert dead == {"clicks": 2 * len(BAD)}

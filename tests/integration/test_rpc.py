@@ -23,7 +23,7 @@ from forebay.errors import (
     NotKnownError,
 )
 from forebay.executors.driver.offset_commits import SealCommitter
-from forebay.executors.wire import limits
+from forebay.executors.wire import rpc as limits
 from forebay.executors.wire.messages import (
     Done,
     Endpoint,

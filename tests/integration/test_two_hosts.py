@@ -106,6 +106,12 @@ def test_both_want_the_window_at_once(hosts: tuple[Project, Project]) -> None:
     assert_exact(hosts[0])
 
 
+@pytest.mark.guarantee(
+    "the host of a job fails, or its network",
+    "nothing; another host takes the job over after 30 s without a heartbeat, and the old job "
+    "is refused if it wakes up; read again: what was trained since the newest seal in the store"
+    " (one every 30 s); before the first one, the whole window",
+)
 def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> None:
     """All of its job is stopped; the other host goes on where it was, and what wakes is refused."""
     one, other = hosts
@@ -131,6 +137,12 @@ def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> 
     assert_exact(other)
 
 
+@pytest.mark.guarantee(
+    "a host dies with its whole job in the middle of a window",
+    "nothing; another host continues from the newest seal in the store; read again: what was "
+    "trained since the newest seal in the store (one every 30 s); before the first one, the "
+    "whole window",
+)
 @pytest.mark.chaos
 def test_a_host_that_dies_in_the_middle_of_a_window(hosts: tuple[Project, Project]) -> None:
     """SIGKILL for all of its job: another host continues, and all rows are learnt once."""

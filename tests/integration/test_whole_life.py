@@ -23,6 +23,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("lives")
 
 
+@pytest.mark.guarantee(
+    "any process that plans, trains, judges, publishes or forgets dies before any statement or "
+    "durable write",
+    "nothing; nothing is ever visible in part, and the same command continues; read again: as "
+    "for the trainer",
+)
 def test_killed_at_thirty_points(folder: Path) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
@@ -32,6 +38,12 @@ def test_killed_at_thirty_points(folder: Path) -> None:
     assert tried.transactions <= TRANSACTIONS_MAX * TRAININGS
 
 
+@pytest.mark.guarantee(
+    "the power fails at any write of a window's life",
+    "nothing; no row names bytes that were not synced, and the same command continues from the "
+    "newest seal; read again: as for the trainer; `reread_rows` may leave out what was read "
+    "since that seal",
+)
 def test_power_lost_at_fifteen_points(folder: Path) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")

@@ -267,6 +267,14 @@ def test_a_line_taken_between_look_and_start_is_waited_for_too(
     assert windows.ledger.generations(FIRST) == [1]
 
 
+@pytest.mark.guarantee(
+    "`forebay stage submit` dies, at any point",
+    "nothing; the next call decides the same generation",
+)
+@pytest.mark.guarantee(
+    "whoever submits the job of one window dies, at any point",
+    "nothing; one generation, trained once",
+)
 def test_killed_at_any_point_it_is_one_generation_and_one_training(windows: Windows) -> None:
     windows.plan(FIRST)
     windows.link(FIRST)

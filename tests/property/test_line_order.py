@@ -83,6 +83,10 @@ def train(rows: Connection, line: int, window: Window, generation: int = 1) -> L
     return trained
 
 
+@pytest.mark.guarantee(
+    "the key of a warm start sorts after those of its windows",
+    "nothing; windows are ordered by instants",
+)
 @settings(max_examples=150)
 @given(
     grids,

@@ -13,6 +13,10 @@ from support.sequences.command import require_green
 pytestmark = pytest.mark.timeout(600)
 
 
+@pytest.mark.guarantee(
+    "any sequence of appends, plans, runs, reprocesses, forgets, trims, file changes and kills",
+    "nothing; each row is in one window of a line",
+)
 def test_each_row_is_in_exactly_one_window() -> None:
     """Again with the seed that it prints: `python -m support.sequences --seed S --shrink`."""
     require_green(6, 25, 500)

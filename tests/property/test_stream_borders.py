@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,10 @@ class _World:
                 self.read[stream].update((name, n) for n in range(*found.offsets(name, span)))
 
 
+@pytest.mark.guarantee(
+    "a partition is added between the plans of such streams, with late records",
+    "nothing; each row is trained on once for each stream",
+)
 @given(STEPS)
 def test_each_stream_reads_each_record_once(steps: list[tuple[str, int]]) -> None:
     world = _World()

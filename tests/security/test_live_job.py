@@ -6,7 +6,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
 from support.kill_cases import WINDOW, KillCase
 from support.kills import pid_of, running, status, summary_of, wait_for_rows
 from support.memory_peak import MemoryPeak
@@ -17,10 +16,12 @@ ROWS = 50_000
 GROWTH_MAX = 96 << 20
 # Strangers and their victims share the cores of this machine.
 SLOWER_MAX, SECONDS_MORE = 4, 5
-EVERYWHERE = {"half-open": "held", "garbage": "closed"}
-OF_GRPC = {"silent": "UNAUTHENTICATED", "token": "UNAUTHENTICATED"} | EVERYWHERE
-# To a caller who speaks HTTP/2 the socket of packed frames is no server at all.
-OF_FRAMES = {"token": "this socket requires the token of its process"} | EVERYWHERE
+ANSWERS = {
+    "silent": "UNAUTHENTICATED",
+    "token": "UNAUTHENTICATED",
+    "half-open": "held",
+    "garbage": "closed",
+}
 
 
 def seconds_between(case: KillCase, first: float, last: float, run: subprocess.Popen[str]) -> float:
@@ -31,9 +32,8 @@ def seconds_between(case: KillCase, first: float, last: float, run: subprocess.P
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("transport", ["flight", "frames"])
-def test_a_window_trains_on_among_strangers(tmp_path: Path, transport: str) -> None:
-    pipeline = ads_pipeline(transport=transport)
+def test_a_window_trains_on_among_strangers(tmp_path: Path) -> None:
+    pipeline = ads_pipeline()
     pipeline["train"]["minibatch_rows"] = 32  # slow enough to be disturbed
     case = KillCase(ads_project(tmp_path, rows=ROWS, pipeline=pipeline), ROWS)
     with running(case.project, *case.arguments) as run:
@@ -41,7 +41,7 @@ def test_a_window_trains_on_among_strangers(tmp_path: Path, transport: str) -> N
         before = status(case.project)["pids"]
         job_dir = next((case.project.home / "jobs").iterdir())
         memory = MemoryPeak(pid_of(case.project, "driver-0"))
-        with Crowd(job_dir, transport) as crowd:
+        with Crowd(job_dir) as crowd:
             among_strangers = seconds_between(case, 0.25, 0.55, run)
             grown = memory.growth
         after = status(case.project)["pids"]
@@ -50,13 +50,11 @@ def test_a_window_trains_on_among_strangers(tmp_path: Path, transport: str) -> N
     case.assert_exact(summary_of(case.summary))
     assert after == before, "no process has ended"
     assert crowd.problems == []
-    of_data = OF_FRAMES if transport == "frames" else OF_GRPC
     # A connection that is one too many is not taken.
     seen = {answer for answer in crowd.answers if not answer.endswith(": UNAVAILABLE")}
     assert seen == {
         "bomb at driver: UNIMPLEMENTED",  # nothing that is packed is taken
-        *(f"{act} at driver: {what}" for act, what in OF_GRPC.items()),
-        *(f"{act} at data: {what}" for act, what in of_data.items()),
+        *(f"{act} at {at}: {what}" for at in ("driver", "data") for act, what in ANSWERS.items()),
     }
     assert grown < GROWTH_MAX
     assert among_strangers < SLOWER_MAX * 2 * alone + SECONDS_MORE

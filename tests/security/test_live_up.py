@@ -92,6 +92,12 @@ def environments_of_the_database(airflow: Airflow) -> Iterator[tuple[str, bytes]
             yield f"environment of {process.name()}", repr(process.environ()).encode()
 
 
+@pytest.mark.guarantee(
+    "the same under `forebay up`; secrets of Airflow's connections; the password and keys that "
+    "Airflow is given",
+    "they are in no log, row, file or command line, except for Airflow's own in the files that "
+    "are made for them",
+)
 def test_no_secret_is_written_or_shown(airflow: Airflow) -> None:
     project, home = airflow.project, Home(airflow.project.home)
     kept = {"connection_id": "kept", "conn_type": "postgres", "password": KEPT_PASSWORD}

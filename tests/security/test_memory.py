@@ -45,6 +45,10 @@ def outcome(kind: str, folder: Path, left: int) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.guarantee(
+    "there is not enough memory to decode a message or a part of a file",
+    "red with its place, or a dead letter by policy",
+)
 @pytest.mark.parametrize("kind", ["arrow", "json", "segment", "parquet"])
 def test_what_memory_does_not_hold_is_a_dead_letter(kind: str, tmp_path: Path) -> None:
     plenty = outcome(kind, tmp_path, 4 << 30)

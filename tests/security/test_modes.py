@@ -108,6 +108,10 @@ def _others_reach(path: Path, root: Path) -> bool:
     return bool(mode(path) & stat.S_IROTH) and all(mode(one) & stat.S_IXOTH for one in above)
 
 
+@pytest.mark.guarantee(
+    "another user of the machine, whatever the umask",
+    "can neither read nor list anything in `FOREBAY_HOME`",
+)
 def test_another_user_sees_nothing_of_a_home_whatever_the_umask(project: Project) -> None:
     run(project, "run", "ads", *RANGE)
     home = project.home
@@ -128,6 +132,10 @@ def test_the_look_of_another_user_sees_what_is_open(open_place: Path) -> None:
     assert str(open_place / "file") in seen_by_others(open_place)
 
 
+@pytest.mark.guarantee(
+    "a home that was open to others",
+    "it is closed, and a note says so",
+)
 def test_a_home_that_was_open_is_closed_and_a_note_says_so(project: Project) -> None:
     project.home.mkdir()
     project.home.chmod(0o755)
@@ -155,6 +163,10 @@ def test_a_home_that_is_a_link_is_closed_where_it_leads(project: Project) -> Non
     assert mode(elsewhere) == 0o700
 
 
+@pytest.mark.guarantee(
+    "open permissions in an older home, or beside it",
+    "`forebay doctor` names them, with what to do",
+)
 def test_doctor_names_what_is_open_and_what_to_do(project: Project) -> None:
     home = project.home
     request = home / "jobs" / "ads.main.2026-03-01.g1" / "job.json"

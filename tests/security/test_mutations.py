@@ -23,6 +23,10 @@ COUNTS = {
 }
 
 
+@pytest.mark.guarantee(
+    "any byte changes in a message, a record batch, a segment or a Parquet file",
+    "it is read, or refused with a reason; the messages beside it are read",
+)
 @pytest.mark.parametrize("kind", COUNTS)
 def test_faults_are_read_or_refused(kind: str, tmp_path: Path) -> None:
     require_read(kind, COUNTS[kind], tmp_path, 250)

@@ -145,6 +145,11 @@ def is_sound(name: str, value: str) -> bool:
     return name in LINES_OF_TEXT and is_one_line(value)
 
 
+@pytest.mark.guarantee(
+    "a name, window or job id that leads out of the home (command line, stage, environment, "
+    "conf, YAML, file name, row)",
+    "it is refused with its value; nothing is read, written or removed",
+)
 @pytest.mark.parametrize(
     "parameter",
     [each for each in ALL if each.name not in CHOSEN],

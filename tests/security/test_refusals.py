@@ -12,7 +12,7 @@ import grpc
 import psutil
 import pytest
 from pyarrow import flight
-from support.data_path import DataPath
+from support.data_path import Counter, DataPath
 from support.memory_peak import MemoryPeak
 from support.strangers import (
     BOMB,
@@ -49,16 +49,24 @@ def only(path: DataPath, role: str) -> Path:
 
 
 def answers_at_once(path: DataPath) -> bool:
+    """Whether callers with the token are heard, by the driver and by the data executor."""
     began = time.monotonic()
     path.status()
-    return time.monotonic() - began < 3
+    return opens(only(path, "data"), token_of(only(path, "data"))) and (
+        time.monotonic() - began < 3
+    )
+
+
+def opens(here: Path, token: str) -> bool:
+    return answer(here, token) not in {REFUSED, grpc.StatusCode.UNAVAILABLE}
 
 
 @pytest.mark.parametrize("role", ["driver", "data"])
 def test_only_its_own_token_opens_a_socket(path: DataPath, role: str) -> None:
     here, other = only(path, role), only(path, {"driver": "data", "data": "driver"}[role])
-    assert answer(here, token_of(here)) not in {REFUSED, grpc.StatusCode.UNAVAILABLE}
-    wrong = (None, "", "x" * 43, token_of(other), token_of(here)[:-1], f"{token_of(here)}x")
+    own = token_of(here)
+    assert opens(here, own)
+    wrong = (None, "", "x" * 43, token_of(other), own[:-1], f"{own}x", own.swapcase())
     assert {answer(here, token) for token in wrong} == {REFUSED}
 
 
@@ -102,8 +110,18 @@ def test_connections_that_send_nothing_are_closed(path: DataPath) -> None:
         assert answers_at_once(path)
 
 
+def test_connections_that_send_nothing_keep_nobody_out_of_a_data_executor(path: DataPath) -> None:
+    with ExitStack() as opened:
+        for index in range(300):
+            client = opened.enter_context(connected(only(path, "data")))
+            client.sendall(PREFACE[: index % 20])
+        assert answers_at_once(path)
+
+
 @pytest.mark.parametrize("role", ["driver", "data"])
-@pytest.mark.parametrize("beginning", [b"", PREFACE, PREFACE + EMPTY_SETTINGS])
+@pytest.mark.parametrize(
+    "beginning", [b"", b"GET / HTTP/1.1\r\n\r\n", PREFACE, PREFACE + EMPTY_SETTINGS]
+)
 def test_bytes_that_mean_nothing_end_the_connection(
     path: DataPath, role: str, beginning: bytes
 ) -> None:
@@ -128,3 +146,13 @@ def test_nothing_is_unpacked_for_a_token_either(path: DataPath) -> None:
     code = answer(driver, token_of(driver), BOMB, packed=True)
     assert code is grpc.StatusCode.UNIMPLEMENTED
     assert memory.growth < GROWTH_MAX
+
+
+def test_the_window_is_read_afterwards(path: DataPath) -> None:
+    """By a trainer, from the very processes that all this was tried on."""
+    counter, window = Counter(path), path.windows[0]
+    reader = path.reader()
+    reader.begin(window.key, window.generation, {}, 0)
+    counter.consume(reader)
+    reader.close()
+    assert sum(each["rows"] for each in counter.sums()) == 2_000

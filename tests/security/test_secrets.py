@@ -162,6 +162,10 @@ def test_the_search_finds_what_is_planted() -> None:
             assert SEARCH.found_in(name, b"before " + form + b" after"), form
 
 
+@pytest.mark.guarantee(
+    "a secret of the environment that sources, the database or the store need",
+    "it is in no file, row, object, log, report or output, whatever fails",
+)
 def test_no_secret_is_written_or_shown(planted: Planted, s3_server: S3Server) -> None:
     home, environment = planted.project.home, planted.project.environment
     for words in (

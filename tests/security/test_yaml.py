@@ -60,6 +60,10 @@ def found(config: Path, name: str) -> list[Problem]:
     return [each for each in load_project(config).problems if Path(each.file).stem == name]
 
 
+@pytest.mark.guarantee(
+    "YAML that expands without end, is too deep or too large, is not text, or is a pipe",
+    "a problem with file, line and column within a second",
+)
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("hostile", TEXTS, ids=[each.name for each in TEXTS])
 def test_a_hostile_text_is_a_problem_with_a_place(
@@ -218,6 +222,10 @@ print(pipeline("ads", sys.argv[1]).dag_id)
 """
 
 
+@pytest.mark.guarantee(
+    "a bad file, source kind or shared source",
+    "it stops the pipelines that read it, and no others",
+)
 def test_commands_stages_and_dags_of_other_pipelines_go_on(project: Project) -> None:
     bad_neighbours(project)
     config = project.root / "config"

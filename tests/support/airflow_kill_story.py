@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import psutil
+import pytest
 
 from support.airflow_cluster import Airflow, Run
 from support.airflow_endings import done
@@ -52,6 +53,18 @@ class Attempt:
 class KillStory:
     """Tests in their order."""
 
+    @pytest.mark.guarantee(
+        "Airflow's triggerer dies",
+        "nothing; deferred tasks are taken over in the same attempt",
+    )
+    @pytest.mark.guarantee(
+        "Airflow's scheduler dies",
+        "nothing; its workers end with it, the job continues, and the next attempt attaches to it",
+    )
+    @pytest.mark.guarantee(
+        "an Airflow worker under a task dies",
+        "nothing; the job continues, and the next attempt attaches to it with a higher epoch",
+    )
     def test_kills_of_airflow_while_a_window_trains(
         self, airflow: Airflow, timed: Timed, tell: Tell
     ) -> None:
@@ -74,6 +87,10 @@ class KillStory:
         assert job.trainers() == [trainer], "the job did not go on as it was"
         assert_unbroken(job)
 
+    @pytest.mark.guarantee(
+        "the driver or the trainer of a job that Airflow submitted dies",
+        "as above; read again: as above",
+    )
     def test_kills_of_the_job_while_the_next_window_trains(
         self, airflow: Airflow, timed: Timed
     ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from support.projects import Project, ads_project
 from support.terminals import forebay, in_terminal
 
-PAGES = sorted(Path("docs").glob("*.md"))
+PAGES = sorted(Path("docs").rglob("*.md"))
 _FIRST = ("--from", "2026-03-01", "--to", "2026-03-01")
 _BOTH = ("--from", "2026-03-01", "--to", "2026-03-02")
 _BLOCK = re.compile(

@@ -47,7 +47,6 @@ _OPTIONS: dict[str, Value] = {
         "format": "protobuf",
         "schema_file": "click.desc",
         "message_type": "shop.Click",
-        "library": "kafka-python",
         "message_rows_max": 1000,
         "message_bytes_max": 65536,
         "client": {
@@ -194,7 +193,6 @@ _PIPELINE: Value = {
             "settle_seconds": 1.5,
             "align_hours": 2,
         },
-        "transport": "frames",
         "failover": {
             "restarts_max": 2,
             "heartbeat_timeout": "5s",

@@ -1,6 +1,7 @@
 """Row sums recomputed from stored data alone: imports nothing of forebay.
 
-The definition is that of docs/guarantees.md: splitmix64(fingerprint64(path) + row), wrapping.
+The definition is that of docs/internals/guarantees.md: splitmix64(fingerprint64(path) + row),
+wrapping.
 """
 
 from __future__ import annotations

@@ -181,11 +181,11 @@ class Runs:
 
 
 @contextmanager
-def scripted_runs(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+def scripted_runs(root: Path, monkeypatch: pytest.MonkeyPatch, **declared: Any) -> Iterator[Runs]:
     clock = Clock()
     monkeypatch.setattr("forebay.executors.run.time", clock)
     with (
-        stages(root, ("a", "b"), model=MODEL) as found,
+        stages(root, ("a", "b"), model=MODEL, **declared) as found,
         scripted_supervisors(monkeypatch) as supervisors,
     ):
         MEMORY["a"] = table([noon(day) for day in range(-2, 5) for _ in range(2)])

@@ -1,12 +1,9 @@
-"""Served rows for tests of transports: every kind of column that there is."""
+"""Served rows: every kind of column that there is."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-
-from forebay.executors.wire.messages import FrameHead
-from forebay.mixture.queue.queue import FrameRows
 
 SCHEMA = pa.schema(
     [
@@ -44,16 +41,3 @@ def batch_of_lists(rows: int, seed: int = 0, longest: int = 4) -> pa.RecordBatch
         lists(),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-
-
-def head_of(rows: FrameRows, epoch: int, sequence: int) -> FrameHead:
-    """What a data executor says of a minibatch."""
-    return FrameHead(
-        executor="data-0",
-        epoch=epoch,
-        sequence=sequence,
-        feed=rows.feed,
-        hour=rows.hour,
-        segments=rows.segments,
-        progress={},
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import socket
+import struct
 import threading
 import time
 from collections import Counter
@@ -16,14 +17,6 @@ from typing import Self
 
 import grpc
 
-from forebay.executors.wire.frames.format import (
-    HEADER_BYTES,
-    Hello,
-    head_of,
-    pack_hello,
-    read_header,
-)
-from forebay.executors.wire.frames.socket_bytes import connect_within
 from support.data_path import DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
 
@@ -38,10 +31,10 @@ _APART = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length"
 
 
 @contextmanager
-def serving_history(root: Path, transport: str = "flight") -> Iterator[DataPath]:
+def serving_history(root: Path) -> Iterator[DataPath]:
     """A driver and a data executor that serve inside the block."""
     write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
-    pipeline = ads_pipeline(transport=transport)
+    pipeline = ads_pipeline()
     del pipeline["dataset"]["streams"]["clicks"]
     made = DataPath.of(root, pipeline, {"history": history_source()})
     made.plan("2026-03-01", "2026-03-01")
@@ -85,42 +78,13 @@ def channel(path: Path) -> Iterator[grpc.Channel]:
 
 @contextmanager
 def connected(path: Path) -> Iterator[socket.socket]:
-    """A bare connection to a socket."""
+    """A bare connection to a socket; others that wait to be accepted there come first."""
     with socket.socket(socket.AF_UNIX) as client, short(path) as name:
-        connect_within(client, name, _CALL_SECONDS)
+        longest = struct.pack("@ll", int(_CALL_SECONDS), 0)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, longest)
+        client.connect(name)
         client.settimeout(_CALL_SECONDS)
         yield client
-
-
-# Packed frames, without gRPC --------------------------------------------------------------------
-
-
-def hello(token: str, epoch: int = 0, schema: bytes = bytes(32)) -> bytes:
-    """What a trainer says first."""
-    return pack_hello(token, Hello(epoch, schema))
-
-
-def answer_to(path: Path, said: bytes) -> str:
-    """What the socket answers in words; empty when it ends the connection without any."""
-    with connected(path) as client:
-        with suppress(ConnectionError):  # it has read enough
-            client.sendall(said)
-        return words_of(client)
-
-
-def words_of(client: socket.socket) -> str:
-    """All that is answered until the connection ends."""
-    answer = bytearray()
-    with suppress(ConnectionError):
-        while came := client.recv(1 << 16):
-            answer += came
-    if not answer:
-        return ""
-    header = read_header(bytes(answer[:HEADER_BYTES]), 1 << 16)
-    return head_of(header, memoryview(answer)[HEADER_BYTES:]).decode()
-
-
-# gRPC ------------------------------------------------------------------------------------------
 
 
 def answer(
@@ -172,7 +136,6 @@ class Crowd:
     """Strangers at every socket of a job, for as long as the block lasts."""
 
     job_dir: Path
-    transport: str = "flight"
     answers: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
@@ -217,8 +180,7 @@ class Crowd:
             for index in range(40):
                 client = opened.enter_context(connected(path))
                 if index % 2:
-                    begun = hello("") if self._takes_frames(path) else PREFACE
-                    client.sendall(begun[: index % len(PREFACE)])
+                    client.sendall(PREFACE[: index % len(PREFACE)])
             self._over.wait(1.0)
             self._count("half-open", path, "held")
 
@@ -242,13 +204,7 @@ class Crowd:
     def _tokens(self, path: Path) -> None:
         others = [token_of(each) for each in sockets_of(self.job_dir) if each != path]
         for token in (*others, "a-token-that-nobody-has-made", ""):
-            if self._takes_frames(path):
-                self._count("token", path, answer_to(path, hello(token)))
-            else:
-                self._count("token", path, answer(path, token).name)
-
-    def _takes_frames(self, path: Path) -> bool:
-        return self.transport == "frames" and path.name.startswith("data")
+            self._count("token", path, answer(path, token).name)
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:

@@ -20,6 +20,8 @@ def source(feed: str, rows: int, dead: int, reason: str = "") -> dict[str, Any]:
         "served_rows": rows + dead,
         "trained_rows": rows,
         "dead_letter_rows": dead,
+        "label_not_known_rows": 0,
+        "learnt_rows": {},
         "planned_offsets": None,
         "read_offsets": {},
         "reason": reason,

@@ -84,15 +84,20 @@ def _configure(bootstrap: str, kind: Any, name: str, settings: Mapping[str, str]
         admin.alter_configs([ConfigResource(kind, name, configs=dict(settings))])
 
 
+def delete_topic(cluster: Cluster, name: str) -> None:
+    """Delete a topic, and wait until the broker has it no more."""
+    cluster.call("deleting a topic", lambda admin: admin.delete_topics([name]))
+    deadline = time.monotonic() + _GONE_SECONDS
+    while cluster.topic(name) is not None:
+        assert time.monotonic() < deadline, f"{name} is not deleted"
+        time.sleep(0.05)
+
+
 def recreate(topic: Topic, partitions: int = 1) -> tuple[str, str]:
     """Delete the topic and create one of its name; both ids."""
     with Cluster(topic.bootstrap) as cluster:
         before = cluster.topic(topic.name)
-        cluster.delete_topic(topic.name)
-        deadline = time.monotonic() + _GONE_SECONDS
-        while cluster.topic(topic.name) is not None:
-            assert time.monotonic() < deadline, f"{topic.name} is not deleted"
-            time.sleep(0.05)
+        delete_topic(cluster, topic.name)
         create_topic(topic.bootstrap, topic.name, partitions)
         after = cluster.topic(topic.name)
     assert before is not None

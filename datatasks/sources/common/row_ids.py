@@ -1,7 +1,7 @@
 """Row ids: what proves which rows a model has seen. Defined by storage, not by reading order.
 
 `splitmix64(fingerprint64(path) + row)`: any tool that knows a row's file and number can
-recompute it (docs/guarantees.md). All arithmetic wraps at 64 bits.
+recompute it (docs/internals/guarantees.md). All arithmetic wraps at 64 bits.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.common.bundles import SPLIT_ROWS
 from forebay.datatasks.sources.common.times import Spans
+from forebay.datatasks.sources.iceberg.table import one_spelling
 from forebay.datatasks.sources.parquet.footer_process import KNOWN
 from forebay.datatasks.sources.parquet.footers import Footer, Opened, read_footers, read_schemas
 from forebay.errors import DataError
@@ -110,21 +110,13 @@ def _require_one_entry(tasks: Iterable[Any]) -> None:
     seen: set[str] = set()
     for task in tasks:
         place = str(task.file.file_path)
-        known = _one_spelling(place)
+        known = one_spelling(place)
         if known in seen:
             raise DataError(
                 f"{place} is in the table twice, and its rows would be trained twice: take it out "
                 "of the table, and add it once"
             )
         seen.add(known)
-
-
-def _one_spelling(place: str) -> str:
-    """Equal for texts that name one file: file:/x, file:///x and /x, or s3a://b/x and s3://b/x."""
-    local = re.sub(r"^file:(//[^/]*)?(?=/)", "", place)
-    if local.startswith("/"):
-        return posixpath.normpath("/" + local.lstrip("/"))
-    return re.sub(r"^s3[an]://", "s3://", place)  # in buckets `..` is a name like others
 
 
 class PlainFiles:

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from forebay.config.base import Spec
 from forebay.config.registry import SourceKind
 from forebay.datatasks.sources.common.option_types import Scalar, Text, require_url
+from forebay.system.names import shown
 
 
 class IcebergKind(SourceKind):
@@ -32,4 +33,11 @@ class IcebergKind(SourceKind):
         def _reachable(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
             if "uri" in value:
                 require_url(str(value["uri"]))
+            return value
+
+        @field_validator("table")
+        @classmethod
+        def _named(cls, value: str) -> str:
+            if not all(part.strip() for part in value.split(".")):
+                raise ValueError(f"{shown(value)} names no table: write one like shop.clicks")
             return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,10 +22,19 @@ _SQLITE = "sqlite:///"
 _FILE = "file://"
 _DEFAULT_NAME = "default"
 _WHOLE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")  # Hadoop's file systems write file:/x
+_NO_FILE = "{} is not a file: put the table's file back"
 
 
 class NoTableError(Exception):
     """The catalog or the table does not exist; the message says what does."""
+
+
+def one_spelling(place: str) -> str:
+    """Equal for texts that name one file: file:/x, file:///x and /x, or s3a://b/x and s3://b/x."""
+    local = re.sub(r"^file:(//[^/]*)?(?=/)", "", place)
+    if local.startswith("/"):
+        return posixpath.normpath("/" + local.lstrip("/"))
+    return re.sub(r"^s3[an]://", "s3://", place)  # in buckets `..` is a name like others
 
 
 def resolved(properties: Mapping[str, Any], root: Path) -> dict[str, str]:
@@ -120,9 +130,17 @@ class IcebergTable:
 
     @contextmanager
     def opened(self, relative: str) -> Iterator[Any]:
-        """A file of the table, through the table's own file system."""
+        """A file of the table, through the table's own file system.
+
+        Raises:
+            DataError: when it is a pipe or a folder.
+        """
         self.calls += 1
-        with self.load(fresh=False).io.new_input(self.full(relative)).open() as handle:
+        place = self.full(relative)
+        local = Path(one_spelling(place))
+        if local.is_absolute() and local.exists() and not local.is_file():
+            raise DataError(_NO_FILE.format(place))  # to open a pipe would wait for ever
+        with self.load(fresh=False).io.new_input(place).open() as handle:
             yield (
                 pa.PythonFile(handle, mode="r") if not isinstance(handle, pa.NativeFile) else handle
             )
@@ -139,7 +157,7 @@ class IcebergTable:
         try:
             return version_text(len(self.load(fresh=False).io.new_input(place)))
         except TypeError as error:  # it has no size
-            raise DataError(f"{place} is not a file: put the table's file back") from error
+            raise DataError(_NO_FILE.format(place)) from error
         except OSError as error:
             raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
         except pa.ArrowInvalid as error:  # of a name that its client does not take

@@ -112,7 +112,7 @@ class TopicBorders(StreamBorders):
             if not asked:
                 break
             self.calls += 1
-            before = cluster.offsets_at_each(self.topic, asked)
+            before = cluster.offsets_at(self.topic, asked)
             at = {
                 partition: earlier
                 for partition, earlier in before.items()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Any, Self
 
 from forebay.datatasks.sources.kafka.client_options import broker_addresses
-from forebay.datatasks.sources.kafka.declared_security import checked_client, is_refusal
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.system.extras import require_extra
 
@@ -21,6 +22,8 @@ CONNECT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 _RETRY_SECONDS = 0.2
 _LEADER_SECONDS = 0.02
+_LATEST, _EARLIEST, _LARGEST = -1, -2, -3  # Kafka's words for them, instead of an instant
+_COMMITTED = 1  # Kafka's isolation level; 0 is uncommitted
 _ADDRESS_FROM = "the address (the source's `bootstrap`, or KAFKA_BOOTSTRAP)"
 
 
@@ -35,17 +38,10 @@ class Topic:
 
 @dataclass(frozen=True)
 class OffsetAt:
-    """The first offset at or after an instant, and that record's own timestamp."""
+    """An offset that was asked for, its record's own timestamp and leader epoch; -1: unknown."""
 
     offset: int
     timestamp_ms: int
-
-
-@dataclass(frozen=True)
-class PartitionEnd:
-    """The offset after a partition's last record, and the newest leader epoch; -1: unknown."""
-
-    offset: int
     leader_epoch: int
 
 
@@ -79,10 +75,7 @@ def wait_for_port(bootstrap: str, timeout_seconds: float = CONNECT_SECONDS) -> N
     except ValueError as error:
         raise ConfigError(f"{error}: correct {_ADDRESS_FROM}") from error
     deadline = time.monotonic() + timeout_seconds
-    while True:
-        reason = _first_refusal(bootstrap)
-        if reason is None:
-            return
+    while reason := _refusal(bootstrap):
         if time.monotonic() >= deadline:
             raise InfrastructureError(
                 f"no Kafka broker answers at {bootstrap}: {reason}: start that broker, or correct "
@@ -91,25 +84,19 @@ def wait_for_port(bootstrap: str, timeout_seconds: float = CONNECT_SECONDS) -> N
         time.sleep(_RETRY_SECONDS)
 
 
-def _first_refusal(bootstrap: str) -> str | None:
-    """None when an address of the list accepts a connection, else why the last one does not."""
-    reason = ""
+def _refusal(bootstrap: str) -> str:
+    """Why the last address of the list accepts no connection; empty where one of them does."""
     for address in bootstrap.split(","):
         host, _, port = address.rpartition(":")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=2.0):
-                return None
+                return ""
         except OSError as error:
-            reason = str(error)
+            reason = str(error) or repr(error)
     return reason
 
 
-def new_client(
-    client_class: Any,  # noqa: ANN401
-    bootstrap: str,
-    declared: Mapping[str, Any],
-    **settings: object,
-) -> Any:  # noqa: ANN401
+def new_client(name: str, bootstrap: str, declared: Mapping[str, Any], **settings: object) -> Any:  # noqa: ANN401
     """A connected client of kafka-python: our `settings`, and `declared` ones that it knows.
 
     Raises:
@@ -117,25 +104,60 @@ def new_client(
         InfrastructureError: when the brokers do not answer as Kafka does.
     """
     library = kafka_library()
+    errors, client_class = library.errors, getattr(library, name)
     faults: list[BaseException] = []
     options = {
+        "bootstrap_servers": bootstrap.split(","),
+        "kafka_client": partial(_checked_client, faults),
         "client_id": "forebay",
         "bootstrap_timeout_ms": int(CONNECT_SECONDS * 1000),
         **settings,
         **{name: value for name, value in declared.items() if name in client_class.DEFAULT_CONFIG},
     }
+    # Trying again would fail too: TLS or SASL do not fit the declaration.
+    refusals = (
+        *(ConfigError, ssl.SSLError, errors.KafkaConfigurationError, errors.IllegalSaslStateError),
+        *(errors.UnsupportedSaslMechanismError, errors.SaslAuthenticationFailedError),
+    )
     try:
-        return client_class(
-            bootstrap_servers=bootstrap.split(","),
-            kafka_client=partial(checked_client, faults),
-            **options,
-        )
-    except library.errors.KafkaError as error:
+        return client_class(**options)
+    except errors.KafkaError as error:
         fault = faults[-1] if faults else error
         reason = f"Kafka at {bootstrap}: {fault}"
-        if is_refusal(fault):
+        if isinstance(fault, refusals) or isinstance(fault.__context__, refusals):
             raise ConfigError(f"{reason}: correct options.client") from error
         raise InfrastructureError(reason) from error
+
+
+def _checked_client(faults: list[BaseException], **config: Any) -> Any:  # noqa: ANN401
+    """What an option `kafka_client` makes: its connections are as declared, or carry no byte.
+
+    kafka-python derives both TLS and SASL from a text that it compares itself, so what it did is
+    looked at. Its private names are those of the pinned version; without them nothing connects.
+    faults: where it puts why connections failed.
+    """
+    from kafka.net.compat import KafkaNetClient
+
+    client = KafkaNetClient(**config)
+    manager = attrgetter("_manager")(client)
+    connect = attrgetter("_connect")(manager)
+
+    def checked_connect(node: Any, conn: Any, **more: Any) -> Any:  # noqa: ANN401
+        made, protocol = conn.connection_made, config["security_protocol"]
+
+        def connection_made(transport: Any) -> None:  # noqa: ANN401
+            tls = getattr(attrgetter("_sock")(transport), "version", lambda: None)()
+            found = ("SASL_" if conn.sasl_enabled else "") + ("SSL" if tls else "PLAINTEXT")
+            if found != protocol:
+                raise ConfigError(f"the connection to {node.host} is not {protocol}, as declared")
+            made(transport)
+
+        conn.connection_made = connection_made
+        conn.init_future.add_errback(faults.append)
+        return connect(node, conn, **more)
+
+    vars(manager)["_connect"] = checked_connect
+    return client
 
 
 class Cluster:
@@ -218,38 +240,26 @@ class Cluster:
         partitions = tuple(sorted(each["partition_index"] for each in found["partitions"]))
         return Topic(name, str(found["topic_id"]), partitions)
 
-    def offsets_at(self, topic: Topic, instant_ms: int) -> dict[int, OffsetAt | None]:
-        """For each partition the first record stamped at or after the instant; None: no such."""
-        return self.offsets_at_each(topic, dict.fromkeys(topic.partitions, instant_ms))
-
-    def offsets_at_each(
-        self, topic: Topic, instants_ms: Mapping[int, int]
+    def offsets_at(
+        self, topic: Topic, instants_ms: Mapping[int, int] | int
     ) -> dict[int, OffsetAt | None]:
-        """The same, with an instant of its own for each of these partitions."""
+        """For each partition the first record stamped at or after its instant; None: no such."""
         found = self._list_offsets(topic, instants_ms)
-        return {
-            partition: OffsetAt(at.offset, at.timestamp) if at.offset >= 0 else None
-            for partition, at in found.items()
-        }
+        return {partition: at if at.offset >= 0 else None for partition, at in found.items()}
 
     def first_offsets(self, topic: Topic) -> dict[int, int]:
         """For each partition the first offset that is still stored."""
-        found = self._special(topic, "EARLIEST")
+        found = self._list_offsets(topic, _EARLIEST)
         return {partition: at.offset for partition, at in found.items()}
 
-    def stable_ends(self, topic: Topic) -> dict[int, PartitionEnd]:
+    def stable_ends(self, topic: Topic) -> dict[int, OffsetAt]:
         """For each partition the last stable offset: no transaction is open before it."""
-        found = self._special(topic, "LATEST", committed=True)
-        return {
-            partition: PartitionEnd(at.offset, -1 if at.leader_epoch is None else at.leader_epoch)
-            for partition, at in found.items()
-        }
+        return self._list_offsets(topic, _LATEST, level=_COMMITTED)
 
     def newest_ms(self, topic: Topic) -> int | None:
         """The largest record timestamp of the topic; None when it is empty."""
-        found = self._special(topic, "MAX_TIMESTAMP")
-        stamps = [at.timestamp for at in found.values() if at.offset >= 0]
-        return max(stamps, default=None)
+        found = self.offsets_at(topic, _LARGEST)
+        return max((at.timestamp_ms for at in found.values() if at), default=None)
 
     def cleanup_policy(self, name: str) -> str:
         """How records of a topic are removed: `delete`, `compact` or both."""
@@ -320,16 +330,12 @@ class Cluster:
                 raise InfrastructureError(f"topic {name} at {self.bootstrap} has no leader")
             time.sleep(_LEADER_SECONDS)
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic with all its records."""
-        self.call(f"deleting topic {name}", lambda admin: admin.delete_topics([name]))
-
     def _connected(self, deadline: float) -> Any:  # noqa: ANN401
         if self._admin is None:
             left = max(deadline - time.monotonic(), 0.0)
             wait_for_port(self.bootstrap, min(left, CONNECT_SECONDS))
             self._admin = new_client(
-                kafka_library().KafkaAdminClient,
+                "KafkaAdminClient",
                 self.bootstrap,
                 self._client,
                 request_timeout_ms=int(CONNECT_SECONDS * 1000),
@@ -338,27 +344,24 @@ class Cluster:
             )
         return self._admin
 
-    def _special(self, topic: Topic, name: str, *, committed: bool = False) -> dict[int, Any]:
-        from kafka.admin import OffsetSpec
-
-        asked = dict.fromkeys(topic.partitions, OffsetSpec[name])
-        return self._list_offsets(topic, asked, committed=committed)
-
     def _list_offsets(
-        self, topic: Topic, asked: Mapping[int, int], *, committed: bool = False
-    ) -> dict[int, Any]:
-        from kafka.protocol.consumer import IsolationLevel
-
-        structs = kafka_library().structs
-        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        wanted = {structs.TopicPartition(topic.name, each): spec for each, spec in asked.items()}
+        self, topic: Topic, asked: Mapping[int, int] | int, level: int = 0
+    ) -> dict[int, OffsetAt]:
+        library = kafka_library()
+        each = dict.fromkeys(topic.partitions, asked) if isinstance(asked, int) else asked
+        wanted = {library.TopicPartition(topic.name, key): spec for key, spec in each.items()}
         try:
             found = self.call(
                 "looking up offsets", lambda admin: admin.list_partition_offsets(wanted, level)
             )
-        except kafka_library().errors.UnknownTopicOrPartitionError as error:
+        except library.errors.UnknownTopicOrPartitionError as error:
             raise DataError(f"topic {topic.name} at {self.bootstrap} is gone: {error}") from error
-        return {key.partition: at for key, at in found.items()}
+        return {
+            key.partition: OffsetAt(
+                at.offset, at.timestamp, -1 if at.leader_epoch is None else at.leader_epoch
+            )
+            for key, at in found.items()
+        }
 
 
 def _led(admin: Any, name: str) -> bool:  # noqa: ANN401

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from forebay.config.registry import SourceKind
 from forebay.datatasks.sources.common.option_types import (
@@ -13,12 +13,7 @@ from forebay.datatasks.sources.common.option_types import (
     StreamOptions,
     Text,
 )
-from forebay.datatasks.sources.kafka.client_options import (
-    CONFLUENT_NAMES,
-    Brokers,
-    ClientOptions,
-    TopicName,
-)
+from forebay.datatasks.sources.kafka.client_options import Brokers, ClientOptions, TopicName
 
 SchemaId = Annotated[int, Field(ge=0, lt=2**32)]
 
@@ -69,28 +64,10 @@ class KafkaKind(SourceKind):
             le=1 << 30,
             description="Most bytes of one message, as stored and decoded, and of a record batch",
         )
-        library: Literal["kafka-python", "confluent-kafka"] = Field(
-            default="kafka-python",
-            description=(
-                "Client library; confluent-kafka (extra confluent) needs less CPU for large "
-                "messages, but does not limit the size of a decompressed record batch"
-            ),
-        )
         client: ClientOptions = Field(
             default=ClientOptions(),
             description="Further options of the Kafka client (security, timeouts)",
         )
-
-        @field_validator("client")
-        @classmethod
-        def _of_the_library(cls, client: ClientOptions, info: ValidationInfo) -> ClientOptions:
-            other = sorted(client.model_fields_set - CONFLUENT_NAMES.keys())
-            if other and info.data.get("library") == "confluent-kafka":
-                raise ValueError(
-                    f"{', '.join(other)}: not known with `library: confluent-kafka`, only "
-                    f"{', '.join(sorted(CONFLUENT_NAMES))}"
-                )
-            return client
 
         @model_validator(mode="after")
         def _one_way(self) -> Self:

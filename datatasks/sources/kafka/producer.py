@@ -105,7 +105,7 @@ def publish(
     errors = kafka_library().errors
     wait_for_port(bootstrap)
     producer = new_client(
-        kafka_library().KafkaProducer,
+        "KafkaProducer",
         bootstrap,
         {},
         acks="all",

@@ -95,7 +95,7 @@ class Reader:
         if self._consumer is None:
             wait_for_port(self.access.bootstrap, patience_seconds)
             self._consumer = new_client(
-                kafka_library().KafkaConsumer,
+                "KafkaConsumer",
                 self.access.bootstrap,
                 self.access.client,
                 group_id=None,
@@ -187,7 +187,7 @@ class _Reading:
             )
 
 
-def deleted_records(stretch: Stretch, error: object) -> DataError:
+def _deleted_records(stretch: Stretch, error: object) -> DataError:
     """The error of a stretch whose first records are gone."""
     return DataError(
         f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
@@ -215,7 +215,7 @@ def _named_errors(access: Access, stretch: Stretch) -> Iterator[None]:
         errors.NoOffsetForPartitionError,
         errors.LogTruncationError,
     ) as error:
-        raise deleted_records(stretch, error) from error
+        raise _deleted_records(stretch, error) from error
     except errors.CorruptRecordError as error:
         raise DataError(f"topic {stretch.topic}, partition {stretch.partition}: {error}") from error
     except errors.KafkaError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,16 +33,59 @@ from forebay.datatasks.sources.formats.written import Written
 from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
-from forebay.datatasks.sources.kafka.confluent import read_messages_confluent
 from forebay.datatasks.sources.kafka.kind import KafkaKind
-from forebay.datatasks.sources.kafka.lag import partition_lags
 from forebay.datatasks.sources.kafka.messages import Messages
-from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
+from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, read_messages
 from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_kept, task_table
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
-from forebay.errors import ConfigError, DataError
+from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.system.instants import shown_instant, to_us
+
+_LOOK_BYTES = 64 << 10
+_LOOK_SECONDS = 5.0
+# Each costs a fetch; of more partitions than these the oldest records are not looked at.
+_LOOKED_AT = 64
+
+
+def partition_lags(
+    cluster: Cluster, access: Access, topic: Topic, group: str
+) -> list[PartitionLag]:
+    """The lag of each partition; what was never committed counts from the first record on.
+
+    Raises:
+        InfrastructureError: when the cluster does not answer.
+    """
+    committed = cluster.committed(group, topic)
+    firsts, ends = cluster.first_offsets(topic), cluster.stable_ends(topic)
+    stretches = [
+        Stretch(topic.name, each, max(firsts[each], committed.get(each, 0)), ends[each].offset)
+        for each in topic.partitions
+    ]
+    behind = sorted(
+        (each for each in stretches if each.first < each.end),
+        key=lambda each: each.first - each.end,
+    )
+    oldest: dict[int, datetime | None] = {}
+    with closing(Reader(replace(access, fetch_seconds=_LOOK_SECONDS), _LOOK_BYTES)) as reader:
+        for each in behind[:_LOOKED_AT]:
+            oldest[each.partition] = _first_time(reader, each)
+    return [
+        PartitionLag(str(each.partition), max(0, each.end - each.first), oldest.get(each.partition))
+        for each in stretches
+    ]
+
+
+def _first_time(reader: Reader, stretch: Stretch) -> datetime | None:
+    """The time of the first record, or None. One that nobody stamped has the time -1."""
+    try:
+        for messages in reader.messages(stretch):
+            if messages.timestamps:
+                return shown_instant(messages.timestamps[0] * 1000)
+    except (DataError, InfrastructureError):  # retention passes it by, or it is slow: no time then
+        return None
+    return None
+
 
 _SAMPLE_MESSAGES = 20
 _TOPICS_SHOWN = 8
@@ -184,7 +229,7 @@ class KafkaSource(KafkaKind, Source):
         last = empty_chunk(columns, self.spec.columns, Position(row_range.end, 0))
         version = TopicVersion.of_text(row_range.version)
         planned = PlannedStretch(self._cluster, stretch, version)
-        found = planned.checked(self._messages(stretch))
+        found = planned.checked(read_messages(self.access, stretch))
         yield from joined(maker.chunks(found), chunk_rows, last)
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
@@ -244,12 +289,6 @@ class KafkaSource(KafkaKind, Source):
             self.options.format, columns, self.spec.columns, limits, self._written()
         )
 
-    def _messages(self, stretch: Stretch) -> Iterator[Messages]:
-        """The messages of a stretch, read by the library that the options name."""
-        if self.options.library == "confluent-kafka":
-            return read_messages_confluent(self.access, stretch)
-        return read_messages(self.access, stretch)
-
     def _written(self) -> Written | None:
         """The schemas of messages, where the format has such."""
         options = self.options
@@ -287,7 +326,7 @@ class KafkaSource(KafkaKind, Source):
 
     def _newest(self, whole: Stretch) -> Iterator[Messages]:
         first = max(whole.first, whole.end - _SAMPLE_MESSAGES)
-        return self._messages(whole.between(first, whole.end))
+        return read_messages(self.access, whole.between(first, whole.end))
 
     def _no_topic(self) -> str:
         names = self._cluster.topic_names()

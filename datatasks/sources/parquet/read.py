@@ -274,7 +274,9 @@ class _RangeReader:
 
     def _masked(self, file: OpenFile, run: _Run) -> _Run:
         name, group = str(self.spec.event_time), run.groups[0]
-        bounds = file.bounds_of(group, name) if self.bounds is None else self.bounds
+        bounds = self.bounds
+        if bounds is None and self.row_range.version:  # planning saw it, in a child that may die
+            bounds = file.bounds_of(group, name)
         times = group_times(file.file, group, name, bounds)
         return replace(run, mask=(times >= self.span[0]) & (times < self.span[1]))
 

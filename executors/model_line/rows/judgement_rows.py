@@ -56,7 +56,7 @@ def document(connection: Connection, line: int | None, name: Parent) -> str | No
 
 
 def is_whole(document: str | None) -> bool:
-    """Whether there is a judgement that waits for no label; earlier versions do not store this."""
+    """Whether there is a judgement that waits for no label."""
     if document is None:
         return False
     event = json.loads(document).get("event")

@@ -126,7 +126,7 @@ class Broker:
             return BrokerStatus(running=True, bootstrap=external, own=False)
         make_home(self._home)
         self._folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
-        # Kafka creates what is below it by its umask; an earlier version left this folder open.
+        # Kafka creates what is below it by its umask; a copy of a home may have left it open.
         self._folder.chmod(PRIVATE_FOLDER)
         with locked(self._lock, _LOCK_SECONDS):
             running = self._running()

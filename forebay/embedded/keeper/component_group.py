@@ -17,13 +17,21 @@ from forebay.embedded.airflow.components import (
 )
 from forebay.embedded.airflow.health import REPORTED
 from forebay.embedded.keeper.component_process import ComponentProcess
-from forebay.embedded.keeper.restarts import COMPONENT_POLICY
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus
 from forebay.errors import InfrastructureError
 from forebay.system.children import Children
 from forebay.system.hangs import HangGuard, SignsOfLife
 from forebay.system.restarts import RestartPolicy
+
+# Ends older than ten minutes are forgotten: one end a day is no reason to give up after a week.
+COMPONENT_POLICY = RestartPolicy(
+    restart="always",
+    restarts_max=8,
+    delay_first_seconds=0.5,
+    delay_max_seconds=10.0,
+    memory_seconds=600.0,
+)
 
 
 class ComponentGroup:

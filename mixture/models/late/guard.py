@@ -35,7 +35,6 @@ class Guard:
             return tf.Variable(tf.zeros([source_count], kind), trainable=False)
 
         self.paused = zeros(tf.bool)
-        # False for all sources in checkpoints of earlier versions: they had one state for all.
         self.seen = zeros(tf.bool)
         self._pauses = zeros(tf.int64)
         self._sums = {name: zeros(tf.float64) for name in _SUMS}

@@ -28,6 +28,9 @@ def played(
         sequence.play(steps, without)
     except Fault as fault:
         return sequence, fault
+    except Exception as error:
+        error.add_note(f"seed {seed}")
+        raise
     return sequence, None
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2]
@@ -24,11 +25,12 @@ def require_green(
     processes: int = 1,
     cpu_seconds: float = 1e9,
     seed: int | None = None,
+    enough: Callable[[Mapping[str, Counter[str]]], bool] = lambda _counts: False,
 ) -> dict[str, Counter[str]]:
     """Fail with what was found, if anything was; else how often there was what, by its name.
 
     seed: of the first sequence; by default another one each time. seconds: so long, new processes
-    are started, as many at a time as there are to be; 0: once.
+    are started, as many at a time as there are to be; 0: once. enough: whether to stop before.
     """
     first = random.SystemRandom().randrange(10**6) * 1000 if seed is None else seed
     seeds = itertools.count(first, SEQUENCES)
@@ -42,7 +44,7 @@ def require_green(
             for name, found in json.loads(out).items():
                 if isinstance(found, dict):
                     counts.setdefault(name, Counter()).update(found)
-        if time.monotonic() - began > seconds:
+        if time.monotonic() - began > seconds or enough(counts):
             print(json.dumps(counts, indent=1))
             return counts
 

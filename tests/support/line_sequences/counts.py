@@ -11,6 +11,7 @@ from support.line_sequences.declared import CLICKS, DAILY, HISTORY
 # Refusals of the same kind have one name, whatever words are around these.
 REFUSALS = {
     "a line of another model": "features, label, model or sources changed",
+    "a stale model": "starts from the model of window",
     "a gap in the line": "not trained yet, and each window starts|not trained although its run",
     "a window of another grid": "is not a window of size",
     "another window with the same rows": "shares rows with window",
@@ -20,15 +21,15 @@ REFUSALS = {
     "after the dataset": "is after the dataset's end",
     "a checkpoint that is not kept": "can no longer be built on",
     "rows by another time": "belong to windows by",
-    "rows never": "would never be trained on line",
-    "rows twice": "would be trained twice on line",
+    "rows never": "would never be trained",
+    "rows twice": "would be trained twice",
     "a line that begins with nothing": "cannot begin line",
     "a source that is not complete": "is not complete",
     "a source that is silent": "is silent: no rows",
+    "a partition that is gone": "its folder is gone",
     "deleted rows": "were deleted",
     "a log that was made anew": "it was truncated or recreated",
     "a log of another place": "were planned from a different one",
-    "a file that is not as it was planned": "was planned but is gone|was changed after it was",
 }
 _NUMBERS = re.compile(r"[\d][\w:.\-_]*")
 _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\[[^]]*\]")

@@ -57,7 +57,7 @@ CHANGES: dict[Place, tuple[Any, ...]] = {
     ("sources", DAILY, "options", "window_path"): (None, "date={date}/**"),
     ("sources", CLICKS, "starts"): _LATER,
     ("sources", CLICKS, "ends"): _LATER,
-    ("sources", CLICKS, "ready", "silent_max"): ("12h", "30d"),
+    ("sources", CLICKS, "ready", "silent_max"): ("12h", "12h", "30d"),
     ("sources", CLICKS, "ready", "late"): ("skip",),
     ("sources", CLICKS, "ready", "marker"): ("_END",),
     ("sources", CLICKS, "options", "close_delay"): ("0s", "2h"),
@@ -74,16 +74,15 @@ CHANGES: dict[Place, tuple[Any, ...]] = {
     ("pipeline", "train", "warm_start"): _instants(-1, -2),
     ("pipeline", "job", "checkpoint", "windows_kept"): (1,),
 }
-# Those that a line refuses in ways of their own.
+# How often, beside the others, those are changed that a line refuses in ways of their own.
 OFTEN = {
-    ("sources", HISTORY, "event_time"),
-    ("sources", CLICKS, "ready", "silent_max"),
-    ("pipeline", "dataset", "timezone"),
-    ("pipeline", "dataset", "window"),
-    ("pipeline", "dataset", "start"),
-    ("pipeline", "dataset", "end"),
-    ("pipeline", "train", "warm_start"),
-    ("pipeline", "job", "checkpoint", "windows_kept"),
+    ("sources", CLICKS, "ready", "silent_max"): 6,
+    ("pipeline", "dataset", "window"): 2,
+    ("pipeline", "dataset", "timezone"): 2,
+    ("pipeline", "dataset", "start"): 2,
+    ("pipeline", "dataset", "end"): 2,
+    ("pipeline", "train", "warm_start"): 2,
+    ("pipeline", "job", "checkpoint", "windows_kept"): 6,
 }
 
 
@@ -135,7 +134,7 @@ class Declared:
         """Change one key that is as it was; what was changed, in words."""
         places = sorted(CHANGES.keys() - {each.place for each in self.changes})
         free = [each for each in places if not self._hides(each)]
-        (place,) = random.choices(free, [2 if each in OFTEN else 1 for each in free])
+        (place,) = random.choices(free, [OFTEN.get(each, 1) for each in free])
         value = random.choice(CHANGES[place])
         self.changes.append(Change(place, value))
         self._declare()
@@ -198,6 +197,11 @@ class Declared:
                 )
             )
         return found
+
+    def has(self, window: str, span: tuple[datetime, datetime]) -> bool:
+        """Whether a trained window is one of those that are declared now."""
+        size = "1h" if "T" in window else "1d"
+        return self.values["pipeline"]["dataset"]["window"] == size and self.span(window) == span
 
     def span(self, window: str) -> tuple[datetime, datetime]:
         """The time of a window, or of a warm start, by its key."""

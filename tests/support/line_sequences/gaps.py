@@ -8,6 +8,7 @@ from typing import NamedTuple
 from support.line_sequences.operations import Facts
 
 _NEVER = re.compile(r"never (be )?trained|not trained on|left out|without rows of", re.IGNORECASE)
+_COUNTS = re.compile(r"has ([\d,]+) rows? now, and had ([\d,]+)")
 _SKIPPED = re.compile(r"\bwithout\b|\bskipped\b", re.IGNORECASE)
 
 
@@ -38,4 +39,6 @@ def names_gap(told: Told, use: str, *, skipped: bool) -> bool:
 
 def names_loss(text: str) -> bool:
     """Whether an advice says that it replaces trained rows by fewer."""
-    return re.search(r"removed|fewer|gone|deleted|lose|without", text) is not None
+    counts = [[int(count.replace(",", "")) for count in each] for each in _COUNTS.findall(text)]
+    fewer = any(now < before for now, before in counts)
+    return fewer or re.search(r"removed|fewer|gone|deleted|lose|without", text) is not None

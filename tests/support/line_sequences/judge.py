@@ -1,13 +1,14 @@
 """The independent count: which rows each link must hold, and which a line has left out for good.
 
 It knows what was written, what was declared when a plan was made, and the formulas of
-docs/guarantees.md. Of Forebay it reads plans, borders and links; it computes none with its code.
+docs/internals/guarantees.md. Of Forebay it reads plans, borders and links; it computes none with
+its code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from support import independent
@@ -19,6 +20,7 @@ from support.sequences.judge import foretold_borders
 
 Span = tuple[datetime, datetime]
 Name = tuple[str, str, int]
+Borders = Mapping[tuple[str, str], Mapping[datetime, int]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -35,8 +37,9 @@ class Part:
     """What one use gives to one plan.
 
     whole: the window in the use's time, before `starts` and `ends`. times: all rows of files that
-    were there. offsets: of a log. gone: partitions of it whose folder was not there. epoch: how
-    often it had been made anew. skipped: late.
+    were there. offsets: of a log. gone: partitions of it whose folder was not there, and of which
+    it was not decided yet that they have nothing for it. epoch: how often it had been made anew.
+    skipped: late.
     """
 
     use: Use
@@ -93,11 +96,12 @@ class Judge:
 
     def look(self, facts: Facts, told: Callable[[str, Facts], Told]) -> None:
         """Raise Fault for anything that is wrong now. told: about a link of a line."""
+        known = self.borders
         self._borders(facts["borders"])
         for plan in facts["plans"]:
             name = (plan["window"], plan["generation"])
             if name not in self.plans:
-                self.plans[name] = self._plan(plan)
+                self.plans[name] = self._plan(plan, known)
         for line, found in facts["lines"].items():
             for link in sorted(found["links"], key=lambda each: each["finished_at"]):
                 self._link(line, link, told)
@@ -139,8 +143,9 @@ class Judge:
                 if found.get(place, {}).get(instant) != offset:
                     raise Fault("a border moved", f"{place} {instant} was {offset}")
         clicks = self.world.clicks
-        before = {instant for known in self.borders.values() for instant in known}
         for place, borders in found.items():
+            same = (known for (topic, _), known in self.borders.items() if topic == place[0])
+            before = {instant for known in same for instant in known}
             partition = clicks.partitions.get(place[1])
             if partition is None or not partition.sure or place[1] in clicks.touched:
                 continue
@@ -153,25 +158,32 @@ class Judge:
 
     # Plans ----------------------------------------------------------------------------------
 
-    def _plan(self, plan: Facts) -> dict[str, Part]:
-        """What a plan that was made just now must hold: no data has changed meanwhile."""
+    def _plan(self, plan: Facts, known: Borders) -> dict[str, Part]:
+        """What a plan that was made just now must hold: no data has changed meanwhile.
+
+        known: borders that were there before.
+        """
         window = plan["window"]
         first, end = (datetime.fromisoformat(plan[each]) for each in ("start", "end"))
-        if (first, end) != self.declared.span(window):
+        # A line keeps the warm start that it began with, whatever is declared since.
+        kept = "_" in window and any(
+            window == name[1] and self.span(*name) == (first, end) for name in self.links
+        )
+        if not kept and (first, end) != self.declared.span(window):
             raise Fault("a window's time", f"{window} is {first} to {end}")
         found = {}
         for use in self.declared.uses():
             source = plan["sources"].get(use.name)
             if source is None:
                 raise Fault("a plan without a use", f"{window}: {use.name}")
-            part = self._part(use, source, (first - use.offset, end - use.offset))
+            part = self._part(use, source, (first - use.offset, end - use.offset), known)
             if source["rows"] not in {None, len(part.rows)}:
                 text = f"{window}, {use.name}: {source['rows']} and not {len(part.rows)}"
                 raise Fault("planned rows", text)
             found[use.name] = part
         return found
 
-    def _part(self, use: Use, source: Facts, whole: Span) -> Part:
+    def _part(self, use: Use, source: Facts, whole: Span, known: Borders) -> Part:
         if source["reason"].startswith("skipped"):
             if use.late != "skip":
                 raise Fault("skipped unasked", f"{use.name}: {source['reason']}")
@@ -189,7 +201,9 @@ class Judge:
             if name in clicks.partitions and span[0] < span[1]:
                 partition = clicks.partitions[name]
                 rows |= clicks.rows_of(partition, partition.between(*span))
-        return Part(use, frozenset(rows), whole, {}, offsets, frozenset(clicks.gone), clicks.epoch)
+        of_log = {place[1]: known[place] for place in known if place[0] == self.declared.log}
+        gone = frozenset(name for name in clicks.gone if may_have_rows(of_log.get(name), whole))
+        return Part(use, frozenset(rows), whole, {}, offsets, gone, clicks.epoch)
 
     def _times(self, use: Use) -> Mapping[Row, datetime]:
         return {} if use.source == CLICKS else self.world.files[use.source].times(use.column)
@@ -203,7 +217,7 @@ class Judge:
             if self.links[name] != link:
                 raise Fault("a link changed", str(name))
             return
-        parts = self.plans[name[1:]]
+        parts = {use: self._as_trained(part) for use, part in self.plans[name[1:]].items()}
         parent = link["parent"]
         before = _NOTHING
         if parent is not None:
@@ -214,6 +228,14 @@ class Judge:
         self.links[name], self.lineages[name] = link, lineage
         for part in parts.values():
             self._adjoins(name, part, before, lineage, lambda: told(line, link))
+
+    def _as_trained(self, part: Part) -> Part:
+        """By what is declared now, where the plan that was made before is the same by it."""
+        for use in self.declared.uses():
+            alike = (use.name, use.offset, use.column) == part.use[0:1] + part.use[2:4]
+            if alike and _asked(use, part.whole) == _asked(part.use, part.whole):
+                return replace(part, use=use)
+        return part
 
     @staticmethod
     def _sums(name: Name, link: Facts, use: str, part: Part, before: Lineage) -> None:
@@ -271,8 +293,20 @@ class Judge:
                 for each in partition.segments
                 if low <= each.base < first
                 and (each.stamp >= since or (part.offsets and name in reached))
+                # Of a partition that was emptied, no segment says where the time was reached.
+                and (part.offsets or each.odd or each.stamp < now.until[use])
             ]
             yield from clicks.rows_of(partition, segments)
+
+
+def may_have_rows(known: Mapping[datetime, int] | None, span: Span) -> bool:
+    """Whether a partition may have rows of a span, as far as its borders that are known say.
+
+    One that has none is of a log that nobody has seen with it, as one that was moved without it.
+    """
+    low = max((offset for at, offset in (known or {}).items() if at <= span[0]), default=0)
+    high = min((offset for at, offset in (known or {}).items() if at >= span[1]), default=low + 1)
+    return bool(known) and low < high
 
 
 def _asked(use: Use, whole: Span) -> Span:

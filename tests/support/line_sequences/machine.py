@@ -20,34 +20,36 @@ from support.line_sequences.world import World
 
 # What a window that was trained may be called.
 _DONE = {"trained", "stale", "data changed", "running"}
+# Of one step, until there is something to do an operation to.
+DRAWS = 9
 # An operation and how often it is done beside the others.
 WEIGHTS = {
     "run the next windows": 40,
-    "run any windows": 5,
+    "run any windows": 7,
     "reprocess": 9,
-    "stages": 8,
+    "stages": 6,
     "stages again": 4,
     "stages up to the sink": 3,
-    "plan": 4,
+    "plan": 6,
     "forget": 6,
     "begin anew": 2,
     "collect": 3,
-    "follow why": 9,
-    "change": 11,
-    "undo": 22,
+    "follow why": 8,
+    "change": 24,
+    "undo": 36,
     "write a late file": 3,
-    "move a file": 2,
-    "move a file back": 4,
+    "move a file": 4,
+    "move a file back": 8,
     "mark": 2,
     "append in time": 2,
-    "append late": 3,
-    "trim": 2,
+    "append late": 2,
+    "trim": 1,
     "move a partition": 2,
-    "move a partition back": 4,
-    "empty a partition": 4,
-    "add a partition": 2,
+    "move a partition back": 10,
+    "empty a partition": 8,
+    "add a partition": 3,
     "make the log anew": 1,
-    "move the log": 1,
+    "move the log": 2,
 }
 
 
@@ -61,7 +63,7 @@ class Life:
         self.seed = seed
         self.root = Path(tempfile.mkdtemp(prefix="line-sequence"))
         random = Random(f"{seed} begins")
-        self.declared = Declared(self.root, warm=random.random() < 0.3)
+        self.declared = Declared(self.root, warm=random.random() < 0.4)
         self.world = World(self.root, random)
         self.operations = Operations(self.declared, Home(self.root / ".forebay"))
         self.judge = Judge(self.world, self.declared)
@@ -83,23 +85,24 @@ class Life:
             self._look(Ended())
             for self.number in steps:
                 random = Random(f"{self.seed} {self.number}")
-                (name,) = random.choices(list(WEIGHTS), list(WEIGHTS.values()))
-                if name not in without:
-                    self._step(name, random)
+                names = random.choices(list(WEIGHTS), list(WEIGHTS.values()), k=DRAWS)
+                any(self._step(name, random) for name in names if name not in without)
             faults = self.operations.faults()
             if faults:
                 raise Fault("home check", str(faults[:3]))
         finally:
             shutil.rmtree(self.root)
 
-    def _step(self, name: str, random: Random) -> None:
+    def _step(self, name: str, random: Random) -> bool:
+        """Whether there was anything to do it to."""
         done = getattr(self, f"_{name.replace(' ', '_')}")(random)
         if done is None:
-            return  # there was nothing to do it to
+            return False
         self.seen.operations[name] += 1
         if "REFUSED" in done:
             self.seen.operations[f"{name}: refused"] += 1
         self.story.append(f"{self.number}: {name}: {done}")
+        return True
 
     # Lines ----------------------------------------------------------------------------------
 
@@ -108,7 +111,7 @@ class Life:
         first = self._untrained(line)
         count = random.choice([1, 1, 1, 2, 3])
         if not self._days(line):  # perhaps with days that have no rows yet
-            first = random.choice([0, self.world.begins, self.world.begins])
+            first = random.choice([0, self.world.begins, 2])
         if first >= DAYS:
             return None
         healthy = self._is_healthy(line)
@@ -349,12 +352,13 @@ class Life:
         return name
 
     def _empty_a_partition(self, random: Random) -> str | None:
-        """One that both lines have trained whole; otherwise nobody could say what was in it."""
+        """One that every line has trained whole; otherwise nobody could say what was in it."""
         name = self._a_partition(random)
         if name is None or len(self._there()) < 2:
             return None
         end = self.world.clicks.partitions[name].end
-        if any(self._reached(line, name) < end for line in self.facts["lines"]):
+        begun = [line for line, found in self.facts["lines"].items() if found["order"]]
+        if not begun or any(self._reached(line, name) < end for line in begun):
             return None
         self.world.clicks.empty(name)
         self.lost = True
@@ -420,7 +424,8 @@ class Life:
         def told(line: str, link: Facts) -> Told:
             found = attempt(lambda: self.operations.why(link["window"], line))
             why = found.refusal or f"{found.answer.reason}; {found.answer.next}"
-            notes = None if isinstance(ended.answer, dict) and "state" in ended.answer else []
+            of_stage = isinstance(ended.answer, dict) and "state" in ended.answer
+            notes = None if of_stage or ended.refusal else []  # a run that fails later prints none
             return Told(link, why, ended.notes if notes is not None else None)
 
         self.judge.look(facts, told)
@@ -430,6 +435,11 @@ class Life:
         for line, now in self.facts["lines"].items():
             then = before["lines"][line]
             for window, generation in then["newest"].items():
+                if window not in now["newest"]:
+                    if [window] != [*then["newest"]] or "_" not in window:
+                        text = f"{line} {window}: {_words(ended)}"
+                        raise Fault("a refusal removes what is trained", text)
+                    continue  # a warm start that nothing was built on
                 if now["newest"][window] != generation or generation != then["planned"].get(window):
                     continue
                 if now["planned"].get(window) != generation:
@@ -468,7 +478,7 @@ class Life:
         )
         settled = found["planned"].items() >= found["newest"].items() and not found["stale"]
         same = self.declared.text == self.base and not self.declared.changes
-        begun = bool(found["order"]) or not self.world.begins
+        begun = bool(self._days(line)) or not self.world.begins
         unchanged = same and whole and not self.lost and not clicks.gone
         return unchanged and settled and begun and self._unmoved(line)
 
@@ -481,7 +491,7 @@ class Life:
             for each in newest.items()
         )
         return by_same_uses and all(
-            self.declared.span(window) == self.judge.span(line, window, generation)
+            self.declared.has(window, self.judge.span(line, window, generation))
             for window, generation in newest.items()
             if "_" not in window
         )

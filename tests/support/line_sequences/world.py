@@ -183,7 +183,7 @@ class World:
         for number in range(self.begins, DAYS):
             self.files[DAILY].write(number, random.randint(2, 8), 20)
         for name in random.choice(["0", "01", "01"]):
-            self.clicks.write(name, day(self.begins), random.choice([3, 5, 7]) * 8)
+            self.clicks.write(name, day(self.begins), random.choice([2, 4, 7]) * 8)
 
 
 def sums_of(rows: Rows) -> independent.Sums:

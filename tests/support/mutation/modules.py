@@ -19,7 +19,6 @@ _GLUE = (
     "airflow.triggers",
     "forebay.datatasks.sources.kafka.client",
     "forebay.executors.role",
-    "forebay.executors.wire.frames.transport",
     "forebay.executors.wire.rpc",
     "grpc",
     "kafka",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import random
 import resource
 import shutil
@@ -33,6 +34,7 @@ _SHARES = {"parquet": 22, "log": 33, "iceberg": 3, "declaration": 20, "messages"
 
 _TWISTED = 0.2  # of all projects with files
 _WRONG_MAX = 20
+_HANGS_SECONDS = 180
 _READ_SHARE, _JUDGED_FROM = 0.3, 100  # of so many examples or more
 
 
@@ -46,7 +48,9 @@ def one(
     if sort == "messages":
         what, is_read, problems = message_problems(chance)
         return sort, what, Verdict(is_read and not problems, problems, [])
-    root = Path(tempfile.mkdtemp(prefix="case-"))
+    place = Path(tempfile.mkdtemp(prefix="case-"))
+    root = place / "a" / "b" / "c"  # what `..` leads to is its own too
+    root.mkdir(parents=True)
     try:
         case = _MAKES[sort](chance, root)
         if sort != "declaration" and chance.random() < _TWISTED:
@@ -59,7 +63,7 @@ def one(
             verdict = Verdict(False, [traceback.format_exc()], [])
     finally:
         if not keep:
-            shutil.rmtree(root)
+            shutil.rmtree(place)
     if loud:
         for said in verdict.said:
             print(f"$ {said.command}   -> {said.code}\n{said.out[:3000]}{said.err[:3000]}")
@@ -81,6 +85,9 @@ def main() -> int:
     tried, read, wrong = Counter[str](), Counter[str](), 0
     for number in numbers:
         loud = asked.only is not None
+        # What hangs is named: the last of these numbers, and where it stands.
+        print(f"--only {number}", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback_later(_HANGS_SECONDS, exit=True)
         sort, what, verdict = one(asked.seed, number, asked.sort, keep=loud, loud=loud)
         tried[sort] += 1
         read[sort] += verdict.is_read

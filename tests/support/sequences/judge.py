@@ -1,7 +1,7 @@
 """The independent count: each row that was written is in exactly one trained window of a line.
 
-It knows what was written, the formulas of docs/guarantees.md, and what the home says: borders,
-plans, and the row sums of each link, which are the model's own.
+It knows what was written, the formulas of docs/internals/guarantees.md, and what the home says:
+borders, plans, and the row sums of each link, which are the model's own.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def foretold_borders(
     wanted: dict[datetime, int],
     elsewhere: set[datetime],
 ) -> Iterator[tuple[datetime, int]]:
-    """Where new borders are, in words of docs/guarantees.md.
+    """Where new borders are, in words of docs/internals/guarantees.md.
 
     Args:
         partition: as it is.

@@ -88,7 +88,7 @@ class Writer:
         if "open" in self._producers:
             self._producers.pop("open").close()
         with Cluster(self._bootstrap) as cluster:
-            cluster.delete_topic(topic)
+            cluster.call("deleting a topic", lambda admin: admin.delete_topics([topic]))
 
     def close(self) -> None:
         for producer in self._producers.values():

@@ -9,6 +9,7 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.jobs import ToldJob, failed, of_another_host, request, store_job
@@ -220,7 +221,7 @@ def test_ctrl_c_ends_following_quietly(
 
     job = ToldJob(home)
     job.tell("running", ended_at=None)
-    monkeypatch.setattr(command.time, "sleep", interrupt)
+    monkeypatch.setattr(command, "time", SimpleNamespace(sleep=interrupt, monotonic=time.monotonic))
     with job.supervised():
         assert run("logs", JOB, "-f") == 130
     assert capsys.readouterr().err == ""

@@ -31,47 +31,10 @@ def test_a_variable_is_one_option_everywhere() -> None:
     assert {name: options for name, options in found.items() if len(options) > 1} == {}
 
 
-def refused(
-    name: str,
-    value: str,
-    arguments: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> str:
-    monkeypatch.setenv(name, value)
-    assert cli.run(arguments) == 1
-    return capsys.readouterr().err
-
-
-def test_init_refuses_the_variable_that_it_had(
+def test_a_refused_value_names_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "shop"
-    said = refused("FOREBAY_FROM", "parquet://lake", ["init", str(folder)], monkeypatch, capsys)
-    assert said == (
-        "error: FOREBAY_FROM='parquet://lake': FOREBAY_FROM is the first window of `run`; "
-        "for this command set FOREBAY_INIT_FROM\n"
-    )
-    assert not folder.exists()
-    new = refused("FOREBAY_INIT_FROM", "s3://lake", ["init", str(folder)], monkeypatch, capsys)
-    assert "write parquet://PATH" in new
-    monkeypatch.delenv("FOREBAY_INIT_FROM")
-    monkeypatch.setenv("FOREBAY_FROM", "2026-03-01")
-    assert cli.run(["init", str(folder)]) == 0
-
-
-def test_score_refuses_the_variable_that_it_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["score", str(tmp_path), "--row", "[]"]
-    said = refused("FOREBAY_ROWS", "rows.jsonl", arguments, monkeypatch, capsys)
-    assert "FOREBAY_ROWS is how many rows `preview` shows; for this command set" in said
-    assert said.endswith(" FOREBAY_ROWS_FILE\n")
-
-
-def test_a_number_is_wanted_where_the_old_name_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["preview", "clicks", "--config", str(tmp_path)]
-    said = refused("FOREBAY_ROWS", "rows.jsonl", arguments, monkeypatch, capsys)
+    monkeypatch.setenv("FOREBAY_ROWS", "rows.jsonl")
+    assert cli.run(["preview", "clicks", "--config", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
     assert "'--rows' (env var: 'FOREBAY_ROWS'): Input should be a valid integer" in said

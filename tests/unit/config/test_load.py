@@ -173,6 +173,15 @@ def test_far_from_any_key_the_known_keys_are_listed(files: Files) -> None:
     )
 
 
+def test_a_key_that_was_removed_is_named_with_what_to_do(files: Files) -> None:
+    files.change("pipelines/ads.yaml", "train:", "job: {transport: frames}\ntrain:")
+    (problem,) = map(str, files.load().problems)
+    assert problem == (
+        f"{files.config / 'pipelines/ads.yaml'}:9:7: unknown key 'transport' in job; remove it: "
+        "rows travel over Arrow Flight"
+    )
+
+
 def test_messages_name_thing_value_and_way_out(files: Files) -> None:
     files.change("pipelines/ads.yaml", "buckets: 100", "buckets: -4")
     files.change("pipelines/ads.yaml", "event_id: event", "event_id: no")

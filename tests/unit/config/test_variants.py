@@ -81,6 +81,9 @@ def test_a_misspelled_key_of_a_compared_mapping_is_found(declared: Declared) -> 
         ("adapt_learns", "both", "adapt_learns: both"),
         ("adapt_learns", "auto", "adapt_learns: auto"),
         ("memory_embeddings", True, "memory_embeddings: true"),
+        ("gain", 0.05, "gain: 0.05"),
+        ("embeddings", "separate", "embeddings: separate"),
+        ("stop_gradient", "theta_only", "stop_gradient: theta_only"),
     ],
 )
 def test_the_paper_s_mode_is_the_paper_s(
@@ -93,7 +96,7 @@ def test_the_paper_s_mode_is_the_paper_s(
 
 
 def test_what_the_paper_leaves_open_stays_open(declared: Declared) -> None:
-    mixture = {"embeddings": "separate", "gain": 1, "memory_output": "both"}
+    mixture = {"embeddings": "shared", "gain": 1, "memory_output": "both"}
     declared.pipeline["model"] = {"mixture": {"mode": "paper", **mixture}}
     assert declared.problems() == []
 

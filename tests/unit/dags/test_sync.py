@@ -11,8 +11,7 @@ import pytest
 import yaml
 from support.projects import Project, ads_pipeline, clicks_source, declared_project, history_source
 
-from forebay.dags.stubs import Stub, read_stub
-from forebay.dags.sync import sync
+from forebay.dags.sync import Stub, read_stub, sync
 from forebay.errors import ConfigError
 
 

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from forebay.config.datasets import DatasetSpec
-from forebay.demo.ad_market import (
+from examples.demo.ad_market import (
     HORIZON,
     MARKETS,
     MEAN_DELAYS,
@@ -18,7 +17,8 @@ from forebay.demo.ad_market import (
     features_of,
     generate,
 )
-from forebay.demo.ad_tastes import CATEGORIES, ITEMS, USERS
+from examples.demo.ad_tastes import CATEGORIES, ITEMS, USERS
+from forebay.config.datasets import DatasetSpec
 
 LATE = MARKETS["late conversions"]
 SEEDS = (1, 2, 3, 4, 5)

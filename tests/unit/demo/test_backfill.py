@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from examples.demo import backfill as module
+from examples.demo.backfill import Backfill
+from examples.demo.live import Shown
+from examples.demo.trained_rows import TrainedRows
 from forebay.config.windows import WindowGrid, WindowSize
-from forebay.demo import backfill as module
-from forebay.demo.backfill import Backfill
-from forebay.demo.live import Shown
-from forebay.demo.trained_rows import TrainedRows
 from forebay.embedded.airflow.http import ConflictError, NotFoundError
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home.paths import Home

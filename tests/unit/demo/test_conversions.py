@@ -9,15 +9,15 @@ import duckdb
 import numpy as np
 import pytest
 
+from examples.demo import market_data
+from examples.demo.ad_market import HORIZON, features_of
+from examples.demo.conversions import story
+from examples.demo.count import log_rows, parquet_rows
+from examples.demo.market_data import DAYS, MARKET, prepare_market
+from examples.demo.settings import FIRST_HOUR, LAST_HOUR
 from forebay.config.features import FeatureSpec
 from forebay.config.load import load_project
 from forebay.datatasks.window_range import parse_range
-from forebay.demo import market_data
-from forebay.demo.ad_market import HORIZON, features_of
-from forebay.demo.conversions import story
-from forebay.demo.count import log_rows, parquet_rows
-from forebay.demo.market_data import DAYS, MARKET, prepare_market
-from forebay.demo.settings import FIRST_HOUR, LAST_HOUR
 
 PROJECT = load_project(Path("config"))
 PIPELINE = PROJECT.pipeline("conversions")
@@ -122,6 +122,6 @@ def test_the_story_follows_what_was_measured() -> None:
 
 
 def test_every_rival_of_the_story_is_trained() -> None:
-    from forebay.demo.conversions import _RIVALS
+    from examples.demo.conversions import _RIVALS
 
     assert [*PIPELINE.train.paradigms[1:]] == [*_RIVALS]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from support import independent
 
-from forebay.demo import count
-from forebay.demo.count import Stored, disagreements, lost_and_repeated, row_sums
+from examples.demo import count
+from examples.demo.count import Stored, disagreements, lost_and_repeated, row_sums
 
 DAY = 86_400_000_000
 

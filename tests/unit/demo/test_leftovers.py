@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from forebay.demo import leftovers
-from forebay.demo.leftovers import require_nobody_left
+from examples.demo import show as leftovers
+from examples.demo.show import require_nobody_left
 from forebay.embedded.kafka.broker import BROKER_ID
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home

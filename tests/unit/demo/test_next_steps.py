@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from forebay.demo.next_steps import (
+from examples.demo.next_steps import (
     EXAMPLE_ROW,
     backfill_link,
     check_command,

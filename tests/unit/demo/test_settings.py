@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.demo.settings import Settings
+from examples.demo.settings import Settings
 from forebay.errors import UsageError
 
 

@@ -10,9 +10,9 @@ from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import record
 
-from forebay.demo.jobs import running_jobs, unfinished_jobs
-from forebay.demo.kills import Kills
-from forebay.demo.trained_rows import Trained, TrainedRows
+from examples.demo.jobs import running_jobs, unfinished_jobs
+from examples.demo.kills import Kills
+from examples.demo.trained_rows import Trained, TrainedRows
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import State
 from forebay.executors.model_line.chain import ModelChain

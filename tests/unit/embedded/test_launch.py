@@ -62,6 +62,10 @@ def port_of(kept: socket.socket) -> int:
     return port
 
 
+@pytest.mark.guarantee(
+    "the port of `forebay up`, while its API server restarts",
+    "nobody else can listen there; requests wait",
+)
 def test_nobody_else_has_the_port_when_the_server_ends(tmp_path: Path, kept: socket.socket) -> None:
     url = f"http://{LOOPBACK}:{port_of(kept)}/"
     for _ in range(2):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support.jobs import failed
+from support.jobs import ToldJob, failed
 from support.scripted_runs import FIRST, SECOND, THIRD, Runs, scripted_runs
 from support.stages import noon, pipeline, table
 
@@ -31,6 +32,11 @@ def with_history(runs: Runs) -> None:
     runs.stages.pipeline = pipeline(tuple(runs.stages.sources), train={"warm_start": "2026-02-27"})
 
 
+@pytest.mark.guarantee(
+    "a line is begun anew (`forebay forget --all`)",
+    "nothing; what serves stays until a model of the new beginning may; read again: all windows"
+    " that are trained again",
+)
 def test_what_serves_stays_until_a_model_of_the_new_beginning_may(runs: Runs) -> None:
     runs.run(SECOND, THIRD, runs.succeeds)
     runs.run(SECOND, SECOND, runs.succeeds, line="other")
@@ -49,12 +55,17 @@ def test_what_serves_stays_until_a_model_of_the_new_beginning_may(runs: Runs) ->
     assert runs.stages.ledger.latest_plan(SECOND).generation == 2  # type: ignore[union-attr]
 
 
+def commanded(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands find the line of these runs."""
+    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
+    monkeypatch.setattr(LineTarget, "load", lambda *_asked: target)
+
+
 def test_the_command_says_what_goes_and_asks(
     runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
-    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
-    monkeypatch.setattr(LineTarget, "load", lambda *_asked: target)
+    commanded(runs, monkeypatch)
     assert cli.run(["forget", "ads"]) == 1
     assert cli.run(["forget", "ads", "--all"]) == 1
     told = capsys.readouterr().err
@@ -64,6 +75,25 @@ def test_the_command_says_what_goes_and_asks(
     assert cli.run(["forget", "ads", "--all", "--yes"]) == 0
     assert f"the model of window {SECOND} serves until" in capsys.readouterr().out
     assert runs.chain.windows() == []
+
+
+def test_a_job_that_comes_while_the_command_asks(
+    runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.run(FIRST, SECOND, runs.succeeds)
+    commanded(runs, monkeypatch)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    with ExitStack() as living:
+
+        def answer(*_asked: object, **_options: object) -> None:
+            job.tell("running", ended_at=None)
+            living.enter_context(job.supervised())
+
+        job = ToldJob(runs.stages.home)
+        monkeypatch.setattr("typer.confirm", answer)
+        assert cli.run(["forget", "ads", "--all"]) == 4
+    assert f"job {job.job_id} is working on the line" in capsys.readouterr().err
+    assert runs.chain.windows() == [FIRST, SECOND]
 
 
 def test_a_window_without_rows_begins_no_line_with_a_history(runs: Runs) -> None:

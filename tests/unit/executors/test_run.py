@@ -221,6 +221,10 @@ def generations(runs: Runs) -> list[int]:
     return [plan.generation for plan in plans if plan is not None]
 
 
+@pytest.mark.guarantee(
+    "a reprocess is refused, before or after its job was submitted",
+    "nothing; what the windows were trained from stays their plan",
+)
 def test_a_refused_reprocess_leaves_the_line_as_it_is(runs: Runs) -> None:
     """Refused before its job is submitted, and by its trainer."""
     before = runs.run(FIRST, THIRD, runs.succeeds)
@@ -351,6 +355,10 @@ def test_what_serves_is_not_published_again(runs: Runs) -> None:
     assert runs.chain.published() == before
 
 
+@pytest.mark.guarantee(
+    "the model that serves is damaged or gone in the store",
+    "red at the end of the next `forebay run`, with its path",
+)
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"bytez"), Path.unlink])
 def test_a_damaged_model_that_serves_is_red_whenever_it_was_published(
     runs: Runs, damage: Callable[[Path], object]

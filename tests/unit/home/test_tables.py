@@ -1,24 +1,33 @@
-"""Changed tables have another revision, which alone decides that an older home is refused."""
+"""Changed tables have another format, which alone decides that a home of before is refused."""
 
 from __future__ import annotations
 
 from hashlib import sha256
 
+import pytest
+from sqlalchemy import Dialect
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from forebay.home import tables
 
-# Of the tables of one revision. Whoever changes them raises `tables.REVISION`, or a home of before
-# is taken for one of now, and each command ends with an error about a column.
-KNOWN = ("0004", "3fca87f76a00a01b")
+# Of the tables in this format. Whoever changes them raises `tables.FORMAT`, or a home of before is
+# taken for one of now, and each command ends with an error about a column.
+KNOWN_FORMAT = "6"
+KNOWN = {"postgresql": "adcfcf54b546bf89", "sqlite": "06d6d8d9401c55ed"}
 
 
-def test_tables_that_change_have_another_revision() -> None:
-    made = [str(CreateTable(table)) for table in tables.METADATA.sorted_tables]
+@pytest.mark.parametrize(
+    "dialect", [postgresql.dialect(), sqlite.dialect()], ids=lambda it: it.name
+)
+def test_tables_that_change_have_another_format(dialect: Dialect) -> None:
+    """Their columns, types, keys and indexes, as both databases are told to make them."""
+    made = [CreateTable(table) for table in tables.METADATA.sorted_tables]
     made += [
-        str(CreateIndex(index))
+        CreateIndex(index)
         for table in tables.METADATA.sorted_tables
         for index in sorted(table.indexes, key=lambda each: str(each.name))
     ]
-    found = sha256("\n".join(made).encode()).hexdigest()[:16]
-    assert (tables.REVISION, found) == KNOWN
+    told = "\n".join(str(each.compile(dialect=dialect)) for each in made)
+    found = sha256(told.encode()).hexdigest()[:16]
+    assert (tables.FORMAT, found) == (KNOWN_FORMAT, KNOWN[dialect.name])

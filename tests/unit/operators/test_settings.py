@@ -46,10 +46,10 @@ def test_a_relative_home_is_refused(unset: pytest.MonkeyPatch) -> None:
         home()
 
 
-def test_a_home_of_an_older_version_is_refused(unset: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_home_that_must_not_be_used_is_refused(unset: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "jobs" / "ads").mkdir(parents=True)
     unset.setenv("FOREBAY_HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"an older version .*Move the folder away"):
+    with pytest.raises(ConfigError, match=r"has lost its home\.json .*holds jobs: restore it"):
         home()
 
 

@@ -148,6 +148,12 @@ def test_a_manual_run_means_the_window_that_holds_it(
     assert (f"{interval.start:%dT%H}", f"{interval.end:%dT%H}") == (start, end)
 
 
+@pytest.mark.parametrize("size", ["1h", "1d"])
+def test_a_date_at_the_end_of_the_calendar_is_refused_as_bad_input(size: str) -> None:
+    with pytest.raises(ValueError, match="no window ends after 9999"):
+        WindowTimetable(size).infer_manual_data_interval(run_after=at("9999-12-31T23:59:59"))
+
+
 @pytest.mark.usefixtures("plugins")
 def test_a_backfill_goes_by_window_starts_with_both_ends() -> None:
     hourly = WindowTimetable("1h")

@@ -14,7 +14,6 @@ from support.summaries import summary
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.iceberg.table import IcebergTable
 from forebay.datatasks.sources.kafka.client import kafka_library
-from forebay.datatasks.sources.kafka.confluent import confluent_library
 from forebay.datatasks.sources.kafka.payloads import avro_writer, protobuf_writer
 from forebay.embedded.postgres.programs import wheel_programs
 from forebay.errors import MissingExtraError
@@ -53,7 +52,6 @@ def test_the_error_names_extra_purpose_and_interpreter(
     [
         ("iceberg", "pyiceberg", lambda: IcebergTable({}, "shop.clicks", Path()).load()),
         ("kafka", "kafka", kafka_library),
-        ("confluent", "confluent_kafka", confluent_library),
         ("avro", "fastavro", lambda: decoder_named("avro", [], {})),
         ("avro", "fastavro", lambda: avro_writer(Path())),
         ("protobuf", "google.protobuf", lambda: decoder_named("protobuf", [], {})),

@@ -131,6 +131,10 @@ def test_folders_that_were_made_are_there_after_a_power_loss(tmp_path: Path) -> 
         assert watched.after_power_loss(tmp_path / "a") == {"b": {"c": {"file": b"x"}}}
 
 
+@pytest.mark.guarantee(
+    "a process dies between making a folder and syncing its name, and then the power fails",
+    "nothing; whoever uses the folder next syncs its name",
+)
 def test_folders_whose_maker_died_are_there_after_a_power_loss(tmp_path: Path) -> None:
     with disk(tmp_path) as watched:
         (tmp_path / "a" / "b").mkdir(parents=True)

@@ -107,6 +107,11 @@ def test_others_are_not_judged_by_it(name: str) -> None:
         assert story.until(3 * HOUR, story.stopped_since(HOUR, name)) is None
 
 
+@pytest.mark.guarantee(
+    "the database of `forebay up` is away, the machine sleeps, or a part of Airflow is slow or "
+    "starting",
+    "nothing; no part is ended",
+)
 @pytest.mark.parametrize("database", ["away", "unhealthy"])
 def test_a_database_that_is_away_is_nobodys_hang(name: str, database: str) -> None:
     story = Story(name)

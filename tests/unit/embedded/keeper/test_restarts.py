@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.embedded.keeper.restarts import COMPONENT_POLICY
+from forebay.embedded.keeper.component_group import COMPONENT_POLICY
 
 
 def test_the_first_restart_comes_at_once_and_later_ones_wait_longer() -> None:

@@ -112,6 +112,10 @@ def test_partial_windows_are_no_part_of_pooled_figures_or_verdicts(
     assert (early["event"]["windows"], early["scored_at"]) == (0, "publication")
 
 
+@pytest.mark.guarantee(
+    "labels come with later windows",
+    "nothing; a window judged later equals one judged at once",
+)
 def test_a_window_judged_later_equals_one_judged_at_once(chain: ModelChain, tmp_path: Path) -> None:
     later, at_once = [], ModelChain(chain.home, "ads", "other")
     for day in range(5):

@@ -8,7 +8,7 @@ from forebay.executors.evaluation.row_notes import row_notes
 
 
 def source(**more: Any) -> dict[str, Any]:
-    read = {"late_rows": 0, "odd_timestamps": 0, "first_odd": ""}
+    read = {"late_rows": 0, "odd_timestamps": 0, "first_odd": "", "label_not_known_rows": 0}
     plain = {"learnt_rows": {}, "reason": "", "gap": None, "offsets": {"0": [0, 9]}}
     return plain | read | more
 

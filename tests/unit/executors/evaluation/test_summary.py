@@ -45,6 +45,7 @@ def told(window: str, planned: int | None, served: int, trained: int, dead: int)
         "served_rows": served,
         "trained_rows": trained,
         "dead_letter_rows": dead,
+        "label_not_known_rows": 0,
         "planned_offsets": None,
         "read_offsets": {},
     }

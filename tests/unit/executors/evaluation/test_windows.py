@@ -12,8 +12,9 @@ from support.stages import pipeline
 
 from forebay.errors import DataError
 from forebay.executors.evaluation.summary import opinion
-from forebay.executors.evaluation.windows import evaluate
+from forebay.executors.evaluation.windows import Evaluation, evaluate
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.home.format import record_format
 from forebay.home.paths import Home
@@ -93,14 +94,18 @@ def test_labels_beyond_the_horizon_do_not_count(chain: ModelChain, tmp_path: Pat
     assert joined(chain, [KEYS[0]], **near) == {KEYS[0]: 0}
 
 
+def judgement(evaluation: Evaluation, link: Link) -> dict[str, object]:
+    metrics = evaluation.windows[link.window]
+    return {"metrics": metrics, "label_completeness": {"share": 0.25}, "event": None}
+
+
 def test_without_scores_the_figures_are_those_of_the_judgement(chain: ModelChain) -> None:
     spec = pipeline(("a",))
     links = list(chain.newest_of(KEYS).values())
     before = evaluate(spec, chain, links)
     assert before.notes == ()
     for link in links[:2]:
-        facts = {"metrics": before.windows[link.window], "label_completeness": {"share": 0.25}}
-        chain.judge(link, facts)
+        chain.judge(link, judgement(before, link))
         replace_link(chain, link.model_copy(update={"files": {}}))
     after = evaluate(spec, chain, list(chain.newest_of(KEYS).values()))
     assert after.windows == before.windows
@@ -120,11 +125,10 @@ def test_scores_that_go_while_they_are_read_are_no_damage(
     before = evaluate(spec, chain, links)
     store = store_of(chain.home)
     plain, first = store.tree, links[0]
-    facts = {"metrics": before.windows[first.window], "label_completeness": {"share": 0.25}}
 
     def goes(stored: Stored) -> Path:
         monkeypatch.undo()
-        chain.judge(first, facts)
+        chain.judge(first, judgement(before, first))
         replace_link(chain, first.model_copy(update={"files": {}}))
         store.remove([first.files["scores"].name])
         return plain(stored)

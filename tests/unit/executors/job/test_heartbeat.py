@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,8 +38,10 @@ class Job:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What `time.monotonic` says; `sleep` lets it go on."""
     now = [100.0]
-    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(heartbeat.time, "sleep", lambda seconds: now.append(now.pop() + seconds))
+    time = SimpleNamespace(
+        monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds)
+    )
+    monkeypatch.setattr(heartbeat, "time", time)  # of this module: other threads need theirs
     return now
 
 

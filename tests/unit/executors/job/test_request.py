@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.jobs import request as plain_request
 from support.projects import ads_pipeline, clicks_source, history_source
 
-from forebay.config.line_defaults import FIRST
 from forebay.config.load import load_project
 from forebay.errors import ConfigError
 from forebay.executors.job.request import JobRequest, WindowRequest
-from forebay.home.paths import Home
 from forebay.system.redaction import redacted
 
 SECRET = "planted-sasl-password"
@@ -88,6 +85,10 @@ def test_what_is_stored_has_references_and_what_is_read_has_values(
     assert found.source_specs()["clicks"].options["client"]["sasl_plain_password"] == "${SASL}"
 
 
+@pytest.mark.guarantee(
+    "a variable that a process of a job does not have",
+    "an error with file, line, key and process, if the process needs it",
+)
 def test_a_process_needs_only_what_it_uses(
     environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
 ) -> None:
@@ -109,6 +110,10 @@ def test_the_home_is_the_submitters(
     assert path == "relative/home/data/history"
 
 
+@pytest.mark.guarantee(
+    "a password that changes between two requests for the same job",
+    "it is the same job",
+)
 def test_another_password_makes_no_other_job_and_another_setting_does(
     environment: pytest.MonkeyPatch, config: Path
 ) -> None:
@@ -132,37 +137,12 @@ def test_what_is_written_in_options_counts(environment: pytest.MonkeyPatch, conf
     assert made(config).fingerprint != before
 
 
-def test_a_request_of_an_earlier_version_holds_values(tmp_path: Path) -> None:
-    folder = tmp_path / "jobs" / "job"
-    folder.mkdir(parents=True)
-    old = json.loads(plain_request(Home(tmp_path), "job", {}).model_dump_json())
-    del old["references"]
-    old["sources"] = {"clicks": {"name": "clicks", **clicks_source(description="${not} a name")}}
-    (folder / "job.json").write_text(json.dumps(old))
-    (found,) = JobRequest.read(folder).sources_to_open(["clicks"]).values()
-    assert found.description == "${not} a name"
-
-
 def test_what_a_process_does_not_need_is_not_shown_by_it_either(
     environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
 ) -> None:
     environment.setenv("SASL", "planted-and-never-filled-in")
     stored(config, tmp_path)
     assert redacted("it is planted-and-never-filled-in") == "it is ${SASL}"
-
-
-def test_a_request_of_an_earlier_version_is_meant_as_then(
-    environment: pytest.MonkeyPatch, config: Path
-) -> None:
-    now = made(config)
-    assert now.pipeline_spec().model.mixture.mode == "measured"
-    earlier = JobRequest.model_validate(now.model_dump(exclude={"defaults"}))
-    assert earlier.pipeline_spec().model.mixture.mode == "paper"
-    assert not earlier.pipeline_spec().train.guard
-    assert earlier.pipeline_spec().train.minibatch_rows == 256, "what is written"
-    # Submitted again by this version, for a line that keeps those defaults, it is the same job.
-    again = now.model_copy(update={"defaults": FIRST})
-    assert again.fingerprint == earlier.fingerprint != now.fingerprint
 
 
 def test_the_last_hours_of_a_warm_start_are_a_phase_of_their_own() -> None:

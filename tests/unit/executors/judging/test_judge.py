@@ -137,6 +137,10 @@ def test_each_link_is_asked_for_once_however_small_the_minibatches(
     assert len(asked) == 2
 
 
+@pytest.mark.guarantee(
+    "rows are served in another order after a kill",
+    "nothing; the same events are judged",
+)
 def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Path) -> None:
     def run(folder: Path, *, killed: bool) -> dict[int, tuple[str, float]]:
         made = ScoreWriter(folder, ["a", "b"], judge_rows_max=20)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from forebay.config.features import FeatureSpec
-from forebay.executors.judging.slice_names import slice_name
+from forebay.executors.judging.event_figures import slice_name
 
 HASH = {"encode": "hash", "buckets": 9}
 WORDS = {"encode": "vocabulary", "values": ["red", 7]}

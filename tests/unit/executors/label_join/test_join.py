@@ -160,6 +160,11 @@ def test_a_row_finds_what_an_earlier_window_published(line: Line) -> None:
     assert join.rows == 4
 
 
+@pytest.mark.guarantee(
+    "history brings the events whose rows were held back",
+    "the delay of labels is learnt from other events: what was held back is marked beside its "
+    "scores, and the label join ignores it",
+)
 def test_what_the_guard_held_is_no_copy(line: Line) -> None:
     """Its labels had stopped coming: of how late labels are it says nothing."""
     rows: list[Row] = [(1, 0, "01T06:30", 1), (2, 0, "01T06:40", 1), (3, 1, "01T06:50", 1)]
@@ -268,7 +273,7 @@ def test_several_data_executors_keep_no_order_within_a_window(line: Line) -> Non
     same(found(join, [(1, 1, "01T23:00", NAN)]), [[NAN, NAN]])
 
 
-def test_segments_of_earlier_versions_hold_nothing_to_find(line: Line) -> None:
+def test_rows_without_a_time_are_nothing_to_find(line: Line) -> None:
     last = line.trained("2026-03-01T07", [(1, 0, "", NAN)])
     join = join_of(line, spec())
     begin(join, "2026-03-02T06", last)

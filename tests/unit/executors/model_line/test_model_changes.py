@@ -11,7 +11,6 @@ from support.model_lines import record_link
 from support.stages import memory_source, pipeline
 
 from forebay.config.columns import declared_columns
-from forebay.config.line_defaults import FIRST, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
@@ -72,6 +71,10 @@ def refusal(chain: ModelChain, now: PipelineSpec) -> str:
     return str(refused.value)
 
 
+@pytest.mark.guarantee(
+    "features or towers are changed",
+    "red, with each difference; no model is silently started again",
+)
 @pytest.mark.parametrize(
     ("now", "says"),
     [
@@ -85,13 +88,8 @@ def refusal(chain: ModelChain, now: PipelineSpec) -> str:
         (spec(label="at"), "the label, or an option of model.mixture"),
     ],
 )
-@pytest.mark.parametrize("earlier", [False, True])
-def test_each_difference_is_named(
-    now: PipelineSpec, says: str, tmp_path: Path, *, earlier: bool
-) -> None:
-    """Of a line that keeps earlier defaults they are no difference."""
-    meant = with_defaults(spec(), FIRST) if earlier else spec()
-    found = refusal(trained(tmp_path, meant), now)
+def test_each_difference_is_named(now: PipelineSpec, says: str, tmp_path: Path) -> None:
+    found = refusal(trained(tmp_path, spec()), now)
     assert "separate embeddings" not in found
     assert re.search(f": {says}", found), found
 
@@ -134,4 +132,4 @@ def test_sources_that_other_streams_read_now_are_named(
 
 
 def test_a_line_of_the_same_model_continues(tmp_path: Path) -> None:
-    require_compatible(trained(tmp_path, with_defaults(spec(), FIRST)), spec(), SOURCES)
+    require_compatible(trained(tmp_path, spec()), spec(), SOURCES)

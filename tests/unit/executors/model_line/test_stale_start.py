@@ -28,6 +28,11 @@ def stale_line(runs: Runs) -> None:
     runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
 
 
+@pytest.mark.guarantee(
+    "a window would start from a stale model",
+    "`forebay run` refuses it, with the command that repairs the line; Airflow trains it with a"
+    " warning, unless `schedule.on_stale` is `refuse`",
+)
 def test_a_run_over_a_stale_model_is_refused(runs: Runs) -> None:
     stale_line(runs)
     repair = f"forebay run ads --from {SECOND} --to {FOURTH} --reprocess"

@@ -11,7 +11,6 @@ from support.links import link, window_of
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
 
-from forebay.config.line_defaults import FIRST, NEWEST, with_defaults
 from forebay.config.pipelines import PipelineSpec
 from forebay.config.sources import SourceSpec
 from forebay.config.windows import WindowGrid, WindowSize
@@ -22,7 +21,6 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.start import (
-    defaults_of,
     gap_before,
     overlap_with,
     require_agreement,
@@ -98,6 +96,7 @@ def test_a_line_keeps_the_history_that_it_began_with(chain: ModelChain, now: str
     (note,) = warm_start_notes(spec(warm_start=now), chain, found)
     assert f"train.warm_start is {now}T00:00Z now: line 'main' keeps" in note
     assert warm_start_notes(spec(warm_start="2026-02-10"), chain, found) == []
+    assert warm_start_of(spec(), chain, found) == window_of("2026-02-10_2026-03-01")
     (note,) = warm_start_notes(spec(), chain, found)
     assert "train.warm_start is not declared now: line 'main' keeps the warm start" in note
 
@@ -233,28 +232,29 @@ def test_what_may_change_from_one_window_to_the_next() -> None:
     assert len(set(same)) == 1
 
 
-# Of the last version whose mixture was the paper's, without a guard or corrections.
-EARLIER = {
-    "4b822ab5499781e1": {},
-    "f078b803e5d607ab": {"train": {"paradigm": "stream"}},
-    "ad4113fb439aea57": {"model": {"mixture": {"embeddings": "separate"}}},
-    "5ca1ea79e6502e03": {"train": {"paradigm": "stream", "compare": ["batch", "mixture"]}},
-}
+_PAPER: dict[str, Any] = {"model": {"mixture": {"mode": "paper"}}}
+_COMPARED = {"train": {"paradigm": "stream", "compare": ["batch", "mixture"]}}
 
 
-@pytest.mark.parametrize("trained", list(EARLIER))
-def test_a_line_of_an_earlier_version_keeps_its_defaults(chain: ModelChain, trained: str) -> None:
+@pytest.mark.parametrize(
+    ("recorded", "declared"),
+    [
+        ("bc0e326bd81c7527", {}),
+        ("2f67db9f55b3c781", {"train": {"paradigm": "stream"}}),
+        ("5ea71cd2b79dae9c", {"model": {"mixture": {"embeddings": "shared"}}}),
+        ("4b822ab5499781e1", _PAPER),
+        ("f078b803e5d607ab", {**_PAPER, "train": {"paradigm": "stream"}}),
+        ("ad4113fb439aea57", {"model": {"mixture": {"mode": "paper", "embeddings": "separate"}}}),
+        ("5ca1ea79e6502e03", {**_PAPER, **_COMPARED}),
+    ],
+)
+def test_a_declaration_keeps_its_fingerprint(recorded: str, declared: dict[str, Any]) -> None:
+    """Another one would refuse each line that was trained before."""
     two = {name: memory_source(name) for name in ("a", "b")}
-    now = pipeline(("a", "b"), **EARLIER[trained])
-    assert defaults_of(chain, now, two) == NEWEST, "a new line"
-    record(chain, "2026-03-01", fingerprint=trained)
-    assert defaults_of(chain, now, two) == FIRST
-    assert model_fingerprint_of(with_defaults(now, FIRST), two) == trained
-    record(chain, "2026-03-02", fingerprint=model_fingerprint_of(now, two))
-    assert defaults_of(chain, now, two) == NEWEST
+    assert model_fingerprint_of(pipeline(("a", "b"), **declared), two) == recorded
 
 
-def test_what_makes_another_model_of_the_newer_choices() -> None:
+def test_what_makes_another_model_of_the_mixture_and_the_corrections() -> None:
     compared = {"paradigm": "stream", "delay": "head"}
     changed = [
         fingerprint(),

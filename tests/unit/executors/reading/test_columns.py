@@ -12,7 +12,7 @@ from support.served_rows import batch_of_lists
 
 from forebay.config.datasets import Feed
 from forebay.errors import InfrastructureError
-from forebay.executors.reading.columns import arrays_of, batch_of
+from forebay.executors.reading.rows import arrays_of, batch_of
 from forebay.executors.trainer.inbox import Frame
 from forebay.mixture.features.layout import FeatureLayout, IdColumn
 from forebay.mixture.minibatch import Minibatch

@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 from support.jobs import ToldJob, failed, request, store_job
 from support.links import link
-from support.model_lines import keep_checkpoint, record
+from support.model_lines import keep_checkpoint, record, record_link
 from support.stages import Stages, noon, stages, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import DataError, NotReadyError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.lease import LEASE_NAME
 from forebay.executors.model_line.link import Parent
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
+from forebay.home.store import Stored
+from forebay.system.locks import FileLock
 
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
@@ -82,6 +85,25 @@ def test_a_plan_waits_for_the_window_before_it(found: Stages) -> None:
     assert second.command == f"forebay run ads --from {FIRST} --to {SECOND}"
     train(found, FIRST)
     assert why(found, 1).command == f"forebay run ads --from {SECOND} --to {SECOND}"
+
+
+def test_what_a_line_begins_with_leaves_no_planned_rows_out(found: Stages) -> None:
+    MEMORY["a"] = MEMORY["b"] = table([noon(number) for number in range(1, 4)])
+    for number in range(4):
+        plan(found, number)
+    assert why(found, 3).command == f"forebay run ads --from {SECOND} --to 2026-03-04"
+
+
+def test_a_window_that_is_not_judged_says_so(found: Stages) -> None:
+    plan(found)
+    chain = ModelChain(found.home, "ads")
+    fingerprint = model_fingerprint_of(found.pipeline, found.project.sources)
+    scores = {"scores": Stored(name="scores", checksum="0", size_bytes=0)}
+    record_link(chain, FIRST, {"a": 1, "b": 1}, model_fingerprint=fingerprint, files=scores)
+    told = why(found)
+    assert told.state == "trained"
+    assert told.reason.endswith("; it is not judged, so it is not published either")
+    assert told.command == f"forebay run ads --from {FIRST} --to {FIRST}"
 
 
 def test_a_line_waits_for_no_window_without_rows_to_begin(found: Stages) -> None:
@@ -174,8 +196,17 @@ def test_a_job_that_runs_and_fails(found: Stages) -> None:
     assert ended.command == f"forebay run ads --from {FIRST} --to {FIRST}"
     assert ended.next.startswith("run it again: it continues from the newest checkpoint (logs: ")
     job.tell("failed", failed("LineBusyError", "job j9 trains line 'main'", 4))
+    lease = FileLock(found.home.line("ads", "main") / LEASE_NAME)
+    lease.path.parent.mkdir(parents=True, exist_ok=True)
+    assert lease.acquire(1)
+    lease.write("j9")
     busy = why(found)
+    lease.release()
     assert (busy.state, busy.command) == ("planned", "")
+    assert busy.reason.endswith("; it waits for its line: job j9 trains it")
+    assert busy.next == "run it once that job has ended", "`forebay run` tries nothing by itself"
+    over = why(found)
+    assert (over.state, over.command) == ("planned", ended.command), "that job has ended"
     MEMORY["a"] = table([noon(0)] * 3)
     for name in found.sources:
         found.source(0, name, "r#1")

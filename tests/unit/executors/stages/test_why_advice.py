@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,13 @@ from support.stages import noon, table
 
 from forebay import cli
 from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.datatasks.operations import Share, scan_shares
+from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.datatasks.window_range import parse_window_or_warm_start
 from forebay.errors import ConfigError, DataError
+from forebay.executors.model_line.adjoining import coverage_after
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
@@ -100,6 +104,22 @@ def forgotten(runs: Runs) -> None:
     assert runs.stages.ledger.forget(FOURTH)
 
 
+def late_beginning(runs: Runs) -> None:
+    """The line began with it, and later trained a window that is not the one before it."""
+    runs.trained(3)
+    runs.trained(0)
+
+
+def lost_and_forgotten(runs: Runs) -> None:
+    """A job was to train it, and its plan was forgotten since."""
+    for day in range(3):
+        runs.trained(day)
+    with pytest.raises(DataError):
+        runs.run(FOURTH, FOURTH, runs.ends("failed", error=failed("DataError", "null", 3)))
+    assert runs.stages.ledger.forget(FOURTH)
+    assert why(runs, 3).state == "not planned"
+
+
 CASES = (
     nothing,
     gap,
@@ -109,6 +129,8 @@ CASES = (
     stale_not_kept,
     changed,
     forgotten,
+    late_beginning,
+    lost_and_forgotten,
 )
 
 
@@ -172,6 +194,21 @@ def test_the_command_of_a_warm_start_whose_data_changed(
     assert found.ledger.latest_plan(warm) is None
 
 
+def test_the_command_after_the_warm_start_was_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model between them becomes stale by it: the run of the last window alone is refused."""
+    warm = f"2026-02-20_{FIRST}"
+    with scripted_runs(tmp_path, monkeypatch, train={"warm_start": "2026-02-20"}) as runs:
+        runs.run(FIRST, SECOND, runs.succeeds)
+        runs.plan(2)
+        assert runs.stages.ledger.forget(warm)
+        advice = why(runs, 2)
+        assert "stale once window" in advice.reason
+        obey(runs, advice.command)
+        assert why(runs, 2).state == "trained"
+
+
 def refused(runs: Runs, number: int) -> Why:
     """The answer where `run` would refuse the window: no command, and run's own words."""
     advice = why(runs, number)
@@ -209,3 +246,56 @@ def test_a_job_that_refused_its_declaration_is_not_merely_run_again(runs: Runs) 
     advice = why(runs, 1)
     assert advice.next.startswith("change what it says, then run it again: ")
     obey(runs, advice.command)
+
+
+def test_what_is_lost_by_training_a_forgotten_window_again_is_said(runs: Runs) -> None:
+    forgotten(runs)
+    MEMORY["b"] = table([noon(day) for day in range(3)])
+    lost = "; trained again, window 2026-03-04: source b has 0 rows now, and had 1 when it was"
+    assert lost in why(runs, 3).reason
+
+
+def test_what_is_lost_by_training_stale_windows_again_is_said(runs: Runs) -> None:
+    stale(runs)
+    MEMORY["a"] = table([noon(day) for day in (0, 0, 1, 1, 2, 3, 3)])
+    reason = why(runs, 3).reason
+    assert "; trained again, window 2026-03-03: source a has 1 rows now, and had 2" in reason
+    assert reason.count("trained again, ") == 1
+    forgotten_too = runs.stages.ledger.forget(FOURTH)
+    assert forgotten_too
+    assert "; trained again, window 2026-03-03: " in why(runs, 3).reason, "what it starts from"
+
+
+def test_no_command_where_rows_belong_to_windows_by_another_time_now(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.plan(0)
+    plan = runs.stages.ledger.latest_plan(FIRST)
+    assert plan is not None
+    runs.train(plan, coverage=coverage_after(plan, {}))
+    monkeypatch.setattr(MemorySource, "cut", "another column")
+    assert "belong to windows by another column now" in refused(runs, 1).reason
+
+
+def test_no_command_where_another_line_has_trained_the_window_as_another_time(runs: Runs) -> None:
+    record_link(ModelChain(runs.stages.home, "ads", "b"), FIRST, {"a": 1})
+    found = runs.stages
+    dataset = found.pipeline.dataset.model_copy(update={"timezone": "Europe/Berlin"})
+    found.pipeline = found.pipeline.model_copy(update={"dataset": dataset})
+    assert f"window {FIRST} was trained as" in refused(runs, 0).reason
+
+
+def test_no_command_that_reads_stale_windows_again_that_are_gone(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scanned(source: Source, shares: Sequence[Share]) -> object:
+        if shares[0].window.key < FOURTH:
+            raise DataError("these rows were deleted")
+        return scan_shares(source, shares)
+
+    stale(runs)
+    runs.plan(4)
+    monkeypatch.setattr("forebay.datatasks.why.scan_shares", scanned)
+    advice = why(runs, 4)
+    assert (advice.state, advice.command) == ("planned", "")
+    assert advice.reason.endswith("it cannot be read again: these rows were deleted")

@@ -6,7 +6,7 @@ import pytest
 
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.executors.job.request import Role
-from forebay.executors.supervisor.restarts import role_policy
+from forebay.executors.supervisor.processes import role_policy
 
 
 @pytest.mark.parametrize("role", ["driver", "data", "trainer"])

@@ -165,6 +165,10 @@ def test_each_variant_can_serve_beside_a_guard(tmp_path: Path) -> None:
         assert check_served(tmp_path, towers, data, spec, layout, THREADS, name) <= 1e-6
 
 
+@pytest.mark.guarantee(
+    "an exported model answers differently from the trained one",
+    "red with its path; it is neither linked nor published",
+)
 @pytest.mark.parametrize(
     ("feature", "change"),
     [

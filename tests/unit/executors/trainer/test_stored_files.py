@@ -57,6 +57,10 @@ def test_letters_of_rows_that_were_read_again_may_be_more(
     assert set(found) == {"checkpoint", "steps", "dead_letters"}
 
 
+@pytest.mark.guarantee(
+    "files of dead letters are lost or truncated while their window trains",
+    "red, with window, source and number of rows",
+)
 def test_letters_that_were_counted_and_are_gone_are_red(tmp_path: Path, local: Path) -> None:
     archive = WindowArchive(FolderStore(tmp_path / "store"), "ads", "main")
     with pytest.raises(DataError, match="1 of the 6 dead letters of clicks are not on disk: train"):

@@ -149,6 +149,14 @@ def test_without_a_checkpoint_there_is_nothing_to_load(tmp_path: Path) -> None:
     assert CheckpointStore(tmp_path).load(CountingLearner(1)) is None
 
 
+@pytest.mark.guarantee(
+    "the database is restored while a window is in training",
+    "nothing; the window starts again; read again: the window so far",
+)
+@pytest.mark.guarantee(
+    "a checkpoint was started from a model that has since been replaced",
+    "it is dropped; the window starts again from the newest model; read again: the window so far",
+)
 def test_a_checkpoint_that_was_begun_from_another_model_is_dropped(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path)
     learner = CountingLearner(1)
@@ -185,6 +193,10 @@ def test_a_checkpoint_that_was_begun_for_another_model_is_dropped(tmp_path: Path
     assert store.newest() is None
 
 
+@pytest.mark.guarantee(
+    "a seal of a window in training is empty or truncated",
+    "red, with its path and what to do",
+)
 @pytest.mark.parametrize("content", [b"", bytes(64), b'{"window": "2026'])
 def test_a_seal_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
     store = CheckpointStore(tmp_path)

@@ -187,6 +187,10 @@ def test_letters_beyond_the_bound_are_counted(folder: Path, tmp_path: Path) -> N
     assert (last.rows, last.location, last.source) == (1000 - kept, {}, "clicks")
 
 
+@pytest.mark.guarantee(
+    "a source has more dead letters than `dead_letter_bytes_max` holds",
+    "nothing; all are counted, and the last letter says how many are left out",
+)
 @pytest.mark.parametrize("again", [0, 5, 50, 99])
 def test_a_task_that_is_read_again_leaves_each_row_out_once(
     folder: Path, tmp_path: Path, again: int

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from forebay.config.datasets import Feed
@@ -92,40 +91,6 @@ def test_segments_say_when_rows_happened_how_long_they_waited_and_whose_they_are
     assert scored.column("source").to_pylist() == [3, 1, 0]
     assert labelled.column("event_time").to_pylist() == [5, INT_MIN]
     assert labelled.column("source").to_pylist() == [3, 1]
-
-
-def test_segments_of_earlier_versions_say_that_nobody_knows(tmp_path: Path) -> None:
-    columns: dict[str, dict[str, pa.Array]] = {
-        "scores-000000": {
-            "event_id": pa.array([1, 2]),
-            "fresh": pa.array([0, 1], pa.float32()),
-            "score:mixture": pa.array([0.5, 0.25], pa.float32()),
-        },
-        "labels-000001": {
-            "event_id": pa.array([1]),
-            "complete": pa.array([1], pa.float32()),
-        },
-    }
-    for name, table in columns.items():
-        with pa.OSFile(str(tmp_path / f"{name}.arrow"), "wb") as sink:
-            written = pa.table(table)
-            with pa.ipc.new_file(sink, written.schema) as file:
-                file.write_table(written)
-    # A window that was begun by the version before goes on in this one.
-    writer = ScoreWriter(tmp_path, ("mixture",))
-    writer.restore(["scores-000000.arrow", "labels-000001.arrow"])
-    writer.append(minibatch("stream", [3]), np.zeros((1, 1), np.float32))
-    writer.seal()
-    scored, labelled = Segments("w", tmp_path).scores(), Segments("w", tmp_path).labels()
-    assert scored is not None
-    assert labelled is not None
-    assert scored.column("event_id").to_pylist() == [1, 2, 3]
-    assert scored.column("event_time").to_pylist() == [INT_MIN] * 3
-    assert np.isnan(scored.column("wait")).all()
-    assert scored.column("source").to_pylist() == [-1, -1, 0]
-    assert scored.column("held").to_pylist() == [False] * 3
-    assert labelled.column("source").to_pylist() == [-1]
-    np.testing.assert_array_equal(score_matrix(scored), [[0.5], [0.25], [0]])
 
 
 def test_rows_that_no_checkpoint_sealed_are_dropped(tmp_path: Path) -> None:

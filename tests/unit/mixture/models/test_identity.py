@@ -59,11 +59,11 @@ def test_the_same_declaration_is_the_same_model() -> None:
         ),
         (
             identity({"mixture": {"memory_inputs": "random"}}),
-            "zero memory inputs not there, True here",
+            "memory_inputs random there, zero here",
         ),
         (
             identity({"mixture": {"memory_embeddings": True}}),
-            "memory_embeddings True there, not here",
+            "memory_embeddings True there, False here",
         ),
         (identity(seeds=3), "seeds 3 there, not here"),
         (

@@ -74,12 +74,15 @@ def test_the_adapt_tower_may_learn_batch_rows_too() -> None:
     assert moved(make_towers("mixture+head", model=told), "batch") == alone
 
 
-def test_paper_is_algorithm_1_with_the_settings_of_earlier_versions() -> None:
+def test_paper_is_algorithm_1_with_settings_of_its_own() -> None:
     paper = MixtureSpec(mode="paper")
-    assert (paper.embeddings, paper.memory_inputs, paper.gain) == ("shared", "random", 0.05)
-    assert MixtureSpec(mode="paper", embeddings="separate").embeddings == "separate"
+    assert (paper.embeddings, paper.memory_inputs, paper.gain) == ("shared", "random", 1.0)
     measured = MixtureSpec()
-    assert (measured.embeddings, measured.memory_inputs) == ("separate", "zero")
+    assert (measured.embeddings, measured.memory_inputs, measured.gain) == (
+        "separate",
+        "zero",
+        0.05,
+    )
 
 
 def test_after_the_warm_start_the_adapt_tower_is_the_batch_tower_to_the_last_bit() -> None:

@@ -182,6 +182,11 @@ def test_every_guard_has_variables_of_its_own() -> None:
     assert {id(each) for each in one._seeds[0].resettable.values()} == wanted
 
 
+@pytest.mark.guarantee(
+    "two streams each have one of two labels, and one stream fails",
+    "the memory tower answers that label: a source that never has a label does not count as "
+    "working for it",
+)
 def test_a_source_that_never_says_a_label_is_no_sound_source_of_it() -> None:
     """Clicks and sales come by streams of their own: memory answers sales once theirs fails."""
     one = learner("stream", "batch", sources=3)

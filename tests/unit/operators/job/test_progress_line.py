@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.jobs import ToldJob
@@ -70,7 +71,7 @@ def test_shares_of_no_rows() -> None:
 def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ToldJob(Home(tmp_path))
     now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
     lines, job = ProgressLines(), stored_job(told.home, told.job_id)
     assert lines.due(job) is not None
     now[0] += 9.9

@@ -170,6 +170,10 @@ def run_all(
     raise AssertionError(f"runs wait for ever: {dag.active}, {dag.reasons}")
 
 
+@pytest.mark.guarantee(
+    "the first windows of a backfill in Airflow have no rows",
+    "they are red, and the first window with rows begins the line, whatever else is active",
+)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("empty", [0, 1, 2, 5])
 def test_the_first_window_with_rows_begins_the_line(

@@ -192,6 +192,12 @@ def test_a_column_that_a_schema_has_not_yet_is_null_there(tmp_path: Path) -> Non
     assert set(unknown.bad_messages) == {0, 1, 2}
 
 
+@pytest.mark.guarantee(
+    "an Avro or protobuf message claims lengths, counts or nesting that are not there, or a "
+    "field in another wire type",
+    "red with topic, partition and offset, or a dead letter by policy; a schema that would "
+    "allow endless reading is refused",
+)
 def test_messages_that_are_no_record(tmp_path: Path) -> None:
     schema = record(
         ("s", "string"), ("e", {"type": "enum", "name": "E", "symbols": ["a"]}), ("f", "double")

@@ -68,6 +68,11 @@ def refusal(value: bytes, *columns: str) -> str:
     return found.bad_messages[1]
 
 
+@pytest.mark.guarantee(
+    "null views or wrong offsets in a Kafka message or log segment would make Arrow access "
+    "memory out of bounds",
+    "refused before any value is used: red with its place, or dead letters by policy",
+)
 def test_sizes_of_null_views_are_never_added_up() -> None:
     value = bombs.overflowing_views()
     assert len(value) < 8000
@@ -143,6 +148,11 @@ BOMBS = {
 }
 
 
+@pytest.mark.guarantee(
+    "a small Kafka message takes much memory when decoded (nulls, compression, dictionaries, JSON)",
+    "refused before any value is used: red with its place, or dead letters by policy, before "
+    "the memory is taken; undeclared columns are not decoded",
+)
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_is_too_large_is_not_decoded(name: str, taken: Callable[[], int]) -> None:
     column, says = BOMBS[name]

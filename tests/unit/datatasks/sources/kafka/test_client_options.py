@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -19,7 +18,8 @@ ODD_ADDRESSES = (
     *("localhost", "10.0.0.1", "::1", "::1:9092", "[::1]", "[::g]:9092", ":9092", "a b:9092"),
     *("PLAINTEXT://localhost:9092", "http://a:9092/", "u@a:9092", "a:", "a:kafka", "a:0", "a:-1"),
     *("a:65536", "a:9092:9093", "a..b:9092", "-a:9092", "a:9092,", ",a:9092", "a:9092,,b:9092"),
-    *(",", "a:9092;b:9092", "a:9092 b:9092", "[a:9092]", "ä:9092", "a:٣"),
+    *(",", "a:9092;b:9092", "a:9092 b:9092", "[a:9092]", "ä:9092", "a:٣", "a-:9092"),
+    f"{'a' * 64}:9092",  # a label that no resolver takes
 )  # fmt: skip
 SASL = {"sasl_mechanism": "plain", "sasl_plain_username": "u", "sasl_plain_password": "p"}
 
@@ -66,7 +66,7 @@ def test_words_may_be_in_any_case(protocol: str) -> None:
         ("security_protocol: true", "is not one of PLAINTEXT, SSL"),
         ("api_version: auto", "'auto' is not a version of Kafka, such as \"3.9\""),
         ("api_version: 2.8", "text is expected, not 2.8 (a number)"),
-        ("api_version: '0.9'", "is not a version of Kafka"),
+        *((f"api_version: '{odd}'", "is not a version of Kafka") for odd in ("0.9", "3.٣")),
         ("request_timeout_ms: 30s", "a whole number is expected, not '30s' (text)"),
         ("request_timeout_ms: 1.5", "a whole number is expected"),
         ("request_timeout_ms: 0", "0 must be at least 1"),
@@ -123,8 +123,10 @@ def test_a_topic_that_no_broker_can_have(topic: str) -> None:
         KafkaKind.Options.model_validate({"bootstrap": "a:9092", "topic": topic})
 
 
-def test_confluent_kafka_knows_fewer() -> None:
-    options: dict[str, Any] = {"bootstrap": "a:9092", "topic": "t", "library": "confluent-kafka"}
-    KafkaKind.Options.model_validate({**options, "client": {"security_protocol": "ssl"}})
-    with pytest.raises(ValidationError, match="api_version: not known with `library: confluent-"):
-        KafkaKind.Options.model_validate({**options, "client": {"api_version": "3.9"}})
+def test_a_client_library_is_not_chosen(tmp_path: Path) -> None:
+    written = "  bootstrap: a:9092\n  topic: t\n  library: confluent-kafka\n"
+    (found,) = problems(tmp_path, written)
+    assert str(found).endswith(
+        "sources/s.yaml:5:3: unknown key 'library' in options; remove it: kafka-python reads every "
+        "topic"
+    )

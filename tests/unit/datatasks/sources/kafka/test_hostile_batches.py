@@ -111,6 +111,12 @@ def test_blocks_of_snappy_are_counted_together() -> None:
         decompress(SNAPPY, framed, MOST)
 
 
+@pytest.mark.guarantee(
+    "a small Kafka record batch decompresses to a huge size, or its producer wrote it wrongly",
+    "refused before any value is used: red with its place, or dead letters by policy, before "
+    "the memory is taken; undeclared columns are not decoded: one dead letter for its records, "
+    "and each of their offsets is counted",
+)
 def test_a_bomb_between_others_is_one_dead_letter() -> None:
     found = [
         *read(record_batch(100, [b'{"i": 1}', b'{"i": 2}'])),
@@ -189,6 +195,11 @@ def of_old(last: int, values: list[bytes], magic: int, codec: int) -> bytes:
     return bytes(content)
 
 
+@pytest.mark.guarantee(
+    "a Kafka message has a record format older than 0.11",
+    "red with topic, partition and offset, or a dead letter by policy: the client would "
+    "decompress it without a limit",
+)
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [0, GZIP], ids=["plain", "gzip"])
 def test_formats_that_nobody_bounds_are_refused_with_their_place(magic: int, codec: int) -> None:

@@ -42,7 +42,6 @@ def test_what_fits_together(options: dict[str, Any]) -> None:
         ({"format": "json", "message_type": "a"}, "`message_type` belongs to format protobuf"),
         ({"format": "avro", "schema_ids": {-1: "a"}}, "greater than or equal to 0"),
         ({"format": "avro", "schema_ids": {2**32: "a"}}, "less than 4294967296"),
-        ({"library": "librdkafka"}, "'kafka-python' or 'confluent-kafka'"),
     ],
 )
 def test_what_does_not(options: dict[str, Any], says: str) -> None:

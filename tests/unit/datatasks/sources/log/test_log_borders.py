@@ -153,6 +153,10 @@ def test_a_log_may_be_trimmed_where_nobody_needs_it(planner: Planner) -> None:
         planner.ids(1)
 
 
+@pytest.mark.guarantee(
+    "a log is deleted, and another one with longer segments is written under its path",
+    "red; declare it as a new source, under another name",
+)
 def test_a_log_that_was_made_anew_is_never_read_from_the_middle(planner: Planner) -> None:
     planner.records = False
     written = planner.send(*minutes(0), *minutes(1))
@@ -167,6 +171,11 @@ def test_a_log_that_was_made_anew_is_never_read_from_the_middle(planner: Planner
             planner.ids(number)
 
 
+@pytest.mark.guarantee(
+    "all segments of a partition of a log are deleted",
+    "red, with what to do: a line that begins later, or `starts`; a missing partition does not "
+    "count as one without rows",
+)
 def test_a_partition_that_was_trimmed_away_is_never_silent(planner: Planner) -> None:
     written = planner.send(*minutes(0), *minutes(1))
     planner.send(*minutes(0), *minutes(1), *minutes(2), partition=1)
@@ -180,6 +189,10 @@ def test_a_partition_that_was_trimmed_away_is_never_silent(planner: Planner) -> 
     assert planner.ids(2) == [[16, 17, 18, 19]]
 
 
+@pytest.mark.guarantee(
+    "all rows of a window before the first planned one are deleted",
+    "red, even if `starts` is before that window",
+)
 def test_a_window_before_those_that_are_planned_may_have_lost_all_its_rows(
     planner: Planner,
 ) -> None:
@@ -272,6 +285,10 @@ def test_one_late_segment_moves_no_border(planner: Planner) -> None:
     assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11, 12]]
 
 
+@pytest.mark.guarantee(
+    "the last record of a young stream is late",
+    "nothing; its first window has its rows",
+)
 def test_a_young_partition_whose_last_segment_is_late_keeps_its_first_window(
     planner: Planner,
 ) -> None:
@@ -405,6 +422,10 @@ def test_a_log_of_wrong_times_is_one_finding(planner: Planner) -> None:
     )
 
 
+@pytest.mark.guarantee(
+    "the folder of a partition of a log is gone",
+    "red for later windows, until it is back or `starts` says that they do without it",
+)
 def test_a_partition_whose_folder_is_gone_is_never_silent(planner: Planner) -> None:
     planner.send(*minutes(0), *minutes(1))
     planner.send(*minutes(0), *minutes(1), partition=1)
@@ -440,6 +461,11 @@ def moved(planner: Planner) -> Path:
     return planner.root / "new"
 
 
+@pytest.mark.guarantee(
+    "a log is moved",
+    "red, until `options.moved` names its old path; late rows are then in the next window. Red "
+    "too if the last planned segments are not there as they were",
+)
 def test_a_log_that_was_moved_keeps_its_borders(planner: Planner) -> None:
     new = moved(planner)
     with pytest.raises(DataError, match=r"if log was moved here, `options\.moved: log`"):

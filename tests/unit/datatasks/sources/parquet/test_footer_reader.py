@@ -96,6 +96,10 @@ def test_columns_are_read_by_the_same_child(tmp_path: Path) -> None:
     assert "magic bytes" in reason
 
 
+@pytest.mark.guarantee(
+    "a Parquet footer kills whoever parses it while a window is planned",
+    "red with the file and the signal, or a dead letter by policy; the other files are planned",
+)
 @pytest.mark.parametrize("policy", ["fail", "dead_letter"])
 def test_the_policy_of_the_source_decides(tmp_path: Path, policy: str) -> None:
     names = files(tmp_path / "data", 3, {1})

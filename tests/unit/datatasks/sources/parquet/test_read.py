@@ -336,6 +336,10 @@ def test_rows_that_a_footer_only_claims_are_bad(tmp_path: Path, policy: str) -> 
     assert (dead.rows, dead.location["row"]) == (100, 1000)
 
 
+@pytest.mark.guarantee(
+    "a text in a Parquet file or an Iceberg table is not UTF-8",
+    "red with its place, or a dead letter by `bad_rows`",
+)
 def test_texts_that_are_no_utf_8_are_bad_rows(tmp_path: Path) -> None:
     """Arrow reads them from Parquet as they are."""
     words = [b"a", b"\xff", "ü".encode(), None, b"b", b"\xed\xa0\x80"]

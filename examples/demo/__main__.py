@@ -1,0 +1,45 @@
+"""`python -m examples.demo`, called by `make demo`: AIRFLOW=0|1, STREAM=log|kafka, KILL, WAIT."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from examples.demo.settings import CONFIG, PIPELINE, Settings
+from examples.demo.signals import end_in_good_order
+from forebay.commands.own_home import closed_home
+from forebay.errors import ForebayError, UsageError
+from forebay.home.format import require_format
+from forebay.home.paths import ENVIRONMENT_NAME
+from forebay.system.extras import require_extra
+from forebay.system.redaction import filter_output
+
+_INTERRUPTED = 130
+
+
+def main() -> int:
+    """Run the demo; an error is one line on standard error, as with every command."""
+    end_in_good_order()
+    filter_output(stdout=False)
+    try:
+        if not (CONFIG / "pipelines" / f"{PIPELINE}.yaml").is_file():
+            raise UsageError("the demo's YAML is not here: run it in the repository's root")
+        settings = Settings.of(os.environ)
+        require_extra("demo")
+        from examples.demo.show import Demo
+
+        require_format(settings.home)
+        closed_home(settings.home)
+        environ = {**os.environ, ENVIRONMENT_NAME: str(settings.home.root)}
+        Demo(settings, environ).play()
+    except ForebayError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return _INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

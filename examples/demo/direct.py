@@ -1,0 +1,80 @@
+"""One `forebay run` over all windows of a pipeline, as a user would type it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from examples.demo.console import say
+from examples.demo.jobs import unfinished_jobs
+from examples.demo.mode import Json
+from examples.demo.settings import Windows
+from forebay.errors import error_of
+from forebay.executors.job.submit import attach
+from forebay.home.paths import Home
+
+_POLL_SECONDS = 0.1
+_CANCEL_SECONDS = 30.0
+
+
+class Direct:
+    """`forebay run` in its own process; its output goes to the user."""
+
+    stays = False
+    ends_airflow = False
+
+    def __init__(
+        self, home: Home, windows: Windows, config: Path, environ: Mapping[str, str]
+    ) -> None:
+        """Nothing is started yet."""
+        self._home = home
+        self._windows = windows
+        self._config = config
+        self._environ = environ
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def train(self, between: Callable[[], None]) -> Json:
+        """Run the command to its end."""
+        pipeline, first, last, summary = self._windows
+        summary.unlink(missing_ok=True)
+        arguments = ["run", pipeline, "--from", first, "--to", last]
+        arguments += ["--config", str(self._config), "--summary", str(summary)]
+        say(f"$ forebay {shlex.join(arguments)}")
+        command = [sys.executable, "-P", "-m", "forebay.cli", *arguments]
+        self._process = subprocess.Popen(command, env=dict(self._environ))
+        while self._process.poll() is None:
+            time.sleep(_POLL_SECONDS)
+            between()
+        if self._process.returncode != 0:
+            code = self._process.returncode
+            raise error_of(code, f"forebay run ended with exit code {code}")
+        found: Json = json.loads(summary.read_text())
+        return found
+
+    def tell(self) -> None:
+        """Nothing to add to the report."""
+
+    def linger(self) -> None:
+        """Nothing stays running."""
+
+    def stop(self) -> None:
+        """End the command, and its job, which would continue without the command."""
+        process = self._process
+        if process is None or process.poll() == 0:
+            return
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(_CANCEL_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for job in unfinished_jobs(self._home, self._windows.pipeline):
+            handle = attach(self._home, job.name)
+            handle.cancel()
+            handle.wait(_CANCEL_SECONDS)

@@ -1,0 +1,68 @@
+"""Rows, metrics and pace of windows, from the files that their jobs write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from examples.demo.jobs import running_jobs
+from forebay.config.windows import is_warm_start
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.paths import Home
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is currently known about one window.
+
+    auc: on labels as known when the rows were published. note: its pace, while it is trained.
+    """
+
+    rows: dict[str, int] = field(default_factory=dict)
+    auc: float | None = None
+    note: str = ""
+
+
+class TrainedRows:
+    """Reads the model chain and jobs of one line; a judged window is read only once."""
+
+    def __init__(self, home: Home, pipeline: str, line: str, paradigm: str) -> None:
+        """`paradigm` is the one whose AUC is shown."""
+        self._home = home
+        self._pipeline = pipeline
+        self._chain = ModelChain(home, pipeline, line)
+        self._paradigm = paradigm
+        self._done: dict[str, Trained] = {}
+
+    def of(self, window: str) -> Trained:
+        """A window's rows from its model once there is one, from its job until then."""
+        if window not in self._done:
+            found = self._judged(window)
+            if found.auc is None:
+                return found
+            self._done[window] = found
+        return self._done[window]
+
+    def _judged(self, window: str) -> Trained:
+        link = self._chain.newest(window)
+        if link is None:
+            return self._in_training(window)
+        rows = {name: link.trained(name).rows for name in link.seen}
+        return Trained(rows, _auc(self._chain.judgement(link), self._paradigm))
+
+    def _in_training(self, window: str) -> Trained:
+        for job in running_jobs(self._home, self._pipeline):
+            progress = job.progress
+            warm = is_warm_start(progress.window) and progress.window.endswith(window)
+            if warm or progress.window == window:
+                pace = f"{progress.rows_per_second:,.0f} rows/s"
+                return Trained(progress.rows, note=f"warm start, {pace}" if warm else pace)
+        return Trained()
+
+
+def _auc(judgement: Mapping[str, Any] | None, paradigm: str) -> float | None:
+    """AUC on labels as known then: complete labels of a window's rows arrive with later windows."""
+    metrics = (judgement or {}).get("metrics", {}).get(paradigm, {})
+    value = metrics.get("auc_fresh")
+    return None if value is None else float(value)
