@@ -39,7 +39,7 @@ class Part:
     whole: the window in the use's time, before `starts` and `ends`. times: all rows of files that
     were there. offsets: of a log. gone: partitions of it whose folder was not there, and of which
     it was not decided yet that they have nothing for it. epoch: how often it had been made anew.
-    skipped: late.
+    log: where it was. skipped: late.
     """
 
     use: Use
@@ -49,7 +49,13 @@ class Part:
     offsets: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
     epoch: int = 0
+    log: str = ""
     skipped: bool = False
+
+    @property
+    def begins_elsewhere(self) -> bool:
+        """Whether `starts` says that its log, which may be another one, has no row before."""
+        return self.use.starts is not None and self.whole[0] <= self.use.starts
 
     @property
     def limits(self) -> str:
@@ -187,14 +193,14 @@ class Judge:
         if source["reason"].startswith("skipped"):
             if use.late != "skip":
                 raise Fault("skipped unasked", f"{use.name}: {source['reason']}")
-            return Part(use, NO_ROWS, whole, self._times(use), skipped=True)
+            return Part(use, NO_ROWS, whole, self._times(use), log=self.declared.log, skipped=True)
         first, end = _asked(use, whole)
         if use.source != CLICKS:
             times = self._times(use)
             return Part(use, within(times, first, end), whole, times)
         clicks = self.world.clicks
         if first >= end:
-            return Part(use, NO_ROWS, whole, epoch=clicks.epoch)
+            return Part(use, NO_ROWS, whole, epoch=clicks.epoch, log=self.declared.log)
         offsets = {name: (a, b) for name, (a, b) in source["offsets"].items()}
         rows: set[Row] = set()
         for name, span in offsets.items():
@@ -203,7 +209,7 @@ class Judge:
                 rows |= clicks.rows_of(partition, partition.between(*span))
         of_log = {place[1]: known[place] for place in known if place[0] == self.declared.log}
         gone = frozenset(name for name in clicks.gone if may_have_rows(of_log.get(name), whole))
-        return Part(use, frozenset(rows), whole, {}, offsets, gone, clicks.epoch)
+        return Part(use, frozenset(rows), whole, {}, offsets, gone, clicks.epoch, self.declared.log)
 
     def _times(self, use: Use) -> Mapping[Row, datetime]:
         return {} if use.source == CLICKS else self.world.files[use.source].times(use.column)
@@ -281,6 +287,8 @@ class Judge:
         last = before.last.get(use)
         if last is not None and last.epoch != part.epoch:  # whatever is older was trained before
             reached, since = {}, max(since, before.until[use])
+        elif last is not None and last.log != part.log and part.begins_elsewhere:
+            reached, since = {}, max(since, part.use.starts or since)
         for name, partition in clicks.partitions.items():
             if part.offsets:
                 first = part.offsets[name][0] if name in part.offsets else 0
