@@ -46,8 +46,8 @@ from forebay.executors.trainer.stored_files import SCORES_FOLDER, WindowArchive
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.executors.window_files.steps import STEPS_NAME, StepPoint
+from forebay.home.open_store import store_of
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.home.store import store_of
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
 

@@ -19,9 +19,11 @@ from forebay.datatasks.plan_rows import WindowState
 from forebay.datatasks.plans import WindowPlan, fewer_rows
 from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError
-from forebay.home.database import Database, database_of
+from forebay.home.database import Database
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.home.store import Store, store_of
+from forebay.home.store import Store
 from forebay.home.store_names import PLANS
 from forebay.home.store_owner import own_store
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Table, delete, insert, select
 
 from forebay.datatasks.plans import SourcePlan, WindowPlan
-from forebay.home.database import database_of
 from forebay.home.garbage import require_unburied
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.store import Stored
 from forebay.home.tables import links, listings, passes, plans, windows

@@ -46,7 +46,7 @@ from forebay.executors.model_line.start import (
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
-from forebay.home.store import store_of
+from forebay.home.open_store import store_of
 
 POLL_SECONDS = 0.25
 SUPERVISOR_RESTARTS_MAX = 3

@@ -19,9 +19,10 @@ from forebay.executors.window_files.dead_letters import (
     gathered_letters,
     read_letters,
 )
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import Stored, store_of
+from forebay.home.store import Stored
 from forebay.home.tables import lines, link_files, links, windows
 
 _LETTERS: FileKind = "dead_letters"

@@ -17,7 +17,8 @@ from forebay.executors.evaluation.windows import Evaluation
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows, SourceRows, source_rows
 from forebay.executors.window_files.shown_steps import shown_series
-from forebay.home.store import Store, store_of
+from forebay.home.open_store import store_of
+from forebay.home.store import Store
 from forebay.system.counted import counted
 
 Json = dict[str, Any]

@@ -24,7 +24,7 @@ from forebay.executors.judging.label_part import label_part
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
-from forebay.home.store import store_of
+from forebay.home.open_store import store_of
 from forebay.system.instants import to_us
 
 # A trainer or forebay gc may remove scores while they are read, once for each trained window.

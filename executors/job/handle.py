@@ -14,7 +14,7 @@ from forebay.executors.job import job_changes
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import StoredJob, stored_job
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import processes_of_job
 from forebay.system.locks import FileLock, is_held

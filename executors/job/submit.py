@@ -23,8 +23,9 @@ from forebay.executors.job.handle import LIVE_SECONDS, JobHandle
 from forebay.executors.job.heartbeat import is_silent
 from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import find_job, stored_job
-from forebay.home.database import Database, database_of
+from forebay.home.database import Database
 from forebay.home.format import record_format
+from forebay.home.open_database import database_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.runtime import runtime_of
 from forebay.system.environment import PLANNING, inherited

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.home.store import store_of
+from forebay.home.open_store import store_of
 from forebay.system.message import Message
 
 GATE_FILE = "gate.json"

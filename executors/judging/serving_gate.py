@@ -22,7 +22,8 @@ from forebay.executors.judging.gate_decision import GateDecision, gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
-from forebay.home.store import Store, store_of
+from forebay.home.open_store import store_of
+from forebay.home.store import Store
 from forebay.system.instants import to_us
 
 _LOG = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.label_columns import HELD
 from forebay.executors.window_files.scores import Segments
-from forebay.home.store import store_of
+from forebay.home.open_store import store_of
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.instants import to_us
 

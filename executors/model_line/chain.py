@@ -37,10 +37,11 @@ from forebay.executors.model_line.rows import (
     link_writer,
 )
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
-from forebay.home.database import database_of
 from forebay.home.garbage import bury
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.home.store import Stored, store_of
+from forebay.home.store import Stored
 from forebay.home.store_owner import own_store
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import stored_job
 from forebay.executors.model_line.rows import lease_rows
 from forebay.executors.model_line.rows.lease_rows import Holder
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
 from forebay.system.files import make_folder

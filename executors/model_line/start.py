@@ -33,8 +33,8 @@ from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.link import Link, source_rows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.rows import line_rows
-from forebay.home.database import database_of
-from forebay.home.store import store_of
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.identity import IDENTITY, ModelIdentity
 

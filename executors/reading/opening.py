@@ -23,7 +23,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.reading.processes import ServingProcesses
 from forebay.executors.trainer.remote_reader import RemoteReader
-from forebay.home.database import close_database
+from forebay.home.open_database import close_database
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.mixture.features.layout import FeatureLayout
 

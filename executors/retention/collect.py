@@ -21,10 +21,10 @@ from forebay.executors.retention.job_folders import old_job_folders, remove_job_
 from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
 from forebay.executors.retention.old_plans import OldPlan, forget_plans, old_plans
 from forebay.executors.retention.rule import LinkFile, WindowsKept
-from forebay.home.database import database_of
 from forebay.home.garbage import only_collector
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 
 # Changed by one transaction; the bytes follow before the next one.
 _AT_ONCE = 100

@@ -22,10 +22,10 @@ from forebay.executors.retention.training_folders import (
     spent_folders,
 )
 from forebay.home import garbage
-from forebay.home.database import database_of
 from forebay.home.garbage import Garbage, only_collector
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.home.store import store_of
 from forebay.home.tables import lines, windows
 
 _ALONE_SECONDS = 5.0

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, select
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.job_rows import JobRow, find, known_ids, of_line
 from forebay.executors.job.request import ENDED_STATES
-from forebay.home.database import database_of
 from forebay.home.garbage import LEFTOVER_SECONDS
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
 from forebay.home.tables import jobs

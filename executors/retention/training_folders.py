@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from forebay.executors.job import job_rows
 from forebay.executors.model_line.link import Parent
 from forebay.executors.model_line.rows.line_rows import line_id, link_id
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.tables import job_windows, jobs, plans, windows
 from forebay.system.files import writing

@@ -13,7 +13,7 @@ from forebay.executors.evaluation.summary import opinion, rows_verdict, window_f
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
-from forebay.home.store import store_of
+from forebay.home.open_store import store_of
 from forebay.mixture.left_out import unsaid
 
 

@@ -6,7 +6,7 @@ from forebay.executors.job import job_changes
 from forebay.executors.job.handle import LIVE_SECONDS
 from forebay.executors.job.stored_jobs import StoredJob, jobs_of
 from forebay.executors.stages.target import LineTarget
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.system.locks import FileLock
 
 

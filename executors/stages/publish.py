@@ -9,7 +9,7 @@ from forebay.executors.judging.gate_decision import gate_decision
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import StageTarget
-from forebay.home.store import store_of
+from forebay.home.open_store import store_of
 
 
 def publish_window(target: StageTarget, generation: int) -> PublishResult:

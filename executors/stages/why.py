@@ -34,7 +34,7 @@ from forebay.executors.model_line.start import (
     warm_start_of,
 )
 from forebay.executors.stages.target import StageTarget
-from forebay.home.store import store_of
+from forebay.home.open_store import store_of
 from forebay.system.counted import counted
 from forebay.system.message import Message
 

@@ -26,7 +26,7 @@ from forebay.executors.planes.local import LocalPlane
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
 from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
 from forebay.executors.supervisor.reporter import StateReporter
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.runtime import processes_of_job
 from forebay.system.error_report import ErrorReport
 from forebay.system.locks import FileLock

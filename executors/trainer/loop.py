@@ -30,9 +30,10 @@ from forebay.executors.trainer.window.opening import WindowOpener
 from forebay.executors.trainer.window.parts import TrainerParts
 from forebay.executors.trainer.window.sealing import WindowSealer
 from forebay.executors.trainer.window.steps import WindowSteps
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.home.store import Stored, store_of
+from forebay.home.store import Stored
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 

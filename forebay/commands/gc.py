@@ -11,9 +11,9 @@ from forebay.commands import arguments
 from forebay.commands.live_line import working
 from forebay.commands.output import Form, Output, OutputFormat, note, option
 from forebay.errors import UsageError
-from forebay.home.database import database_of
 from forebay.home.format import require_format
 from forebay.home.identity import read_marker
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.privacy import require_folder
 from forebay.home.reserve import reserve_freed

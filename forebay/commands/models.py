@@ -35,7 +35,7 @@ def ls(
     from forebay.executors.model_line.chain import ModelChain
     from forebay.executors.model_line.link import Link
     from forebay.home.format import open_home
-    from forebay.home.store import store_of
+    from forebay.home.open_store import store_of
 
     chain = ModelChain(open_home(), pipeline, line)
     serving, store = chain.published(), store_of(chain.home)

@@ -20,14 +20,15 @@ from sqlalchemy import Connection, select, union, update
 
 from forebay.errors import DataError, InfrastructureError, UsageError
 from forebay.home import tables
-from forebay.home.database import database_of
 from forebay.home.folder_changes import link_or_copy, new_folder_in
 from forebay.home.folder_store import FolderStore
 from forebay.home.identity import MARKER_NAME, read_marker, write_marker
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
 from forebay.home.privacy import close_home
 from forebay.home.sqlite import FILE_NAME, SqliteDatabase
-from forebay.home.store import STORE_NAME, Stored, store_of
+from forebay.home.store import STORE_NAME, Stored
 from forebay.home.store_names import is_tree, require_name
 from forebay.home.tables import STORED
 from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME

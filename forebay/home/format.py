@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.privacy import require_folder
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from forebay.errors import InfrastructureError
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
 from forebay.home.rows import batches
-from forebay.home.store import Store, store_of
+from forebay.home.store import Store
 from forebay.home.store_names import is_below_own
 from forebay.home.store_owner import own_store
 from forebay.home.tables import STORED, tombstones

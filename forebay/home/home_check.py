@@ -26,9 +26,10 @@ from sqlalchemy import (
 
 from forebay.errors import DataError
 from forebay.home.contradictions import RULES
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import Stored, store_of
+from forebay.home.store import Stored
 from forebay.home.tables import METADATA, STORED
 
 # In the order of the text. In the table of windows, the column is called `key`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select, union
 
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.tables import METADATA, jobs, lines, plans, windows
 

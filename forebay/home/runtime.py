@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.parent import JOB_ID_NAME
 from forebay.system.processes import ProcessIdentity, processes_with

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from forebay.errors import ConfigError
 from forebay.home.identity import read_marker
+from forebay.home.open_store import store_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
-from forebay.home.store import STORE_NAME, Store, store_of
+from forebay.home.store import STORE_NAME, Store
 
 
 def own_store(home: Home) -> Store:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from sqlalchemy import Connection
 
 from forebay.errors import ForebayError, InfrastructureError, UsageError
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.operators.triggers.base import WakingTrigger
 from forebay.system.redaction import redacted

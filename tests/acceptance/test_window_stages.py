@@ -38,8 +38,8 @@ from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.executors.window_files.steps import read_steps
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 WARM_START = f"2026-02-28_{FIRST}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.home.database import close_databases
+from forebay.home.open_database import close_databases
 from forebay.home.paths import Home
 
 

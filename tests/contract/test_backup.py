@@ -19,12 +19,12 @@ from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home import backup
 from forebay.home.backup import back_up
-from forebay.home.database import close_databases, database_of
 from forebay.home.garbage import collect
 from forebay.home.home_check import HomeCheck
+from forebay.home.open_database import close_databases, database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
 from forebay.home.sqlite import SqliteDatabase
-from forebay.home.store import store_of
 
 WINDOWS = ["2026-03-01", "2026-03-02", "2026-03-03"]
 

@@ -10,7 +10,7 @@ from forebay.datatasks.border_rows import DecidedBorders
 from forebay.datatasks.plan_rows import forget, store_plan
 from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sources.common.borders import Border
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.tables import borders
 

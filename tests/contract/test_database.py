@@ -18,8 +18,9 @@ from support.postgres_server import PostgresServer
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home import tables
-from forebay.home.database import PATIENCE, close_databases, database_of
+from forebay.home.database import PATIENCE
 from forebay.home.identity import Marker
+from forebay.home.open_database import close_databases, database_of
 from forebay.home.paths import Home
 from forebay.system.activities import Activity
 

@@ -17,7 +17,7 @@ from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.stages.claims import Claims
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.store import Stored
 from forebay.home.tables import plans

@@ -20,11 +20,11 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.stages.claims import Claims
 from forebay.home import garbage
-from forebay.home.database import database_of
 from forebay.home.folder_changes import new_file_in, new_folder_in
 from forebay.home.garbage import Garbage, collect, only_collector
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 from forebay.home.store_names import WRITING_NAME
 from forebay.home.tables import tombstones
 from forebay.system.files import new_file

@@ -37,10 +37,10 @@ from forebay.executors.model_line.link import StoredSeal
 from forebay.executors.stages.claims import Claims
 from forebay.home import home_check
 from forebay.home.contradictions import RULES
-from forebay.home.database import close_databases, database_of
 from forebay.home.home_check import Fault, HomeCheck
+from forebay.home.open_database import close_databases, database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 from forebay.home.tables import (
     METADATA,
     STORED,

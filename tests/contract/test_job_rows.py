@@ -25,7 +25,8 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.heartbeat import is_silent
 from forebay.executors.job.stored_jobs import StoredJob, jobs_of, jobs_owned, stored_job
 from forebay.executors.job.submit import attach, submit
-from forebay.home.database import Database, database_of
+from forebay.home.database import Database
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.system.locks import FileLock
 

@@ -18,7 +18,7 @@ from forebay.executors.job import job_changes
 from forebay.executors.job.request import JobRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import line_holder, living_holder, take_lease
-from forebay.home.database import close_databases, database_of
+from forebay.home.open_database import close_databases, database_of
 from forebay.home.paths import Home
 
 KEY = "2026-03-01"

@@ -15,10 +15,10 @@ from forebay.errors import DataError, InfrastructureError
 from forebay.executors.evaluation.pipeline_letters import pipeline_letters
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.dead_letters import DeadLetter
-from forebay.home.database import database_of
 from forebay.home.garbage import collect
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 

@@ -34,8 +34,8 @@ from forebay.executors.retention.collect import LineRetention, collect_after
 from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
 from forebay.executors.stages.claims import Claims
 from forebay.home.garbage import only_collector
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 from forebay.system.locks import FileLock
 
 KINDS: tuple[FileKind, ...] = ("checkpoint", "saved_model", "scores", "steps")

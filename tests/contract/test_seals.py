@@ -39,10 +39,11 @@ from forebay.executors.window_files.poisons import PoisonRecord
 from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter, Segments
 from forebay.executors.window_files.seal_copies import COUNTERS_NAME
 from forebay.executors.window_files.steps import STEPS_NAME, StepSeries, read_steps
-from forebay.home.database import close_databases
 from forebay.home.home_check import HomeCheck
+from forebay.home.open_database import close_databases
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import Stored, store_of
+from forebay.home.store import Stored
 from forebay.mixture.counting import CountingLearner
 from forebay.system.activities import activities
 

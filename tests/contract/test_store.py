@@ -23,9 +23,10 @@ from support.stored_trees import NEVER, NEVER_A_TREE, make_tree, read_tree
 from forebay.errors import DataError, InfrastructureError
 from forebay.home.folder_changes import new_file_in, new_folder_in
 from forebay.home.folder_store import FolderStore
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
 from forebay.home.s3_transfers import S3Transfers
-from forebay.home.store import Leftover, Store, Stored, store_of
+from forebay.home.store import Leftover, Store, Stored
 from forebay.system.instants import now_us
 
 PLACES = ["content/variables/data-0", "content/plan.pb", "index.json"]

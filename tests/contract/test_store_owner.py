@@ -16,12 +16,12 @@ from forebay.datatasks.ledger import Ledger
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.backup import back_up
-from forebay.home.database import close_databases, database_of
 from forebay.home.garbage import collect
 from forebay.home.home_check import HomeCheck
 from forebay.home.identity import read_marker
+from forebay.home.open_database import close_databases, database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 from forebay.home.store_owner import own_store
 
 KEY = "2026-03-01"

@@ -22,7 +22,7 @@ from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.kafka.payloads import ipc_message
 from forebay.datatasks.sources.kafka.producer import publish_batches
 from forebay.errors import DataError
-from forebay.home.database import close_databases, database_of
+from forebay.home.open_database import close_databases, database_of
 from forebay.home.paths import Home
 from forebay.testing.source_suite import tasks_of
 

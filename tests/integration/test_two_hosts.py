@@ -21,10 +21,10 @@ from support.toy_roles.jobs import eventually
 from forebay.config.load import load_project
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.database import close_databases, database_of
+from forebay.home.open_database import close_databases, database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.home.store import store_of
 from forebay.home.tables import link_files, manifests
 
 pytestmark = pytest.mark.timeout(300)

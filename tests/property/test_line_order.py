@@ -17,7 +17,8 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows import line_rows, link_rows, link_writer
 from forebay.executors.model_line.staleness import stale_reasons
-from forebay.home.database import Database, database_of
+from forebay.home.database import Database
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 
 ZONES = (

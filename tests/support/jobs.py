@@ -21,7 +21,7 @@ from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.job.stored_jobs import stored_job
 from forebay.executors.job.submit import attach
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
 from forebay.home.tables import jobs

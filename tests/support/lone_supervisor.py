@@ -10,7 +10,7 @@ from forebay.executors.job import job_changes, job_rows
 from forebay.executors.job.folder import SUPERVISOR, JobFolder
 from forebay.executors.job.request import JobStatus
 from forebay.executors.supervisor.supervisor import supervisor_arguments
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.system.locks import FileLock
 
 

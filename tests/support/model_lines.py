@@ -14,9 +14,10 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.model_line.rows import line_rows, link_writer
 from forebay.executors.retention.collect import LineRetention
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import Stored, store_of
+from forebay.home.store import Stored
 from forebay.home.tables import judgements, link_files, links
 from forebay.home.tables import link_rows as sums
 from forebay.mixture.row_sums import RowSums

@@ -26,8 +26,8 @@ from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import LineTarget, StageTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.executors.stages.why import Why, why_window
-from forebay.home.database import database_of
 from forebay.home.home_check import HomeCheck
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.tables import borders, plans
 from support.line_sequences.declared import PIPELINE, Declared

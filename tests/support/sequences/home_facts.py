@@ -11,10 +11,10 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.dead_letters import gathered_letters
-from forebay.home.database import database_of
 from forebay.home.home_check import HomeCheck
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 from forebay.home.tables import borders, plans
 from support.sequences.declared import PIPELINE
 

@@ -11,8 +11,9 @@ from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.window_files.dead_letters import gathered_letters
-from forebay.home.database import database_of
-from forebay.home.store import Stored, store_of
+from forebay.home.open_database import database_of
+from forebay.home.open_store import store_of
+from forebay.home.store import Stored
 from forebay.home.store_names import WRITING_NAME, is_tree
 from forebay.home.tables import STORED
 from support.whole_life.frames import Recorded

@@ -17,7 +17,7 @@ from forebay.datatasks.manifests import with_ids
 from forebay.datatasks.plans import SourcePlan, WindowPlan
 from forebay.datatasks.task_table import ROW_RANGE_TYPE, TASK_SCHEMA
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError
-from forebay.home.database import close_databases
+from forebay.home.open_database import close_databases
 from forebay.home.paths import Home
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

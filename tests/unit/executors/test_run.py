@@ -26,7 +26,7 @@ from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.request import State
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.tables import link_files
 from forebay.system.error_report import ErrorReport
 

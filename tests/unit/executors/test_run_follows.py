@@ -14,7 +14,7 @@ from support.scripted_supervisor import Script, ScriptedSupervisor
 from forebay.errors import DataError, InfrastructureError, RowsLostError
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.run import SUPERVISOR_RESTARTS_MAX
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.sqlite import FILE_NAME
 from forebay.system.error_report import ErrorReport

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from forebay.home.database import DATABASE_NAME, close_database, database_of
+from forebay.home.database import DATABASE_NAME
 from forebay.home.folder_store import FolderStore
+from forebay.home.open_database import close_database, database_of
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import STORE_NAME, store_of
+from forebay.home.store import STORE_NAME
 from forebay.home.store_owner import own_store
 
 

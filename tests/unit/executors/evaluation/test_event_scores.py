@@ -18,8 +18,8 @@ from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.format import record_format
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 from forebay.system.instants import to_us
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 6)]

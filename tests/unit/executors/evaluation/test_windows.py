@@ -17,8 +17,9 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.home.format import record_format
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import Stored, store_of
+from forebay.home.store import Stored
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
 

@@ -22,7 +22,7 @@ from forebay.executors.job.stored_jobs import (
     stored_job,
     window_jobs,
 )
-from forebay.home.database import database_of
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.tables import job_windows, jobs
 from forebay.system.locks import locked

@@ -21,8 +21,8 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
 from forebay.home.format import record_format
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 from forebay.system.instants import to_us
 
 KEYS = ["2026-03-01", "2026-03-02", "2026-03-03"]

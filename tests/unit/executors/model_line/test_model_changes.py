@@ -16,8 +16,8 @@ from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.start import require_compatible
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.identity import IDENTITY, ModelIdentity
 

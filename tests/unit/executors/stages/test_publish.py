@@ -20,8 +20,8 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import LineTarget
+from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import store_of
 
 NOW = datetime(2026, 3, 5, tzinfo=UTC)
 

@@ -19,8 +19,8 @@ from forebay.config.windows import WindowGrid, WindowSize
 from forebay.datatasks.listing_rows import ListingHead, store_listing
 from forebay.datatasks.plans import SourcePlan
 from forebay.errors import DataError, InfrastructureError, NotReadyError
-from forebay.home.database import database_of
 from forebay.home.format import record_format
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.store import Stored
 from forebay.operators.runs.airflow_runs import OtherRun

@@ -17,8 +17,8 @@ from sqlalchemy import Engine, event, update
 from support.database_files import bring_back, take_away
 from support.jobs import ToldJob, request, store_job
 
-from forebay.home.database import database_of
 from forebay.home.format import record_format
+from forebay.home.open_database import database_of
 from forebay.home.paths import Home
 from forebay.home.tables import jobs
 from forebay.operators.triggers import poll

@@ -20,7 +20,7 @@ from forebay.datatasks.plans import WindowPlan
 from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.errors import DataError, FencedError
-from forebay.home.database import close_databases, database_of
+from forebay.home.open_database import close_databases, database_of
 from forebay.home.paths import Home
 from forebay.system.instants import to_us
 from forebay.testing.source_suite import tasks_of
