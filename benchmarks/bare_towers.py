@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf  # noqa: TID253
 
-from forebay.config.feeds import Phase
+from forebay.config.specs.feeds import Phase
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.score_columns import ScoreColumn

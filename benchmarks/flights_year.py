@@ -23,9 +23,9 @@ from learning_figures import pooled_auc
 from replay import ROWS, Feeds, Replayed, Span, encoded, replay
 from variants import PARADIGMS, train_of, variants
 
-from examples.demo.flights import Flights, read_flights, source_file
+from examples.demo.data.flights import Flights, read_flights, source_file
 from forebay.config.load import load_project
-from forebay.config.pipelines import TrainSpec
+from forebay.config.specs.pipelines import TrainSpec
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner

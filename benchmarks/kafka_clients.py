@@ -22,12 +22,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType, SourceSpec
-from forebay.config.windows import HOUR, Interval
-from forebay.datatasks.open_source import open_source
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.config.specs.windows import HOUR, Interval
+from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.kafka.payloads import ipc_message, json_message
-from forebay.datatasks.sources.kafka.producer import create_topic, publish
+from forebay.datatasks.sources.kafka.producer import (
+    create_topic,
+    ipc_message,
+    json_message,
+    publish,
+)
 from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
 from forebay.embedded.kafka.broker import Broker
 from forebay.home.paths import Home

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from forebay.executors.label_join.published import GrowingRows, PublishedRows
+from forebay.executors.label_join.join import GrowingRows, PublishedRows
 
 HOURS = 365 * 24
 HOUR_US = 3_600_000_000

@@ -4,11 +4,11 @@
     python benchmarks/learning.py --quick       # two minutes, figures that mean little
     python benchmarks/learning.py --markets incident drift --seeds 1 2 --keep /tmp/runs
 
-Each market of `examples.demo.ad_market` is generated anew for each seed, which is the models' seed
-too. All variants learn from the same minibatches in one learner, the one that a trainer uses; every
-event is scored before anything of it is learnt, by the weights of the hour that it happened in, and
-judged by its complete label. A market whose labels stop coming for hours is run twice, once with
-the guard. The tables go to docs/learning.md between its markers and, for machines, to
+Each market of `examples.demo.data.ad_market` is generated anew for each seed, which is the models'
+seed too. All variants learn from the same minibatches in one learner, the one that a trainer uses;
+every event is scored before anything of it is learnt, by the weights of the hour that it happened
+in, and judged by its complete label. A market whose labels stop coming for hours is run twice, once
+with the guard. The tables go to docs/learning.md between its markers and, for machines, to
 mixture/metrics/learning.json, and from there what `forebay check` advises to
 mixture/advice/regimes.json; all stay as they are with --quick, or with fewer markets. `--keep`
 names a folder of finished runs: what is in it is not run again, and with `--finished` nothing else
@@ -34,7 +34,7 @@ from market_replay import DAYS, HISTORY_HOURS, SPAN, replay_market
 from replay import Span
 from variants import train_of, variants
 
-from examples.demo.ad_market import MARKETS, generate
+from examples.demo.data.ad_market import MARKETS, generate
 
 SEEDS = (1, 2, 3, 4, 5)
 PAGE = Path("docs/learning.md")

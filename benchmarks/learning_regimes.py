@@ -13,8 +13,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from examples.demo.ad_market import MARKETS
-from examples.demo.ad_tastes import USERS
+from examples.demo.data.ad_market import MARKETS
+from examples.demo.data.ad_tastes import USERS
 from forebay.mixture.advice.regimes import TABLE, MeasuredVariant, Regime, RegimeTable
 
 FIGURES = Path("mixture/metrics/learning.json")

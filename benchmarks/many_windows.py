@@ -21,7 +21,7 @@ from pathlib import Path
 
 from hourly import HOUR, write_project
 
-from forebay.system.parent import adopt_orphans
+from forebay.system.processes.parent import adopt_orphans
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = 3

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from replay import ROWS, Feeds, Replayed, Span, Window, encoded, replay
 
-from examples.demo.ad_market import HORIZON, START, Events, Market, features_of
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import ColumnType, SourceSpec
+from examples.demo.data.ad_market import HORIZON, START, Events, Market, features_of
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner

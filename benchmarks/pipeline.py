@@ -31,11 +31,11 @@ from pathlib import Path
 import criteo
 import pyarrow.parquet as pq
 
-from forebay.config.columns import declared_columns
+from forebay.config.explain import declared_columns
 from forebay.config.load import load_project
-from forebay.config.pipelines import PipelineSpec
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.planning import plan_windows
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, Role, WindowRequest
 from forebay.executors.supervisor.commands import role_environment

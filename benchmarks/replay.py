@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.datasets import Feed
-from forebay.config.feeds import Phase
+from forebay.config.specs.datasets import Feed
+from forebay.config.specs.feeds import Phase
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.served import to_minibatch

@@ -18,8 +18,8 @@ from market_replay import prepared
 from replay import ROWS, minibatches
 from variants import PARADIGMS, train_of
 
-from examples.demo.ad_market import MARKETS, generate
-from forebay.config.datasets import Feed
+from examples.demo.data.ad_market import MARKETS, generate
+from forebay.config.specs.datasets import Feed
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
 

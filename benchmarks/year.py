@@ -31,8 +31,8 @@ from hourly import HOUR, write_project
 from sqlalchemy import Engine, event
 
 from forebay.config.load import load_project
-from forebay.config.windows import Window
-from forebay.datatasks.planning import plan_windows
+from forebay.config.specs.windows import Window
+from forebay.datatasks.planning.planner import plan_windows
 from forebay.executors.backfill_cost import backfill_cost
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.model_line.link import Link, ReadRows
@@ -46,8 +46,8 @@ from forebay.executors.trainer.stored_files import SCORES_FOLDER, WindowArchive
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.executors.window_files.steps import STEPS_NAME, StepPoint
-from forebay.home.open_store import store_of
 from forebay.home.paths import DEFAULT_LINE, Home
+from forebay.home.store.open import store_of
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
 

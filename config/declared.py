@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from forebay.config.environment import (
+from forebay.config.yaml.environment import (
     OPTIONS,
     fill_names,
     fill_text,
@@ -19,8 +19,8 @@ from forebay.config.environment import (
     texts_of,
     with_texts,
 )
-from forebay.config.keys import dotted
-from forebay.config.yaml_positions import Document, KeyPath
+from forebay.config.yaml.keys import dotted
+from forebay.config.yaml.positions import Document, KeyPath
 from forebay.errors import ConfigError
 from forebay.system.message import Message
 

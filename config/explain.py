@@ -6,14 +6,28 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from forebay.config.base import format_duration
-from forebay.config.columns import declared_columns
-from forebay.config.datasets import DatasetSpec
-from forebay.config.features import cardinality, feature_columns
-from forebay.config.feeds import stream_feed
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval, Window, warm_start_window
+from forebay.config.specs.base import format_duration
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.features import cardinality, feature_columns
+from forebay.config.specs.feeds import stream_feed
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.config.specs.windows import Interval, Window, warm_start_window
+
+
+def declared_columns(
+    pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> dict[str, ColumnType]:
+    """Columns of all sources of a pipeline; if a name is declared more than once, the first counts.
+
+    `forebay check` makes sure that the declarations agree for every column the pipeline uses.
+    """
+    found: dict[str, ColumnType] = {}
+    for name in pipeline.source_names:
+        for column, declared in sources[name].columns.items():
+            found.setdefault(column, declared)
+    return found
+
 
 Row = dict[str, Any]
 

@@ -9,16 +9,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from forebay.config.crosscheck import check_pipeline, check_source
-from forebay.config.dataset_parts import dataset_parts
+from forebay.config.checks.crosscheck import check_pipeline, check_source
+from forebay.config.checks.loaded import Loaded, load_pipeline, load_source
+from forebay.config.checks.parts import dataset_parts
 from forebay.config.declared import Declared
-from forebay.config.loaded import Loaded, load_pipeline, load_source
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.problems import Problem, errors, first_of_file
-from forebay.config.sources import SourceSpec
-from forebay.config.spelling import nearest
-from forebay.config.yaml_files import yaml_files
-from forebay.config.yaml_positions import Document, KeyPath
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.yaml.files import yaml_files
+from forebay.config.yaml.positions import Document, KeyPath
+from forebay.config.yaml.problems import Problem, errors, first_of_file
+from forebay.config.yaml.spelling import nearest
 from forebay.errors import ConfigError
 from forebay.system.names import shown
 

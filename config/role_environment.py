@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from forebay.config.environment import OPTIONS, names_of
-from forebay.config.jobs import JobSpec
-from forebay.home.store import STORE_NAME
+from forebay.config.specs.jobs import JobSpec
+from forebay.config.yaml.environment import OPTIONS, names_of
+from forebay.home.store.base import STORE_NAME
 from forebay.system.environment import (
     BUCKET,
     HOME_DATABASE,

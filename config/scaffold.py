@@ -12,7 +12,7 @@ from typing import Literal
 
 import yaml
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.system.names import is_name
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")

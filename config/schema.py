@@ -17,11 +17,11 @@ from pydantic.json_schema import (
     models_json_schema,
 )
 
-from forebay.config.base import format_duration
-from forebay.config.keys import yaml_fields
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.registry import SourceKind
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.base import format_duration
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.registry import SourceKind
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.yaml.keys import yaml_fields
 
 SchemaFor = Literal["source", "pipeline"]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -9,13 +9,13 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, TaskGroup
 
-from forebay.config.base import format_duration
 from forebay.config.load import load_one
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.problem_text import problems_text
-from forebay.config.problems import errors
 from forebay.config.role_environment import declared_variables
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.base import format_duration
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.yaml.problem_text import problems_text
+from forebay.config.yaml.problems import errors
 from forebay.errors import ConfigError
 from forebay.operators.runs import task_ids
 from forebay.operators.runs.stage_request import REPROCESS
@@ -28,7 +28,7 @@ from forebay.operators.stages.source import SourceOperator
 from forebay.operators.stages.timer import TimerOperator
 from forebay.operators.stages.training_executors import TrainingExecutorsOperator
 from forebay.operators.timetable import WindowTimetable
-from forebay.system.redaction import redacted
+from forebay.system.output.redaction import redacted
 
 _INSTANT = timedelta(microseconds=1)
 # Added to our own deadlines, so that these end a task first and say why.

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay.config.load import Project, load_project
-from forebay.config.yaml_files import SUFFIXES, read_bytes
-from forebay.config.yaml_positions import Document
+from forebay.config.yaml.files import SUFFIXES, read_bytes
+from forebay.config.yaml.positions import Document
 from forebay.errors import ConfigError
-from forebay.system.files import make_folder, write_atomically
+from forebay.system.files.durable import make_folder, write_atomically
 
 _IMPORT = "from forebay.dags.factory import pipeline"
 # Both arguments are Python literals as `repr` writes them: quotes of either kind.

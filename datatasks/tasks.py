@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from forebay.config.windows import Interval
+    from forebay.config.specs.windows import Interval
 
 
 class Position(NamedTuple):

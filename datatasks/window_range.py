@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import (
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.windows import (
     WARM_START_SEPARATOR,
     Window,
     is_warm_start,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from forebay.config.registry import kind_named
+from forebay.config.specs.registry import kind_named
 
 
 class _WithoutPandas:

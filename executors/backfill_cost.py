@@ -12,14 +12,14 @@ from datetime import timedelta
 from statistics import fmean, median
 from typing import Literal
 
-from forebay.config.source_uses import source_of
-from forebay.config.windows import Window
-from forebay.datatasks.border_rows import DecidedBorders
-from forebay.datatasks.changes import changes_since
-from forebay.datatasks.operations import Clock, SourceOperation, shares_of
-from forebay.datatasks.plans import WindowPlan
-from forebay.datatasks.sources.common.plan_cache import PlanCache
-from forebay.datatasks.why import why_not_planned
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.windows import Window
+from forebay.datatasks.look.changes import changes_since
+from forebay.datatasks.look.why import why_not_planned
+from forebay.datatasks.planning.border_rows import DecidedBorders
+from forebay.datatasks.planning.operations import Clock, SourceOperation, shares_of
+from forebay.datatasks.plans.plan import WindowPlan
+from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import NotReadyError
 from forebay.executors.job.stored_jobs import newest_jobs
 from forebay.executors.model_line.chain import ModelChain

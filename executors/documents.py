@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 from sqlalchemy import Column
 
-from forebay.datatasks.listing_rows import ListingHead
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.listing_rows import ListingHead
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobStatus
+from forebay.home.database.tables import events, jobs, judgements, listings, plans
 from forebay.home.home_check import FindProblem
-from forebay.home.tables import events, jobs, judgements, listings, plans
 from forebay.system.message import Message
 
 

@@ -18,11 +18,10 @@ from pathlib import Path
 
 from forebay.errors import InfrastructureError
 from forebay.executors.job.folder import pulse_path, write_failure
-from forebay.system.activities import Activity
-from forebay.system.error_report import ErrorReport
-from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME, die_with_parent
-from forebay.system.process_log import set_up_logging
-from forebay.system.pulse import start_pulse
+from forebay.system.liveness import Activity, start_pulse
+from forebay.system.output.error_report import ErrorReport
+from forebay.system.output.process_log import set_up_logging
+from forebay.system.processes.parent import JOB_ID_NAME, PARENT_PID_NAME, die_with_parent
 
 # A role whose body ended may have threads that have not: it gets this long to close them.
 EXIT_GRACE_SECONDS = 10.0

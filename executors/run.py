@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from forebay.config.windows import Window, is_warm_start
-from forebay.datatasks.changes import changes_since
-from forebay.datatasks.planning import PlanReport, plan_windows
-from forebay.datatasks.plans import WindowPlan
+from forebay.config.specs.windows import Window, is_warm_start
+from forebay.datatasks.look.changes import changes_since
+from forebay.datatasks.planning.planner import PlanReport, plan_windows
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.window_range import parse_range
 from forebay.errors import (
     ConfigError,
@@ -46,7 +46,7 @@ from forebay.executors.model_line.start import (
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
-from forebay.home.open_store import store_of
+from forebay.home.store.open import store_of
 
 POLL_SECONDS = 0.25
 SUPERVISOR_RESTARTS_MAX = 3

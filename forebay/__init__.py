@@ -1,3 +1,3 @@
-"""Forebay trains recommendation models on history and on what happened a second ago, together."""
+"""Forebay trains recommendation models on history and on fresh events, together."""
 
 __version__ = "0.1.0"

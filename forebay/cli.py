@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, cast
@@ -13,50 +13,50 @@ from typing import Annotated, Any, cast
 import typer
 
 from forebay import __version__
-from forebay.commands import complete
-from forebay.commands.output import INTERRUPTED, option
+from forebay.commands.shared import complete
+from forebay.commands.shared.output import INTERRUPTED, option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
-from forebay.system.redaction import filter_output
-from forebay.system.standard_streams import open_standard_streams
-from forebay.system.terminal import fitted, printable
+from forebay.system.output.redaction import filter_output
+from forebay.system.output.standard_streams import open_standard_streams
+from forebay.system.output.text import fitted, printable
 
 __all__ = ["run"]
 
-# One module below forebay.commands for each command; its `register(app)` adds the command.
-COMMANDS: tuple[str, ...] = (
-    "check",
-    "schema",
-    "explain",
-    "init",
-    "sources",
-    "preview",
-    "plan",
-    "run",
-    "jobs",
-    "cancel",
-    "why",
-    "forget",
-    "gc",
-    "home",
-    "models",
-    "score",
-    "report",
-    "dead",
-    "kafka",
-    "dags",
-    "stage",
-    "up",
-    "down",
-    "status",
-    "doctor",
-    "airflow",
-    "completion",
-)
+# The room below forebay.commands of each command's module; its `register(app)` adds the command.
+COMMANDS = {
+    "check": "declare",
+    "schema": "declare",
+    "explain": "windows",
+    "init": "declare",
+    "sources": "declare",
+    "preview": "declare",
+    "plan": "windows",
+    "run": "windows",
+    "jobs": "state",
+    "cancel": "state",
+    "why": "windows",
+    "forget": "windows",
+    "gc": "state",
+    "home": "state",
+    "models": "models",
+    "score": "models",
+    "report": "models",
+    "dead": "windows",
+    "kafka": "airflow",
+    "dags": "declare",
+    "stage": "windows",
+    "up": "airflow",
+    "down": "airflow",
+    "status": "airflow",
+    "doctor": "airflow",
+    "airflow": "airflow",
+    "completion": "declare",
+}
 
 # Their output must be exact: results that a program parses, and a password that is shown once.
 EXACT_OUTPUT = frozenset({"stage", "up"})
 _CLICK_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
-_HELP = """Trains recommendation models on history and on what happened a second ago, together.
+_HELP = """Trains recommendation models on history and on fresh events, together.
 
 Exit codes: 0 done, 1 your YAML or command, 2 data not ready, 3 data bad, 4 infrastructure.
 """
@@ -69,7 +69,7 @@ class _Invocation:
     debug: bool = False
 
 
-def build_app(modules: Sequence[str]) -> typer.Typer:
+def build_app(modules: Iterable[str]) -> typer.Typer:
     """The application with the commands of these modules."""
     app = typer.Typer(
         name="forebay",
@@ -82,7 +82,7 @@ def build_app(modules: Sequence[str]) -> typer.Typer:
     )
     app.callback()(_global_options)
     for module in modules:
-        import_module(f"forebay.commands.{module}").register(app)
+        import_module(f"forebay.commands.{COMMANDS[module]}.{module}").register(app)
     return app
 
 
@@ -143,7 +143,7 @@ def _debug_first(arguments: Sequence[str]) -> list[str]:
     return ["--debug", *rest] if len(rest) < len(arguments) else rest
 
 
-def _modules_for(arguments: Sequence[str]) -> Sequence[str]:
+def _modules_for(arguments: Sequence[str]) -> Iterable[str]:
     """The module of the called command only; all modules for help or an unknown name."""
     name = next((text for text in arguments if not text.startswith("-")), "")
     module = name.replace("-", "_")
@@ -185,7 +185,7 @@ def _write_error(text: str) -> None:
 def main() -> None:
     """Entry point of the `forebay` script. Its output never shows secrets."""
     output = open_standard_streams()
-    filter_output(stdout=not EXACT_OUTPUT & set(_modules_for(sys.argv[1:])[:1]))
+    filter_output(stdout=not EXACT_OUTPUT & set(list(_modules_for(sys.argv[1:]))[:1]))
     code = run(sys.argv[1:])
     output.flush()
     if output.failure is not None:

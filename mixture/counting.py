@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from forebay.config.feeds import Phase
+from forebay.config.specs.feeds import Phase
 from forebay.errors import ConfigError
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.left_out import LeftOut

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from forebay.config.feeds import Phase
+from forebay.config.specs.feeds import Phase
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.left_out import LeftOut
 from forebay.mixture.minibatch import Minibatch

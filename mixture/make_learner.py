@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import ColumnType
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import ColumnType
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 
 
 @dataclass(frozen=True)

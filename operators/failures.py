@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.system.redaction import redacted
+from forebay.system.output.redaction import redacted
 
 
 def as_airflow(error: ForebayError) -> AirflowException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk.log import mask_secret
 
-from forebay.system.redaction import hidden_values
+from forebay.system.output.redaction import hidden_values
 
 
 def mask_secrets() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from airflow.sdk.configuration import conf
 
 from forebay.errors import ConfigError
-from forebay.home.format import require_format
+from forebay.home.database.format import require_format
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 
 SECTION = "forebay"

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction, Timetable
 from pendulum import DateTime, instance
 
-from forebay.config.windows import Window, WindowGrid, WindowSize
+from forebay.config.specs.windows import Window, WindowGrid, WindowSize
 
 
 class WindowTimetable(Timetable):

@@ -8,8 +8,8 @@ from support.guaranteed_cases import cases_page
 from support.manual import manual_page
 from support.reference import reference_page
 
-from forebay.config.registry import installed_kinds
 from forebay.config.schema import json_schema
+from forebay.config.specs.registry import installed_kinds
 
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
 

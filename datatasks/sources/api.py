@@ -5,11 +5,11 @@ The names in `__all__` are all that such a package needs; the modules behind the
 
 from __future__ import annotations
 
-from forebay.config.base import Spec
-from forebay.config.registry import SourceKind
-from forebay.config.sources import ColumnType, SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import (
+from forebay.config.specs.base import Spec
+from forebay.config.specs.registry import SourceKind
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.base import (
     ARROW_TYPES,
     Description,
     Finding,
@@ -19,13 +19,13 @@ from forebay.datatasks.sources.common.base import (
     Source,
     ended,
 )
-from forebay.datatasks.sources.common.borders import Border, Borders
-from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
-from forebay.datatasks.sources.common.casting import column_problem
-from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
-from forebay.datatasks.sources.common.numbered import Slice, numbered_ranges, slices
-from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import Spans, hours_within, times_of
+from forebay.datatasks.sources.common.contract.borders import Border, Borders
+from forebay.datatasks.sources.common.files.bundles import RowRanges, to_tasks
+from forebay.datatasks.sources.common.rows.chunks import Stored, empty_chunk, joined, to_chunk
+from forebay.datatasks.sources.common.rows.numbered import Slice, numbered_ranges, slices
+from forebay.datatasks.sources.common.values.casting import column_problem
+from forebay.datatasks.sources.common.values.row_ids import row_ids
+from forebay.datatasks.sources.common.values.times import Spans, hours_within, times_of
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, ReadUnit, RowRange
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.instants import from_us, to_us

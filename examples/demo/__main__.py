@@ -7,12 +7,12 @@ import sys
 
 from examples.demo.settings import CONFIG, PIPELINE, Settings
 from examples.demo.signals import end_in_good_order
-from forebay.commands.own_home import closed_home
+from forebay.commands.shared.own_home import closed_home
 from forebay.errors import ForebayError, UsageError
-from forebay.home.format import require_format
+from forebay.home.database.format import require_format
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.extras import require_extra
-from forebay.system.redaction import filter_output
+from forebay.system.output.redaction import filter_output
 
 _INTERRUPTED = 130
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from examples.demo.console import say
 from examples.demo.count import disagreements, log_rows, parquet_rows
+from examples.demo.data.market_data import prepare_market
 from examples.demo.direct import Direct
-from examples.demo.market_data import prepare_market
-from examples.demo.mode import Json
+from examples.demo.mode import Json, say
 from examples.demo.settings import Settings
 from examples.demo.signals import undisturbed
 from forebay.errors import RowsLostError

@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from examples.demo.console import say
-from examples.demo.jobs import unfinished_jobs
-from examples.demo.mode import Json
+from examples.demo.mode import Json, say
 from examples.demo.settings import Windows
+from examples.demo.trained_rows import unfinished_jobs
 from forebay.errors import error_of
 from forebay.executors.job.submit import attach
 from forebay.home.paths import Home

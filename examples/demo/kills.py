@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from examples.demo.jobs import RunningJob, running_jobs
+from examples.demo.trained_rows import RunningJob, running_jobs
 from forebay.home.paths import Home
 from forebay.home.runtime import processes_of_job
-from forebay.system.processes import ProcessIdentity
+from forebay.system.processes.identity import ProcessIdentity
 
 # Which process is killed once this share of all rows is trained: two while the long history is
 # read, one in the middle of the windows. The trainer is last, as a new one counts rows from 0.

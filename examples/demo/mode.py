@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -37,3 +38,9 @@ class Way(Protocol):
 
     def stop(self) -> None:
         """Stop everything that was started."""
+
+
+def say(text: str) -> None:
+    """Print a line of the demo immediately, even between the lines of the run."""
+    sys.stdout.write(f"\r\x1b[2K{text}\n" if sys.stdout.isatty() else f"{text}\n")
+    sys.stdout.flush()

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from forebay.config.base import format_duration, parse_duration
+from forebay.config.specs.base import format_duration, parse_duration
 from forebay.errors import UsageError
 from forebay.home.paths import DEFAULT_HOME, ENVIRONMENT_NAME, Home
 

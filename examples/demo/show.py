@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from examples.demo.console import say
+from examples.demo.airflow.through_airflow import ThroughAirflow
 from examples.demo.conversions import play_conversions
 from examples.demo.count import (
     Stored,
@@ -21,26 +21,25 @@ from examples.demo.count import (
     lost_and_repeated,
     parquet_rows,
 )
-from examples.demo.data import prepare
+from examples.demo.data.flight_data import prepare
+from examples.demo.data.topic import Topic
 from examples.demo.direct import Direct
 from examples.demo.kills import SCENES, Kills
-from examples.demo.mode import Json, Way
+from examples.demo.mode import Json, Way, say
 from examples.demo.next_steps import check_command, score_command
 from examples.demo.settings import CONFIG, KAFKA_VARIANT, LAST_WINDOW, PIPELINE, Settings
 from examples.demo.signals import undisturbed
-from examples.demo.through_airflow import ThroughAirflow
-from examples.demo.topic import Topic
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.jobs import left_processes
 from forebay.embedded.kafka.broker import BROKER_ID
 from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError, RowsLostError
-from forebay.home.identity import MARKER_NAME
+from forebay.home.database.identity import MARKER_NAME
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
-from forebay.system.parent import JOB_ID_NAME
-from forebay.system.processes import environment_variable, processes_with
+from forebay.system.processes.identity import environment_variable, processes_with
+from forebay.system.processes.parent import JOB_ID_NAME
 
 END_SECONDS = 10.0
 _POLL_SECONDS = 0.1

@@ -4,12 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from examples.demo.jobs import running_jobs
-from forebay.config.windows import is_warm_start
+from forebay.config.specs.windows import is_warm_start
+from forebay.executors.job.progress import Progress
+from forebay.executors.job.request import JobStatus
+from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """A job that is training, and the newest progress of its trainer."""
+
+    folder: Path
+    status: JobStatus
+    progress: Progress
+
+
+def unfinished_jobs(home: Home, pipeline: str) -> list[Path]:
+    """Folders of jobs that were submitted and have not ended."""
+    return [job.folder.path for job in jobs_of(home, pipeline, unended=True)]
+
+
+def running_jobs(home: Home, pipeline: str) -> list[RunningJob]:
+    """Jobs whose trainer has started."""
+    found = []
+    for job in jobs_of(home, pipeline, unended=True):
+        progress = job.progress
+        if job.row.state == "running" and progress is not None:
+            found.append(RunningJob(job.folder.path, job.row.status, progress))
+    return found
 
 
 @dataclass(frozen=True)

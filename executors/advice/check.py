@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from forebay.config.base import format_duration
 from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.problems import Problem, Severity
+from forebay.config.specs.base import format_duration
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.yaml.problems import Problem, Severity
 from forebay.executors.advice.column_values import crowded_features, value_findings
 from forebay.executors.advice.event_times import time_findings
 from forebay.executors.advice.line import declared_for, settings_of

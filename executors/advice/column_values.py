@@ -10,17 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.datasets import DatasetSpec
-from forebay.config.features import (
-    HashFeature,
-    VocabularyFeature,
-    feature_columns,
-)
-from forebay.config.label_check import label_path
-from forebay.config.labels import LabelSpec
-from forebay.config.problems import Severity
-from forebay.config.sources import LIST_ITEMS, ColumnType
-from forebay.config.yaml_positions import KeyPath
+from forebay.config.checks.label_check import label_path
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.features import HashFeature, VocabularyFeature, feature_columns
+from forebay.config.specs.labels import LabelSpec
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType
+from forebay.config.yaml.positions import KeyPath
+from forebay.config.yaml.problems import Severity
 from forebay.executors.advice.samples import SourceSample
 from forebay.mixture.features.labels import labels
 from forebay.mixture.features.values import null_as_null, texts, time_part

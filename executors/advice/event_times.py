@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.config.registry import kind_named
-from forebay.config.windows import Interval
-from forebay.datatasks.lags import newest_problem
-from forebay.datatasks.sampling import Sample, SampleLimits, sample_rows
-from forebay.datatasks.sources.common.far_times import AHEAD, are_far, far_words
-from forebay.datatasks.sources.common.times import Times, times_of
+from forebay.config.specs.registry import kind_named
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.look.lags import newest_problem
+from forebay.datatasks.look.sampling import Sample, SampleLimits, sample_rows
+from forebay.datatasks.sources.common.values.far_times import AHEAD, are_far, far_words
+from forebay.datatasks.sources.common.values.times import Times, times_of
 from forebay.executors.advice.column_values import MOSTLY, ValueFinding
 from forebay.executors.advice.samples import SECONDS_MAX, SourceSample, opened_for_sample
 from forebay.system.instants import to_us

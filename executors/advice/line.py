@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from forebay.config.labels import delay_of
-from forebay.config.pipelines import PipelineSpec
-from forebay.executors.judging.label_part import label_part
+from forebay.config.specs.labels import delay_of
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.executors.judging.event_figures import label_part
 from forebay.executors.model_line.chain import ModelChain
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice

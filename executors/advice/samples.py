@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from forebay.config.columns import declared_columns
-from forebay.config.datasets import DatasetSpec, Feed
-from forebay.config.feeds import source_feeds
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sampling import Sample, SampleLimits, sample_rows, spread_spans
-from forebay.datatasks.sources.common.base import Description, Source
+from forebay.config.explain import declared_columns
+from forebay.config.specs.datasets import DatasetSpec, Feed
+from forebay.config.specs.feeds import source_feeds
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.look.sampling import Sample, SampleLimits, sample_rows, spread_spans
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Description, Source
 from forebay.mixture.features.layout import FeatureLayout
 
 SPANS = 12

@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.datasets import DatasetSpec
-from forebay.config.registry import kind_named
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.sampling import SampleLimits, sample_rows
-from forebay.datatasks.sources.common.times import HOUR_US, UNKNOWN, times_of
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.registry import kind_named
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.look.sampling import SampleLimits, sample_rows
+from forebay.datatasks.sources.common.values.times import HOUR_US, UNKNOWN, times_of
 from forebay.executors.advice.samples import (
     LONGEST,
     SPANS,

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.chunks import place_text, without_columns
-from forebay.datatasks.sources.common.offset_runs import offsets_read
-from forebay.datatasks.sources.common.row_texts import row_texts
-from forebay.datatasks.sources.common.times import UNKNOWN, falls
+from forebay.datatasks.sources.common.rows.chunks import place_text, without_columns
+from forebay.datatasks.sources.common.rows.offset_runs import offsets_read
+from forebay.datatasks.sources.common.values.row_texts import row_texts
+from forebay.datatasks.sources.common.values.times import UNKNOWN, falls
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.mixture.features.encode import Encoded
 from forebay.mixture.queue.buffer import BufferedChunk

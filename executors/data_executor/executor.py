@@ -41,8 +41,8 @@ from forebay.home.paths import Home
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.kernels.library import start_kernels
 from forebay.mixture.queue.queue import PrioritisedQueue
-from forebay.system.activities import progressed
-from forebay.system.error_report import ErrorReport
+from forebay.system.liveness import progressed
+from forebay.system.output.error_report import ErrorReport
 
 BEAT_SECONDS = 0.2
 # A trial reader must answer within deadline / this, before this process itself counts as hung.

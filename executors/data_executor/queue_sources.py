@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from forebay.config.feeds import stream_feed
-from forebay.config.label_join import hours_together
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.feeds import hours_together, stream_feed
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.mixture.queue.queue import Limits, QueueSources
 
 _CHUNKS = 2  # the bytes always have room for this many

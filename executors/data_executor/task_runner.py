@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
-from forebay.datatasks.hours import window_hours
-from forebay.datatasks.sources.common.base import Source
-from forebay.datatasks.sources.common.chunks import place_text
-from forebay.datatasks.sources.common.read_units import read_around
+from forebay.datatasks.planning.operations import window_hours
+from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.rows.chunks import place_text
+from forebay.datatasks.sources.common.rows.read_units import read_around
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
 from forebay.executors.data_executor.chunk_rows import (
@@ -24,9 +24,9 @@ from forebay.executors.poison.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
-from forebay.system.activities import Activity, progressed, waiting
-from forebay.system.counted import counted
-from forebay.system.error_report import ErrorReport
+from forebay.system.liveness import Activity, progressed, waiting
+from forebay.system.output.counted import counted
+from forebay.system.output.error_report import ErrorReport
 
 WAIT_SECONDS = 1.0  # for room, repeatedly: it is freed whenever rows are served
 RETRY_FIRST_SECONDS, RETRY_LONGEST_SECONDS = 0.2, 5.0

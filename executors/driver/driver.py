@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from forebay.config.registry import kind_named
-from forebay.config.sources import SourceSpec
-from forebay.datatasks.lags import commit_group
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.base import Source
+from forebay.config.specs.registry import kind_named
+from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.look.lags import commit_group
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.offset_commits import SealCommitter
@@ -29,8 +29,8 @@ from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer
 from forebay.home.paths import Home
-from forebay.system.activities import waiting
-from forebay.system.files import write_atomically
+from forebay.system.files.durable import write_atomically
+from forebay.system.liveness import waiting
 
 JOURNAL_FILE = Path("journal") / "driver.jsonl"
 _SPARE_THREADS = 16

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from forebay.errors import InfrastructureError
-from forebay.system.files import make_folder, sync
-from forebay.system.locks import FileLock
+from forebay.system.files.durable import make_folder, sync
+from forebay.system.files.locks import FileLock
 
 LOCK_SECONDS = 5.0
 Record = dict[str, Any]

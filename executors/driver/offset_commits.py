@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.errors import InfrastructureError
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.wire.messages import Progress
-from forebay.system.activities import Activity, progressed, waiting
+from forebay.system.liveness import Activity, progressed, waiting
 
 RETRY_SECONDS = 0.5
 _LOG = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from forebay.executors.wire.messages import (
     TrainerBeat,
 )
 from forebay.executors.wire.rpc import Methods
-from forebay.system.activities import Activity, helping, progressed
+from forebay.system.liveness import Activity, helping, progressed
 from forebay.system.message import Message
 
 WAIT_LONGEST_SECONDS = 2.0

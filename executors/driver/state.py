@@ -28,8 +28,8 @@ from forebay.executors.wire.messages import (
     TaskFailure,
     TrainerBeat,
 )
-from forebay.system.counted import counted
-from forebay.system.error_report import ErrorReport
+from forebay.system.output.counted import counted
+from forebay.system.output.error_report import ErrorReport
 
 FATAL_EXIT_CODES = (1, 2, 3)  # a retry would not help
 _LOG = logging.getLogger(__name__)

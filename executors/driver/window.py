@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.jobs import JobSpec
-from forebay.datatasks.ledger import Ledger
+from forebay.config.specs.jobs import JobSpec
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import DataTask, TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.driver.leases import LeaseRules, LeaseTable, TaskState

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import Interval
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.windows import Interval
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from forebay.datatasks.window_order import IN_ORDER
+from forebay.datatasks.plans.window_order import IN_ORDER
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import FileKind
 from forebay.executors.model_line.rows import line_rows, link_rows
@@ -19,11 +19,11 @@ from forebay.executors.window_files.dead_letters import (
     gathered_letters,
     read_letters,
 )
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import lines, link_files, links, windows
 from forebay.home.paths import Home
-from forebay.home.store import Stored
-from forebay.home.tables import lines, link_files, links, windows
+from forebay.home.store.base import Stored
+from forebay.home.store.open import store_of
 
 _LETTERS: FileKind = "dead_letters"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import is_warm_start
-from forebay.datatasks.ledger import Ledger
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.windows import is_warm_start
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import ConfigError
 from forebay.executors.evaluation.later_labels import complete_judgements
 from forebay.executors.evaluation.summary import Json, build_summary, rows_verdict
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.job.stored_jobs import jobs_of
-from forebay.executors.judging.gate_decision import gate_decision
+from forebay.executors.judging.gate import gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, Parent
 

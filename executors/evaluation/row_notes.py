@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from forebay.datatasks.plans import NO_ROWS, SKIPPED
+from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED
 from forebay.executors.model_line.link import Link
 from forebay.mixture.left_out import NOT_KNOWN, PAUSED, unsaid
-from forebay.system.counted import counted
+from forebay.system.output.counted import counted
 
 Json = dict[str, Any]
 

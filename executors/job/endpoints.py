@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forebay.system.files import write_atomically
+from forebay.system.files.durable import write_atomically
 
 _FOLDER = "endpoints"
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
 from forebay.home.privacy import make_home
-from forebay.system.error_report import ErrorReport
-from forebay.system.files import write_atomically, writing
-from forebay.system.locks import is_held
+from forebay.system.files.durable import write_atomically, writing
+from forebay.system.files.locks import is_held
+from forebay.system.output.error_report import ErrorReport
 
 PROGRESS_NAME = "progress.json"
 # A supervisor writes this into its lock; a submitter that holds the lock does not.
@@ -124,7 +124,7 @@ def _remove_what_can_be(folder: Path) -> None:
 
 
 def pulse_path(job_dir: Path, role: str, index: int) -> Path:
-    """Where a process shows that it makes progress (`forebay.system.pulse`)."""
+    """Where a process shows that it makes progress (`forebay.system.liveness`)."""
     return job_dir / "pulse" / f"{role}-{index}"
 
 

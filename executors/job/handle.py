@@ -14,11 +14,11 @@ from forebay.executors.job import job_changes
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import StoredJob, stored_job
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import processes_of_job
-from forebay.system.locks import FileLock, is_held
-from forebay.system.processes import kill_all
+from forebay.system.files.locks import FileLock, is_held
+from forebay.system.processes.identity import kill_all
 
 # How long a lock must stay taken to count as a live supervisor's.
 LIVE_SECONDS = 0.2

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, update
 
-from forebay.datatasks import plan_rows
+from forebay.datatasks.plans import plan_rows
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
 from forebay.executors.job.request import (
@@ -21,7 +21,7 @@ from forebay.executors.job.request import (
     JobStatus,
     WindowRequest,
 )
-from forebay.home.tables import job_windows, jobs
+from forebay.home.database.tables import job_windows, jobs
 from forebay.system.instants import now_us, to_us
 
 

@@ -12,8 +12,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import ACTIVE_STATES, JobStatus
-from forebay.home.rows import batches
-from forebay.home.tables import job_windows, jobs
+from forebay.home.database.tables import batches, job_windows, jobs
 
 
 class JobRow(NamedTuple):

@@ -13,17 +13,17 @@ from typing import Any, Literal, Self
 from pydantic import Field, PrivateAttr
 
 from forebay.config.declared import Declared, Reference, filled_in
-from forebay.config.environment import hide_options
-from forebay.config.feeds import Phase
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import HOUR
+from forebay.config.specs.feeds import Phase
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import HOUR
+from forebay.config.yaml.environment import hide_options
 from forebay.errors import UsageError
 from forebay.home.paths import DEFAULT_LINE, ENVIRONMENT_NAME
-from forebay.system.error_report import ErrorReport
-from forebay.system.files import write_private
+from forebay.system.files.durable import write_private
 from forebay.system.message import Message
 from forebay.system.names import JOB_ID_PATTERN, NAME_PATTERN
+from forebay.system.output.error_report import ErrorReport
 
 REQUEST_NAME = "job.json"
 Role = Literal["driver", "data", "trainer"]

@@ -15,10 +15,10 @@ from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.job_rows import JobRow, JobWindow
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import JobStatus
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.system.locks import is_held
+from forebay.system.files.locks import is_held
 
 
 @dataclass(frozen=True)

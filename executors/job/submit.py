@@ -14,8 +14,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from forebay.config.environment import names_of
 from forebay.config.role_environment import declared_variables
+from forebay.config.yaml.environment import names_of
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import job_changes
 from forebay.executors.job.folder import JobFolder
@@ -23,14 +23,14 @@ from forebay.executors.job.handle import LIVE_SECONDS, JobHandle
 from forebay.executors.job.heartbeat import is_silent
 from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import find_job, stored_job
-from forebay.home.database import Database
-from forebay.home.format import record_format
-from forebay.home.open_database import database_of
+from forebay.home.database.base import Database
+from forebay.home.database.format import record_format
+from forebay.home.database.open import database_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.runtime import runtime_of
 from forebay.system.environment import PLANNING, inherited
-from forebay.system.locks import FileLock, is_held
-from forebay.system.parent import JOB_ID_NAME
+from forebay.system.files.locks import FileLock, is_held
+from forebay.system.processes.parent import JOB_ID_NAME
 
 # Arguments with which an interpreter runs a supervisor.
 SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from forebay.config.features import BucketiseFeature, FeatureSpec, VocabularyFeature
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.specs.features import BucketiseFeature, FeatureSpec, VocabularyFeature
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.judging.event_rows import EventRows
 from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
@@ -280,3 +280,11 @@ def _values(
         yield slice_name(spec, value), ids == value
     if len(order) > SLICE_VALUES_MAX:
         yield REST, np.isin(ids, order[SLICE_VALUES_MAX:])
+
+
+def label_part(judgement: Json, label: str) -> Json:
+    """The part about one label of a window: metrics, completeness and event scores.
+
+    label: "" is the only one, or the first; empty for a label that was not trained on then.
+    """
+    return judgement if not label else dict(judgement.get("labels", {}).get(label, {}))

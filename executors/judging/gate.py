@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from pydantic import Field
 
-from forebay.config.jobs import GateMetric, PublishSpec
+from forebay.config.specs.jobs import GateMetric, PublishSpec
 from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
-from forebay.executors.judging.gate_decision import GateDecision
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
+from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.losses import LossEstimate, pool_losses
@@ -18,6 +21,41 @@ from forebay.mixture.metrics.quantiles import student_quantile
 from forebay.mixture.metrics.seeds import Columns
 from forebay.mixture.metrics.verdict import difference_words
 from forebay.mixture.score_columns import ScoreColumn, over_seeds
+from forebay.system.message import Message
+
+GATE_FILE = "gate.json"
+
+
+class GateDecision(Message):
+    """Which variant of a window serves, and why. It is stored beside the model that serves.
+
+    words: for people. windows: those whose event scores decided; none if too little is judged.
+    rows: how many judged rows they have.
+    """
+
+    variant: str
+    declared: str
+    words: str
+    windows: list[str] = Field(default_factory=list)
+    rows: int = 0
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a variant other than the declared one serves."""
+        return self.variant != self.declared
+
+
+def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
+    """The gate's decision on a link whose model was exported; None where there was no gate.
+
+    Raises:
+        DataError: when the stored decision is missing or damaged.
+    """
+    stored = link.files.get("gate")
+    if stored is None:
+        return None
+    return GateDecision.model_validate_json(store_of(chain.home).path(stored).read_bytes())
+
 
 # How many windows are looked at, the newest ones: two days of hours.
 WINDOWS_MAX = 48

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.executors.judging.sample import EventSample
 from forebay.executors.model_line.link import Parent
 from forebay.mixture.minibatch import Minibatch

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from forebay.datatasks.sources.common.row_ids import splitmix64
+from forebay.datatasks.sources.common.values.row_ids import splitmix64
 
 Ids = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]

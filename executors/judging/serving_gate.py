@@ -12,18 +12,17 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import Interval
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.windows import Interval
 from forebay.errors import DataError
 from forebay.executors.judging.evidence.gate_evidence import GateEvidence, KnownWindow
 from forebay.executors.judging.evidence.gather import TrainedWindow, gather
-from forebay.executors.judging.gate import WINDOWS_MAX, decide
-from forebay.executors.judging.gate_decision import GateDecision, gate_decision
+from forebay.executors.judging.gate import WINDOWS_MAX, GateDecision, decide, gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
-from forebay.home.open_store import store_of
-from forebay.home.store import Store
+from forebay.home.store.base import Store
+from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
 _LOG = logging.getLogger(__name__)

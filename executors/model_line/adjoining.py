@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from forebay.config.source_uses import source_of
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.plans import SourcePlan, WindowPlan
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import retrain_command, retrained_from

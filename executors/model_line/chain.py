@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from forebay.config.windows import Interval, Spanned, Window, is_warm_start
-from forebay.datatasks import history, plan_rows
+from forebay.config.specs.windows import Interval, Spanned, Window, is_warm_start
+from forebay.datatasks.plans import history, plan_rows
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.model_line import serving
 from forebay.executors.model_line.link import (
@@ -37,12 +37,12 @@ from forebay.executors.model_line.rows import (
     link_writer,
 )
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
-from forebay.home.garbage import bury
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.home.store import Stored
-from forebay.home.store_owner import own_store
+from forebay.home.store.base import Stored
+from forebay.home.store.garbage import bury
+from forebay.home.store.open import store_of
+from forebay.home.store.owner import own_store
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.config.windows import first_window_key, is_warm_start
+from forebay.config.specs.windows import first_window_key, is_warm_start
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import DEFAULT_LINE
 

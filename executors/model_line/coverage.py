@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from pydantic import Field
 
-from forebay.config.sources import AFTER_END, BEFORE_START, SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.plans import SourcePlan, WindowPlan
+from forebay.config.specs.sources import AFTER_END, BEFORE_START, SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.system.message import Message
 
 Offsets = dict[str, tuple[int, int]]

@@ -19,11 +19,11 @@ from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import stored_job
 from forebay.executors.model_line.rows import lease_rows
 from forebay.executors.model_line.rows.lease_rows import Holder
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.system.files import make_folder
-from forebay.system.locks import FileLock, is_held
+from forebay.system.files.durable import make_folder
+from forebay.system.files.locks import FileLock, is_held
 
 LEASE_NAME = "lease.lock"
 # Long enough for the holder's last microseconds, when its job has just been seen to end.

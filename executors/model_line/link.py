@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from forebay.datatasks.plans import SourcePlan
+from forebay.datatasks.plans.plan import SourcePlan
 from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
 from forebay.executors.model_line.coverage import Coverage
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
 from forebay.mixture.row_sums import RowSums
 from forebay.system.message import Message
 

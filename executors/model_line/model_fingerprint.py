@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from forebay.config.datasets import DatasetSpec
-from forebay.config.features import feature_columns
-from forebay.config.models import ModelSpec
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.features import feature_columns
+from forebay.config.specs.models import ModelSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 
 # May change from one window to the next: the meaning of the variables stays the same.
 _TUNABLE: dict[str, bool | set[str]] = {

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from forebay.config.windows import order_of
+from forebay.config.specs.windows import order_of
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows import line_rows
 from forebay.executors.model_line.staleness import stale_reason
-from forebay.home.store import Stored
-from forebay.home.tables import link_files, links, served, windows
+from forebay.home.database.tables import link_files, links, served, windows
+from forebay.home.store.base import Stored
 from forebay.system.instants import from_us, to_us
 
 _SERVED = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Subquery, bindparam, func, select
 
-from forebay.datatasks.window_order import in_order, span
+from forebay.datatasks.plans.window_order import in_order, span
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows.line_rows import (
     BEFORE,
@@ -19,7 +19,7 @@ from forebay.executors.model_line.rows.line_rows import (
     next_link,
     trained_windows,
 )
-from forebay.home.tables import links, windows
+from forebay.home.database.tables import links, windows
 
 
 def break_reason(parent: Parent | None, before: Parent | None) -> str | None:

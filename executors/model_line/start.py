@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from forebay.config.base import format_duration
-from forebay.config.columns import declared_columns
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.source_uses import source_of
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import (
+from forebay.config.explain import declared_columns
+from forebay.config.specs.base import format_duration
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import (
     Interval,
     Spanned,
     Window,
@@ -24,8 +24,8 @@ from forebay.config.windows import (
     order_of,
     warm_start_window,
 )
-from forebay.datatasks import history, plan_rows
-from forebay.datatasks.plans import NO_ROWS, WindowPlan
+from forebay.datatasks.plans import history, plan_rows
+from forebay.datatasks.plans.plan import NO_ROWS, WindowPlan
 from forebay.errors import ConfigError, ForebayError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line, retrain_command
@@ -33,8 +33,8 @@ from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.link import Link, source_rows
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.rows import line_rows
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
+from forebay.home.store.open import store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.identity import IDENTITY, ModelIdentity
 

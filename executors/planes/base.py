@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from forebay.system.processes import ProcessIdentity
+from forebay.system.processes.identity import ProcessIdentity
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import time
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.planes.base import Launch
-from forebay.system.children import Children, wait_or_kill
-from forebay.system.parent import PARENT_PID_NAME, adopt_orphans
-from forebay.system.processes import ProcessIdentity
+from forebay.system.processes.children import Children, wait_or_kill
+from forebay.system.processes.identity import ProcessIdentity
+from forebay.system.processes.parent import PARENT_PID_NAME, adopt_orphans
 
 
 class LocalExecution:

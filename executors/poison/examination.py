@@ -6,16 +6,16 @@ import logging
 import threading
 from pathlib import Path
 
-from forebay.config.sources import SourceSpec
-from forebay.datatasks.sources.common.chunks import place_text
-from forebay.datatasks.sources.common.read_units import Poison
+from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.sources.common.rows.chunks import place_text
+from forebay.datatasks.sources.common.rows.read_units import Poison
 from forebay.datatasks.tasks import DataTask, ReadUnit, TaskProgress
 from forebay.errors import DataError
 from forebay.executors.poison.search import PoisonSearch
 from forebay.executors.poison.suspicions import ReadingMark, Suspicion, Suspicions
 from forebay.executors.poison.trial import Trial, TrialInVainError
 from forebay.executors.window_files.poisons import PoisonRecord
-from forebay.system.activities import waiting
+from forebay.system.liveness import waiting
 
 # Each examination has a child process with the memory of one more reader.
 _AT_ONCE = 2

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from forebay.config.columns import declared_columns
-from forebay.config.feeds import source_feeds
-from forebay.config.source_uses import source_of
-from forebay.config.sources import SourceSpec
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.base import Source
+from forebay.config.explain import declared_columns
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.feeds import source_feeds
+from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.tasks import Chunk, DataTask
 from forebay.executors.job.request import JobRequest
 from forebay.mixture.features.encode import Encoded, Encoder

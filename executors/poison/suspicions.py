@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from forebay.datatasks.tasks import DataTask, Position
-from forebay.system.files import write_atomically, writing
+from forebay.system.files.durable import write_atomically, writing
 from forebay.system.message import Message
 
 # Signals of a process whose own memory or code is broken.

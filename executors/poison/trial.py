@@ -12,14 +12,14 @@ from pathlib import Path
 
 import psutil
 
-from forebay.datatasks.sources.common.read_units import Poison, whole_ranges
+from forebay.datatasks.sources.common.rows.read_units import Poison, whole_ranges
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import InfrastructureError
 from forebay.executors.poison.suspicions import CRASHES
 from forebay.executors.poison.trial_reader import MODULE, TrialCall, TrialReply
-from forebay.system.activities import progressed
-from forebay.system.parent import PARENT_PID_NAME
-from forebay.system.piped_process import PipedProcess
+from forebay.system.liveness import progressed
+from forebay.system.processes.children import PipedProcess
+from forebay.system.processes.parent import PARENT_PID_NAME
 
 _LOOK_MS = 50
 _GIB = 1 << 30

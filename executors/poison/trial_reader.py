@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from forebay.datatasks.sources.common.base import Source
-from forebay.datatasks.sources.common.read_units import Poison, read_around
+from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.rows.read_units import Poison, read_around
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit, TaskProgress
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.readers import Readers
 from forebay.executors.role import role_arguments, started_by_supervisor
 from forebay.system.message import Message
-from forebay.system.parent import die_with_parent
-from forebay.system.process_log import set_up_logging
+from forebay.system.output.process_log import set_up_logging
+from forebay.system.processes.parent import die_with_parent
 
 MODULE = "forebay.executors.poison.trial_reader"
 _FIRST_VICTIM = "1000"

@@ -12,18 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from forebay.config.columns import declared_columns
+from forebay.config.explain import declared_columns
 from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import Window
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.planning import plan_windows
-from forebay.datatasks.plans import WindowPlan
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.windows import Window
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.reading.processes import ServingProcesses
 from forebay.executors.trainer.remote_reader import RemoteReader
-from forebay.home.open_database import close_database
+from forebay.home.database.open import close_database
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.mixture.features.layout import FeatureLayout
 

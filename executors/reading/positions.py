@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, ValidationError
 
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, UsageError
 from forebay.system.message import Message

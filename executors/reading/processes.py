@@ -15,9 +15,9 @@ from forebay.executors.planes.local import LocalExecution, LocalPlane
 from forebay.executors.supervisor.commands import RoleCommand, role_commands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.wire.rpc import ENDPOINT_FILE
-from forebay.home.database import DATABASE_NAME
-from forebay.home.store import STORE_NAME
-from forebay.system.log_tail import LogTail
+from forebay.home.database.base import DATABASE_NAME
+from forebay.home.store.base import STORE_NAME
+from forebay.system.output.process_log import LogTail
 
 START_SECONDS = 60.0
 STOP_GRACE_SECONDS = 5.0

@@ -14,17 +14,17 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ForebayError
 from forebay.executors.model_line.rows.line_rows import line_id
 from forebay.executors.retention.job_folders import old_job_folders, remove_job_folder
 from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
 from forebay.executors.retention.old_plans import OldPlan, forget_plans, old_plans
 from forebay.executors.retention.rule import LinkFile, WindowsKept
-from forebay.home.garbage import only_collector
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
+from forebay.home.store.garbage import only_collector
+from forebay.home.store.open import store_of
 
 # Changed by one transaction; the bytes follow before the next one.
 _AT_ONCE = 100

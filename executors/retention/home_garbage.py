@@ -2,31 +2,108 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, select
 
 from forebay.config.load import Project
+from forebay.executors.job import job_rows
 from forebay.executors.job.job_id import line_of
+from forebay.executors.model_line.link import Parent
 from forebay.executors.model_line.rows.file_rows import all_seals, forget_seal
+from forebay.executors.model_line.rows.line_rows import line_id, link_id
 from forebay.executors.retention.collect import Going, LineRetention
 from forebay.executors.retention.job_folders import remove_unsubmitted, unsubmitted_folders
-from forebay.executors.retention.training_folders import (
-    TrainingFolder,
-    is_spent,
-    remove_spent_folders,
-    spent_folders,
-)
-from forebay.home import garbage
-from forebay.home.garbage import Garbage, only_collector
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import job_windows, jobs, lines, plans, windows
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.home.tables import lines, windows
+from forebay.home.store import garbage
+from forebay.home.store.garbage import Garbage, only_collector
+from forebay.home.store.open import store_of
+from forebay.system.files.durable import writing
+
+
+class TrainingFolder(NamedTuple):
+    """Where a window is trained in one generation: see `Home.model`."""
+
+    path: Path
+    pipeline: str
+    line: str
+    window: str
+    generation: int
+
+
+def spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:
+    """Folders whose window is linked or was planned again, and that no unended job names."""
+    found = list(_folders(home, pipeline, line))
+    if not found:
+        return []
+
+    def work(rows: Connection) -> list[TrainingFolder]:
+        return [
+            each
+            for each in found
+            if is_spent(rows, each.pipeline, each.line, each.window, each.generation)
+        ]
+
+    return database_of(home).read(work)
+
+
+def remove_spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:
+    """Remove such folders; after a kill, the next call removes the rest.
+
+    Raises:
+        InfrastructureError: when the disk fails.
+    """
+    found = spent_folders(home, pipeline, line)
+    for each in found:
+        with writing(each.path):
+            shutil.rmtree(each.path)
+    for window in home.training.glob(f"{pipeline}/{line}/*"):
+        with suppress(OSError):  # it holds a generation, or is a file
+            window.rmdir()
+    return found
+
+
+def _folders(home: Home, pipeline: str, line: str) -> Iterator[TrainingFolder]:
+    root = home.training
+    for path in sorted(root.glob(f"{pipeline}/{line}/*/g*")):
+        of_pipeline, of_line, window, generation = path.relative_to(root).parts
+        number = generation.removeprefix("g")
+        if path.is_dir() and number.isdecimal():
+            yield TrainingFolder(path, of_pipeline, of_line, window, int(number))
+
+
+def is_spent(
+    connection: Connection, pipeline: str, line: str, window: str, generation: int
+) -> bool:
+    """Whether a window is linked or was planned again, and no unended job names it."""
+    wanted = (
+        select(job_windows.c.job_row)
+        .join(jobs, jobs.c.id == job_windows.c.job_row)
+        .where(job_rows.of_line(pipeline, line), job_rows.is_unended())
+        .where(job_windows.c.window == window, job_windows.c.generation == generation)
+    )
+    if connection.scalar(wanted.limit(1)) is not None:
+        return False
+    newest = (
+        select(plans.c.generation)
+        .join(windows, windows.c.id == plans.c.window_id)
+        .where(windows.c.pipeline == pipeline, windows.c.key == window)
+        .where(plans.c.proposed.is_(False))
+        .order_by(plans.c.generation.desc())
+    )
+    if connection.scalar(newest.limit(1)) != generation:
+        return True
+    of_line = line_id(connection, pipeline, line)
+    return link_id(connection, of_line, Parent(window=window, generation=generation)) is not None
+
 
 _ALONE_SECONDS = 5.0
 

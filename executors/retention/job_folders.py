@@ -15,13 +15,13 @@ from sqlalchemy import Connection, select
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.job_rows import JobRow, find, known_ids, of_line
 from forebay.executors.job.request import ENDED_STATES
-from forebay.home.garbage import LEFTOVER_SECONDS
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import jobs
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.home.tables import jobs
-from forebay.system.locks import FileLock
-from forebay.system.trees import remove_tree
+from forebay.home.store.garbage import LEFTOVER_SECONDS
+from forebay.system.files.locks import FileLock
+from forebay.system.files.trees import remove_tree
 
 # A process that only checks whether the lock is held has it for microseconds.
 _LOCK_SECONDS = 0.1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import is_warm_start
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.windows import is_warm_start
 
 CHECKPOINT, SAVED_MODEL = "checkpoint", "saved_model"
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, insert, select
 
-from forebay.datatasks import history, plan_rows
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans import history, plan_rows
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import DataError
-from forebay.home.tables import requests
+from forebay.home.database.tables import requests
 from forebay.system.instants import now_us
 
 CLAIMS_MAX = 64

@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
-from forebay.executors.evaluation.achieved_offsets import achieved_offsets
 from forebay.executors.evaluation.event_words import all_metrics, event_answers, event_words
-from forebay.executors.evaluation.summary import opinion, rows_verdict, window_facts
+from forebay.executors.evaluation.summary import (
+    achieved_offsets,
+    opinion,
+    rows_verdict,
+    window_facts,
+)
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
-from forebay.home.open_store import store_of
+from forebay.home.store.open import store_of
 from forebay.mixture.left_out import unsaid
 
 

@@ -6,8 +6,8 @@ from forebay.executors.job import job_changes
 from forebay.executors.job.handle import LIVE_SECONDS
 from forebay.executors.job.stored_jobs import StoredJob, jobs_of
 from forebay.executors.stages.target import LineTarget
-from forebay.home.open_database import database_of
-from forebay.system.locks import FileLock
+from forebay.home.database.open import database_of
+from forebay.system.files.locks import FileLock
 
 
 def end_trained_jobs(target: LineTarget) -> None:

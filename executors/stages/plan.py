@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.listing_rows import ListingHead
-from forebay.datatasks.listings import Listings
-from forebay.datatasks.operations import Listed, Share, fingerprint_of, identity_of, shares_of
-from forebay.datatasks.sink import sink_window
+from forebay.datatasks.planning.listings import Listings
+from forebay.datatasks.planning.operations import (
+    Listed,
+    Share,
+    fingerprint_of,
+    identity_of,
+    shares_of,
+)
+from forebay.datatasks.planning.planner import sink_window
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.listing_rows import ListingHead
 from forebay.errors import UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link

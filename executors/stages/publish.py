@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from forebay.errors import InfrastructureError, UsageError
-from forebay.executors.judging.gate_decision import gate_decision
+from forebay.executors.judging.gate import gate_decision
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import StageTarget
-from forebay.home.open_store import store_of
+from forebay.home.store.open import store_of
 
 
 def publish_window(target: StageTarget, generation: int) -> PublishResult:

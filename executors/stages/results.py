@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from forebay.system.message import Message
 from forebay.system.names import ONE_LINE_RULE, is_one_line, shown
-from forebay.system.redaction import ShownText
+from forebay.system.output.redaction import ShownText
 
 
 def _one_line(text: str) -> str:

@@ -11,13 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
-from forebay.config.source_uses import source_of
-from forebay.config.windows import Window, is_warm_start, order_of
-from forebay.datatasks.border_rows import DecidedBorders
-from forebay.datatasks.listing_rows import ListingHead
-from forebay.datatasks.listings import Listings
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.operations import (
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.windows import Window, is_warm_start, order_of
+from forebay.datatasks.planning.border_rows import DecidedBorders
+from forebay.datatasks.planning.listings import Listings
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.planning.operations import (
     Clock,
     Listed,
     Share,
@@ -31,8 +30,9 @@ from forebay.datatasks.operations import (
     shares_of,
     too_late,
 )
-from forebay.datatasks.sources.common.base import Readiness, Source
-from forebay.datatasks.sources.common.plan_cache import PlanCache
+from forebay.datatasks.plans.listing_rows import ListingHead
+from forebay.datatasks.sources.common.contract.base import Readiness, Source
+from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.window_range import parse_window
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.executors.model_line.start import warm_start_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 
-from forebay.config.windows import Window
-from forebay.datatasks.planning import plan_windows
-from forebay.datatasks.plans import WindowPlan
+from forebay.config.specs.windows import Window
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import LineBusyError, UsageError
 from forebay.executors.job.heartbeat import BEATS_SECONDS, is_silent
 from forebay.executors.job.job_id import window_job_id

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forebay.config.load import Project, load_project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.windows import Window, is_warm_start
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.windows import Window, is_warm_start
 from forebay.errors import DataError, NotReadyError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.format import open_home
+from forebay.home.database.format import open_home
 from forebay.home.paths import Home
 
 if TYPE_CHECKING:
-    from forebay.datatasks.ledger import Ledger
-    from forebay.datatasks.plans import WindowPlan
+    from forebay.datatasks.plans.ledger import Ledger
+    from forebay.datatasks.plans.plan import WindowPlan
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LineTarget:
     @property
     def ledger(self) -> Ledger:
         """Plans of the pipeline's windows."""
-        from forebay.datatasks.ledger import Ledger  # Arrow: only where it is needed
+        from forebay.datatasks.plans.ledger import Ledger  # Arrow: only where it is needed
 
         return Ledger(self.home, self.pipeline.name, self.line)
 
@@ -64,7 +64,7 @@ class LineTarget:
             NotReadyError: when the first window has no rows.
             DataError: when it has none because of such times.
         """
-        from forebay.datatasks.lags import in_vain, lags_of
+        from forebay.datatasks.look.lags import in_vain, lags_of
         from forebay.executors.model_line.start import require_beginning
 
         try:

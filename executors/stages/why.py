@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from forebay.config.source_uses import source_of
-from forebay.config.windows import Window, first_window_key, is_warm_start
-from forebay.datatasks.changes import changes_since
-from forebay.datatasks.lags import Lag, in_vain, lags_of
-from forebay.datatasks.operations import Clock
-from forebay.datatasks.plans import WindowPlan, fewer_rows, plan_text, skipped_text
-from forebay.datatasks.why import last_failure, plans_now, why_not_planned
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.windows import Window, first_window_key, is_warm_start
+from forebay.datatasks.look.changes import changes_since
+from forebay.datatasks.look.lags import Lag, in_vain, lags_of
+from forebay.datatasks.look.why import last_failure, plans_now, why_not_planned
+from forebay.datatasks.planning.operations import Clock
+from forebay.datatasks.plans.plan import WindowPlan, fewer_rows, plan_text, skipped_text
 from forebay.datatasks.window_range import parse_range
 from forebay.errors import ConfigError, DataError, ForebayError, LineBusyError, NotReadyError
-from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
 from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.evaluation.row_notes import not_known_text
+from forebay.executors.evaluation.summary import achieved_offsets, offset_words
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.adjoining import WithheldError, covered_by, require_adjoining
 from forebay.executors.model_line.chain import ModelChain
@@ -34,9 +34,9 @@ from forebay.executors.model_line.start import (
     warm_start_of,
 )
 from forebay.executors.stages.target import StageTarget
-from forebay.home.open_store import store_of
-from forebay.system.counted import counted
+from forebay.home.store.open import store_of
 from forebay.system.message import Message
+from forebay.system.output.counted import counted
 
 State = Literal[
     "not over",

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.config.jobs import JobSpec, RoleSpec
 from forebay.config.role_environment import role_variables
+from forebay.config.specs.jobs import JobSpec, RoleSpec
 from forebay.executors.job.request import JobRequest, Role
 from forebay.home.paths import ENVIRONMENT_NAME
-from forebay.system.parent import JOB_ID_NAME
+from forebay.system.processes.parent import JOB_ID_NAME
 
 ROLE_MODULES: Mapping[Role, str] = {
     "driver": "forebay.executors.driver",

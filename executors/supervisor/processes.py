@@ -6,6 +6,8 @@ import logging
 import os
 import signal
 import time
+import uuid
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,14 +18,59 @@ from forebay.executors.job.endpoints import forget_registered
 from forebay.executors.job.folder import JobFolder, failure_path, pulse_path, read_failure
 from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.planes.base import Execution, Launch, Plane
+from forebay.executors.poison.suspicions import Suspicions
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
-from forebay.executors.supervisor.crashes import ExaminedCrashes
-from forebay.system.counted import counted
-from forebay.system.error_report import ErrorReport
-from forebay.system.hangs import HangGuard
-from forebay.system.pulse import PulseFile
-from forebay.system.restarts import RestartPolicy
-from forebay.system.supervision import SupervisedProcess
+from forebay.system.liveness import PulseFile
+from forebay.system.output.counted import counted
+from forebay.system.output.error_report import ErrorReport
+from forebay.system.processes.hangs import HangGuard
+from forebay.system.processes.supervision import RestartPolicy, SupervisedProcess
+
+_LOG = logging.getLogger(__name__)
+
+
+class ExaminedCrashes:
+    """Distinguishes ends that a payload may have caused from all others."""
+
+    def __init__(self, job_dir: Path) -> None:
+        """Ends under an earlier supervisor are forgotten; the suspicions from them are kept."""
+        self._suspicions = Suspicions(job_dir)
+        self._ends: dict[str, list[str]] = defaultdict(list)
+
+    def is_examined(self, command: RoleCommand, exit_code: int, *, hung: bool) -> bool:
+        """Whether an end does not count because a task will be examined for it.
+
+        If no poison explains it afterwards, the next end counts.
+
+        Args:
+            command: of the process that ended.
+            exit_code: a negative signal number if a signal ended it.
+            hung: whether this supervisor sent that signal because the process hung.
+        """
+        if command.role != "data":
+            return False
+        end = uuid.uuid4().hex
+        if exit_code >= 0:
+            self._suspicions.executor_starts(command.index)
+            return False
+        if hung:  # it counts, since a storage that does not answer is not a payload's fault
+            self._suspicions.executor_ended(command.index, -exit_code, end)
+            return False
+        if not self._suspicions.executor_ended(command.index, -exit_code, end):
+            return False
+        _LOG.info("what %s was reading will be examined", command.name)
+        ends = self._ends[command.name]
+        in_vain = next(filter(self._suspicions.is_in_vain, ends), None)
+        if in_vain is not None:
+            ends.remove(in_vain)  # this one counts in its place
+        ends.append(end)
+        return in_vain is None
+
+    def starts(self, command: RoleCommand) -> None:
+        """A process is about to start."""
+        if command.role == "data":
+            self._suspicions.executor_starts(command.index)
+
 
 # A restart does not change a wrong declaration, or bad or missing data.
 FATAL_CODES = frozenset({ConfigError.exit_code, NotReadyError.exit_code, DataError.exit_code})
@@ -43,7 +90,6 @@ def role_policy(role: Role, restarts_max: int) -> RestartPolicy:
     )
 
 
-_LOG = logging.getLogger(__name__)
 _TAIL_BYTES = 4096
 _HUNG_MAX = 20
 # Before the restart of a process whose end does not count.

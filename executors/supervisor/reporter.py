@@ -16,7 +16,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.progress import read_progress
 from forebay.executors.job.request import JobStatus
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 
 BEAT_SECONDS = 5.0
 # A cancel on this host pokes the supervisor and is seen at once; this is for other hosts.

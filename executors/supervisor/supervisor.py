@@ -26,12 +26,12 @@ from forebay.executors.planes.local import LocalPlane
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
 from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
 from forebay.executors.supervisor.reporter import StateReporter
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.runtime import processes_of_job
-from forebay.system.error_report import ErrorReport
-from forebay.system.locks import FileLock
-from forebay.system.process_log import set_up_logging
-from forebay.system.processes import kill_all
+from forebay.system.files.locks import FileLock
+from forebay.system.output.error_report import ErrorReport
+from forebay.system.output.process_log import set_up_logging
+from forebay.system.processes.identity import kill_all
 
 STOP_GRACE_SECONDS = 5.0
 _TICK_SECONDS = 0.05

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.system.files import sync, write_atomically
+from forebay.system.files.durable import sync, write_atomically
 
 
 class DurableCounters:

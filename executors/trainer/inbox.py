@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.datatasks.tasks import TaskProgress, further
 from forebay.mixture.features.served import to_minibatch
 from forebay.mixture.minibatch import Minibatch

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.config.label_join import joins_labels
-from forebay.datatasks.ledger import Ledger
+from forebay.config.specs.feeds import joins_labels
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judges import EventJudges
-from forebay.executors.label_join.joins import LabelJoins
+from forebay.executors.label_join.join import LabelJoins
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -30,10 +30,10 @@ from forebay.executors.trainer.window.opening import WindowOpener
 from forebay.executors.trainer.window.parts import TrainerParts
 from forebay.executors.trainer.window.sealing import WindowSealer
 from forebay.executors.trainer.window.steps import WindowSteps
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
+from forebay.home.store.open import store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 

@@ -16,8 +16,8 @@ from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import WindowRequest
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.steps import Counts
-from forebay.system.activities import doing
-from forebay.system.files import write_atomically
+from forebay.system.files.durable import write_atomically
+from forebay.system.liveness import doing
 
 WRITE_EVERY_SECONDS = 0.2
 # Phases that may trace and compile for minutes in a library, or load and save a large model.

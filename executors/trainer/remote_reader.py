@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from forebay.config.jobs import JobSpec
-from forebay.config.source_uses import source_of
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.job.request import JobRequest
@@ -33,9 +33,9 @@ from forebay.executors.wire.messages import (
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.system.activities import waiting
-from forebay.system.counted import counted
+from forebay.system.liveness import waiting
 from forebay.system.message import Message
+from forebay.system.output.counted import counted
 
 OPEN_SECONDS = 30.0
 SEAL_SECONDS = 60.0

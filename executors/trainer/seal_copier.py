@@ -16,8 +16,8 @@ from forebay.executors.model_line.link import StoredSeal
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.window_files.checkpoints import CheckpointStore
 from forebay.executors.window_files.seal_copies import copy_seal, place_seal, remove_copy
-from forebay.home.open_database import database_of
-from forebay.system.activities import Activity, waiting
+from forebay.home.database.open import database_of
+from forebay.system.liveness import Activity, waiting
 
 # Between the starts of two copies. Another host takes a window over after the same time.
 PAUSE_SECONDS = 30.0

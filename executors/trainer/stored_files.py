@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.config.windows import is_warm_start
+from forebay.config.specs.windows import is_warm_start
 from forebay.errors import DataError
 from forebay.executors.model_line.link import FileKind, Link, StoredSeal
 from forebay.executors.window_files.checkpoints import MODEL_FOLDER, Seal
@@ -14,8 +14,7 @@ from forebay.executors.window_files.dead_letters import gather_letters
 from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
 from forebay.home.paths import DEFAULT_LINE
-from forebay.home.store import Store, Stored
-from forebay.home.store_names import MODELS
+from forebay.home.store.base import MODELS, Store, Stored
 from forebay.mixture.learner import Learner
 
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forebay.config.columns import declared_columns
-from forebay.config.model_size import gib, model_size
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.checks.model_size import gib, model_size
+from forebay.config.explain import declared_columns
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest
-from forebay.executors.retention.training_folders import remove_spent_folders
+from forebay.executors.retention.home_garbage import remove_spent_folders
 from forebay.executors.role import end_at_once, role_arguments, role_exit, start_role
 from forebay.executors.trainer.loop import WindowTrainer
-from forebay.home.database import PATIENCE
+from forebay.home.database.base import PATIENCE
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
-from forebay.system.activities import doing
+from forebay.system.liveness import doing
 from forebay.system.memory import available_bytes
 
 

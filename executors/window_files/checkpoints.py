@@ -19,9 +19,9 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import Parent
 from forebay.mixture.row_sums import RowSums
-from forebay.system.files import folder_checksums
+from forebay.system.files.durable import folder_checksums
+from forebay.system.files.trees import new_tree, remove_tree
 from forebay.system.message import Message
-from forebay.system.trees import new_tree, remove_tree
 
 if TYPE_CHECKING:
     from forebay.mixture.learner import Learner

@@ -19,12 +19,12 @@ from pathlib import Path
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from forebay.config.sources import DEAD_LETTER_BYTES_MAX
+from forebay.config.specs.sources import DEAD_LETTER_BYTES_MAX
 from forebay.datatasks.tasks import DataTask, DeadRow
 from forebay.errors import InfrastructureError
-from forebay.system.files import PRIVATE, append_lines, new_file, writing
+from forebay.system.files.durable import PRIVATE, append_lines, new_file, writing
 from forebay.system.message import Message
-from forebay.system.redaction import redacted
+from forebay.system.output.redaction import redacted
 
 _LOOKS = 64
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from forebay.datatasks.sources.common.chunks import place_text
-from forebay.datatasks.sources.common.read_units import Poison
+from forebay.datatasks.sources.common.rows.chunks import place_text
+from forebay.datatasks.sources.common.rows.read_units import Poison
 from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError, InfrastructureError
-from forebay.system.files import append_lines, read_lines
+from forebay.system.files.durable import append_lines, read_lines
 
 # Below the folder in which a window is trained.
 POISONS_FOLDER = "poisons"

@@ -18,19 +18,59 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc
 
 from forebay.errors import DataError
-from forebay.executors.window_files.label_columns import (
-    COMPLETE,
-    FRESH,
-    HELD,
-    label_column,
-    of_label,
-)
-from forebay.executors.window_files.label_columns import SCORE_PREFIX as _PREFIX
 from forebay.mixture.minibatch import Minibatch
-from forebay.system.files import make_folder, sync, writing
+from forebay.mixture.score_columns import ScoreColumn
+from forebay.system.files.durable import make_folder, sync, writing
+
+# The first label has the columns of a single one: `fresh` and `held`, or `complete`, and
+# `score:mixture`. Those of a further one are `fresh:sale`, `held:sale`, `complete:sale` and
+# `score:sale:mixture`.
+
+SCORE_PREFIX = "score:"
+FRESH, COMPLETE, HELD = "fresh", "complete", "held"
+
+
+def label_column(column: str, label: str) -> str:
+    """The column with `fresh`, `held` or `complete` of a label; "" is the first."""
+    return f"{column}:{label}" if label else column
+
+
+def of_label(table: pa.Table, label: str, *, every_row: bool) -> pa.Table:
+    """The part of a segment for one label, as if there were no other.
+
+    Args:
+        table: of a segment.
+        label: whose; "" is the only one, or the first.
+        every_row: rows without the label are kept, with NaN.
+    """
+    names = {name: _name(name, label) for name in table.column_names}
+    if all(new == old for old, new in names.items()):
+        return table  # of a single label
+    kept = [name for name, new in names.items() if new is not None]
+    # A label's columns go where those of a single label are.
+    order = sorted(kept, key=lambda name: table.column_names.index(names[name] or name))
+    found = table.select(order).rename_columns([names[name] or name for name in order])
+    found = found.replace_schema_metadata(table.schema.metadata)
+    said = next(name for name in (FRESH, COMPLETE) if name in found.column_names)
+    return found if every_row else found.filter(pc.is_finite(found.column(said)))
+
+
+def _name(column: str, label: str) -> str | None:
+    """A column's name among those of a label; None if it is another label's."""
+    if column.startswith(SCORE_PREFIX):
+        score = ScoreColumn.named(column.removeprefix(SCORE_PREFIX))
+        if score.label != label:
+            return None
+        return SCORE_PREFIX + score.name.removeprefix(f"{label}:" if label else "")
+    base, _, of = column.partition(":")
+    if base in {FRESH, COMPLETE, HELD}:
+        return base if of == label else None
+    return column
+
 
 _Columns = Mapping[str, tuple[pa.DataType, float]]
 SCORES_FOLDER = "scores"
@@ -114,7 +154,7 @@ class ScoreWriter:
         self._schemas = {
             _SCORES: pa.schema(
                 [("event_id", pa.int64()), ("fresh", pa.float32()), *_fields(_SCORES)]
-                + [(_PREFIX + name, pa.float32()) for name in paradigms]
+                + [(SCORE_PREFIX + name, pa.float32()) for name in paradigms]
                 + _further(FRESH, labels)
                 + _further(HELD, labels)
             ),
@@ -305,8 +345,8 @@ class Segments:
 
 def paradigms_of(scores: pa.Table) -> tuple[str, ...]:
     """Paradigms whose scores a table holds, the serving one first."""
-    names = [name for name in scores.column_names if name.startswith(_PREFIX)]
-    return tuple(name.removeprefix(_PREFIX) for name in names)
+    names = [name for name in scores.column_names if name.startswith(SCORE_PREFIX)]
+    return tuple(name.removeprefix(SCORE_PREFIX) for name in names)
 
 
 def empty_judged(paradigms: Sequence[str]) -> pa.Table:
@@ -339,7 +379,7 @@ def score_matrix(scores: pa.Table) -> npt.NDArray[np.float32]:
     """Scores as float32[N, paradigms]."""
     matrix = np.empty((scores.num_rows, len(paradigms_of(scores))), dtype=np.float32)
     for index, name in enumerate(paradigms_of(scores)):
-        matrix[:, index] = scores.column(_PREFIX + name).to_numpy()
+        matrix[:, index] = scores.column(SCORE_PREFIX + name).to_numpy()
     return matrix
 
 
@@ -353,7 +393,7 @@ def _judged_schema(
         [("event_id", pa.int64()), ("event_time", pa.int64()), ("complete", pa.float32())]
         + [("source", pa.int32()), ("link", pa.utf8())]
         + [(_SLICE_PREFIX + name, pa.int64()) for name in slices]
-        + [(_PREFIX + name, pa.float32()) for name in paradigms]
+        + [(SCORE_PREFIX + name, pa.float32()) for name in paradigms]
         + _further(COMPLETE, labels),
         {_ROWS_MAX: str(judge_rows_max).encode()},
     )

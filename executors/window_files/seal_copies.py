@@ -21,9 +21,9 @@ from forebay.executors.window_files.dead_letters import DEAD_FOLDER
 from forebay.executors.window_files.poisons import POISONS_FOLDER
 from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
-from forebay.home.folder_changes import link_or_copy
-from forebay.system.files import PRIVATE, copy_file, make_folder, write_atomically, writing
-from forebay.system.trees import new_tree
+from forebay.home.store.folder_store import link_or_copy
+from forebay.system.files.durable import PRIVATE, copy_file, make_folder, write_atomically, writing
+from forebay.system.files.trees import new_tree
 
 COUNTERS_NAME = "counters.bin"
 # Below the folder of the window, until it is in the store.

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.datatasks.tasks import DataTask, TaskProgress
-from forebay.system.error_report import ErrorReport
 from forebay.system.message import Message
+from forebay.system.output.error_report import ErrorReport
 
 Progress = dict[str, TaskProgress]
 SourceIndex = Annotated[int, Field(ge=0, lt=1 << 31)]

@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 import grpc
 from pydantic import ValidationError
 
-from forebay.config.jobs import JobSpec
+from forebay.config.specs.jobs import JobSpec
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.sockets import JobSocket, dial, listen
 from forebay.executors.wire.tokens import HEADER, bearer, is_allowed
-from forebay.system.activities import waiting
-from forebay.system.error_report import ErrorReport
+from forebay.system.liveness import waiting
 from forebay.system.message import Message
+from forebay.system.output.error_report import ErrorReport
 
 Options = list[tuple[str, int]]
 

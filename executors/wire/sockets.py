@@ -21,8 +21,7 @@ from tempfile import TemporaryDirectory
 
 from forebay.errors import InfrastructureError
 from forebay.executors.wire.tokens import new_token, read_token, write_token
-from forebay.system.files import writing
-from forebay.system.private_folder import open_private
+from forebay.system.files.durable import open_private, writing
 
 FOLDER = "sockets"
 _SCHEME = "unix:"

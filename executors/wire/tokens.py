@@ -11,7 +11,7 @@ import os
 import secrets
 
 from forebay.errors import InfrastructureError
-from forebay.system.files import PRIVATE
+from forebay.system.files.durable import PRIVATE
 
 HEADER = "authorization"
 _SCHEME = "Bearer "

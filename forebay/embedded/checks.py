@@ -19,10 +19,10 @@ from forebay.embedded.postgres.place import database_place, nearest_folder
 from forebay.errors import ConfigError, ForebayError
 from forebay.executors.wire.sockets import sockets_problem
 from forebay.home.privacy import exposed, mode_text, require_own
-from forebay.home.store import STORE_NAME
-from forebay.system.counted import counted
+from forebay.home.store.base import STORE_NAME
 from forebay.system.extras import missing_modules
 from forebay.system.message import Message
+from forebay.system.output.counted import counted
 
 State = Literal["ok", "warning", "failure"]
 PYTHONS = ((3, 11), (3, 14))

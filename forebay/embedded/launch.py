@@ -18,7 +18,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from forebay.system.parent import die_with_parent
+from forebay.system.processes.parent import die_with_parent
 
 KEEPER_PID_NAME = "FOREBAY_KEEPER_PID"
 _KEEPER_ENDED = 4

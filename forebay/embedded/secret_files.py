@@ -8,7 +8,7 @@ import secrets
 
 from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError
-from forebay.system.files import write_private
+from forebay.system.files.durable import write_private
 from forebay.system.message import Message
 
 USER = "admin"

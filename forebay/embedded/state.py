@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field
 
 from forebay.embedded.layout import Layout
-from forebay.system.files import write_atomically
-from forebay.system.locks import is_held
+from forebay.system.files.durable import write_atomically
+from forebay.system.files.locks import is_held
 from forebay.system.message import Message
 
 ComponentState = Literal["waiting", "running", "restarting", "failed", "stopped"]

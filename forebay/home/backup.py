@@ -19,22 +19,19 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select, union, update
 
 from forebay.errors import DataError, InfrastructureError, UsageError
-from forebay.home import tables
-from forebay.home.folder_changes import link_or_copy, new_folder_in
-from forebay.home.folder_store import FolderStore
-from forebay.home.identity import MARKER_NAME, read_marker, write_marker
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database import tables
+from forebay.home.database.identity import MARKER_NAME, read_marker, write_marker
+from forebay.home.database.open import database_of
+from forebay.home.database.sqlite import FILE_NAME, SqliteDatabase
+from forebay.home.database.tables import STORED
 from forebay.home.paths import Home
 from forebay.home.privacy import close_home
-from forebay.home.sqlite import FILE_NAME, SqliteDatabase
-from forebay.home.store import STORE_NAME, Stored
-from forebay.home.store_names import is_tree, require_name
-from forebay.home.tables import STORED
-from forebay.home.tree_index import CONTENT_NAME, INDEX_NAME
-from forebay.home.verified import missing, read_index
-from forebay.system.files import make_folder, sync, writing
-from forebay.system.trees import name_tree
+from forebay.home.store.base import STORE_NAME, Stored, is_tree, require_name
+from forebay.home.store.folder_store import FolderStore, link_or_copy, new_folder_in
+from forebay.home.store.open import store_of
+from forebay.home.store.trees import CONTENT_NAME, INDEX_NAME, missing, read_index
+from forebay.system.files.durable import make_folder, sync, writing
+from forebay.system.files.trees import name_tree
 
 # A folder inside the copy for what does not have its name yet.
 _UNFINISHED_NAME = ".unfinished"

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME, Home
-from forebay.system.files import PRIVATE_FOLDER, make_folder, writing
+from forebay.system.files.durable import PRIVATE_FOLDER, make_folder, writing
 
 OTHERS = 0o007
 _GROUP = 0o070

@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
-from forebay.system.parent import JOB_ID_NAME
-from forebay.system.processes import ProcessIdentity, processes_with
+from forebay.system.processes.identity import ProcessIdentity, processes_with
+from forebay.system.processes.parent import JOB_ID_NAME
 
 # A SQLite database is in the folder itself: only that folder uses it.
 _ONLY = "local"

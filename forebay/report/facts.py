@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.errors import UsageError
 from forebay.mixture.left_out import unsaid
 from forebay.mixture.metrics.estimate import Estimate

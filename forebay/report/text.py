@@ -8,8 +8,8 @@ from rich.console import Console
 
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.report.facts import Facts, PartFacts, WindowFacts
-from forebay.system.terminal import broken, printable
-from forebay.system.terminal_table import TableColumn, table_lines
+from forebay.system.output.table import TableColumn, table_lines
+from forebay.system.output.text import broken, printable
 
 
 def print_report(facts: Facts, console: Console) -> None:

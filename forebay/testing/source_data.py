@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType
-from forebay.config.windows import HOUR, Interval
+from forebay.config.specs.sources import ColumnType
+from forebay.config.specs.windows import HOUR, Interval
 
 __all__ = ["COLUMNS", "EVENT_TIME", "NUMBER", "START", "Batch", "batch", "hours", "rows"]
 

@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sampling import SampleLimits, sample_rows
-from forebay.datatasks.sources.common.base import Scan, Source, is_held
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.look.sampling import SampleLimits, sample_rows
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Scan, Source, is_held
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
 from forebay.testing.source_data import (

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.labels import LabelSpec, LabelValues
-from forebay.config.sources import LIST_ITEMS, ColumnType
+from forebay.config.specs.labels import LabelSpec, LabelValues
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.mixture.features.labels import Value, among
 from forebay.mixture.features.times import unknown
 from forebay.mixture.features.values import Ints, Mask, null_as_null, null_mask

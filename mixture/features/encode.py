@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.column_fit import label_misfits
-from forebay.config.datasets import DatasetSpec, Feed
-from forebay.config.labels import LabelSpec
-from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.checks.column_fit import label_misfits
+from forebay.config.specs.datasets import DatasetSpec, Feed
+from forebay.config.specs.labels import LabelSpec
+from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features import bad_rows
 from forebay.mixture.features.bad_rows import BadRows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.mixture.features.plans import Plans
 from forebay.mixture.features.values import Ints, texts
 from forebay.mixture.kernels import codes

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.labels import LabelSpec
-from forebay.config.sources import ColumnType
+from forebay.config.specs.labels import LabelSpec
+from forebay.config.specs.sources import ColumnType
 from forebay.mixture.features.values import Mask, null_as_null, null_mask, numbers, texts
 
 Value = bool | int | float | str

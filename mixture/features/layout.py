@@ -6,15 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from forebay.config.column_fit import feature_misfits
-from forebay.config.datasets import DatasetSpec
-from forebay.config.features import (
-    FeatureSpec,
-    NumericFeature,
-    cardinality,
-    feature_columns,
-)
-from forebay.config.sources import LIST_ITEMS, ColumnType
+from forebay.config.checks.column_fit import feature_misfits
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.features import FeatureSpec, NumericFeature, cardinality, feature_columns
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.errors import ConfigError
 from forebay.system.message import Message
 

@@ -9,7 +9,7 @@ import farmhash
 import numpy as np
 import numpy.typing as npt
 
-from forebay.config.features import (
+from forebay.config.specs.features import (
     BucketiseFeature,
     CrossFeature,
     FeatureSpec,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.mixture.features.layout import FeatureLayout, IdColumn
 from forebay.mixture.features.served_times import NO_TIMES, ServedTimes
 from forebay.mixture.features.values import Ints

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from forebay.config.feeds import source_feeds
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.source_uses import source_of
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.feeds import source_feeds
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 
 
 class ServedTimes(NamedTuple):

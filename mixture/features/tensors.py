@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from forebay.config.features import (
+from forebay.config.specs.features import (
     BucketiseFeature,
     CrossFeature,
     FeatureSpec,
@@ -21,7 +21,7 @@ from forebay.config.features import (
     TimePart,
     VocabularyFeature,
 )
-from forebay.config.sources import LIST_ITEMS, ColumnType
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.values import (
     DAY,

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.mixture.features.values import INT_NULL, MICROSECONDS, Ints, Mask, null_as_null
 
 Seconds = npt.NDArray[np.float32]

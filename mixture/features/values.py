@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.features import TimePart
-from forebay.config.sources import ColumnType
+from forebay.config.specs.features import TimePart
+from forebay.config.specs.sources import ColumnType
 
 INT_NULL = -(2**63)
 FLOAT_FORMAT = "%.17g"

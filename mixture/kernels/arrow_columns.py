@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from forebay.config.sources import LIST_ITEMS, ColumnType
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.errors import DataError
 from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.library import Kernels

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.mixture.kernels.entries import ENTRIES
-from forebay.system.activities import waiting
-from forebay.system.private_cache import cache_folder, cached
+from forebay.system.files.private_cache import cache_folder, cached
+from forebay.system.liveness import waiting
 
 _BUILD_SECONDS = 300.0
 _BUILDER = "forebay.mixture.kernels.build"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from forebay.config.labels import LabelSpec, delay_of
-from forebay.config.models import ModelSpec
-from forebay.config.pipelines import TrainSpec
+from forebay.config.specs.labels import LabelSpec, delay_of
+from forebay.config.specs.models import ModelSpec
+from forebay.config.specs.pipelines import TrainSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.system.message import Message

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from forebay.config.datasets import Feed
-from forebay.config.feeds import Phase
-from forebay.config.models import Delay, MixtureSpec, ModelSpec, Variant
+from forebay.config.specs.datasets import Feed
+from forebay.config.specs.feeds import Phase
+from forebay.config.specs.models import Delay, MixtureSpec, ModelSpec, Variant
 from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Stack, Tables
 from forebay.mixture.models.layers.towers import MemoryInputs, Output, Tower

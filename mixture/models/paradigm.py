@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 import tensorflow as tf
 
-from forebay.config.datasets import Feed
-from forebay.config.feeds import Phase, learns_from
-from forebay.config.models import Delay, Variant
+from forebay.config.specs.datasets import Feed
+from forebay.config.specs.feeds import Phase, learns_from
+from forebay.config.specs.models import Delay, Variant
 from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Place, Tables
 from forebay.mixture.models.layers.towers import MemoryInputs, Tower

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from forebay.config.datasets import Feed
-from forebay.config.feeds import Phase
-from forebay.config.labels import LabelSpec, delay_of
-from forebay.config.models import Delay, ModelSpec, Variant
+from forebay.config.specs.datasets import Feed
+from forebay.config.specs.feeds import Phase
+from forebay.config.specs.labels import LabelSpec, delay_of
+from forebay.config.specs.models import Delay, ModelSpec, Variant
 from forebay.mixture.models.late.delay_head import DelayHead
 from forebay.mixture.models.late.guard import Guard
 from forebay.mixture.models.late.late_labels import RowLoss

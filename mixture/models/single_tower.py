@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from forebay.config.models import Delay, ModelSpec, Variant
+from forebay.config.specs.models import Delay, ModelSpec, Variant
 from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Stack, Tables
 from forebay.mixture.models.layers.towers import Tower

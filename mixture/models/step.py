@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.late.lessons import LabelTensors
 from forebay.mixture.models.layers.embeddings import Stack, locate

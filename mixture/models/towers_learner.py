@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from forebay.config.datasets import Feed
-from forebay.config.feeds import Phase
-from forebay.config.labels import LabelSpec
-from forebay.config.models import ModelSpec
-from forebay.config.pipelines import TrainSpec
+from forebay.config.specs.datasets import Feed
+from forebay.config.specs.feeds import Phase
+from forebay.config.specs.labels import LabelSpec
+from forebay.config.specs.models import ModelSpec
+from forebay.config.specs.pipelines import TrainSpec
 from forebay.errors import ConfigError, TrainingError
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.label_guard import GuardState

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer, TakenRows, Token
 from forebay.mixture.queue.floor import FlooredPriority, Runs
 from forebay.mixture.queue.room import Room, Size

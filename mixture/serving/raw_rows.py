@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forebay.config.base import parse_instant
-from forebay.config.sources import LIST_ITEMS, ColumnType
-from forebay.config.spelling import nearest
+from forebay.config.specs.base import parse_instant
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType
+from forebay.config.yaml.spelling import nearest
 from forebay.errors import UsageError
 from forebay.mixture.features.values import INT_NULL
 from forebay.mixture.serving.served_features import ServedColumn, ServedFeatures

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.system.message import Message
 
 FEATURES = "features.json"

@@ -19,7 +19,7 @@ from airflow.sdk.execution_time.comms import (
     TaskStatesResult,
 )
 
-from forebay.config.windows import Window, WindowGrid
+from forebay.config.specs.windows import Window, WindowGrid
 
 if TYPE_CHECKING:
     from airflow.sdk.api.datamodels._generated import DagRun

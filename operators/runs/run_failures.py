@@ -6,10 +6,9 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection, delete, insert, select
 
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import batches, failed_runs
 from forebay.home.paths import Home
-from forebay.home.rows import batches
-from forebay.home.tables import failed_runs
 
 
 def note_failure(home: Home, dag_id: str, failed_at: int) -> None:

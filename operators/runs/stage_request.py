@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from forebay.config.windows import Interval, Window, WindowGrid
+from forebay.config.specs.windows import Interval, Window, WindowGrid
 from forebay.errors import UsageError
 from forebay.system.instants import from_us
 

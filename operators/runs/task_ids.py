@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.config import source_uses
+from forebay.config.specs import datasets as source_uses
 
 TIMER = "timer"
 SOURCES = "sources"

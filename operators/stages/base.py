@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.sdk import BaseOperator
 
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
 from forebay.home.paths import DEFAULT_LINE
 from forebay.operators.failures import failing_as_airflow
@@ -19,7 +19,7 @@ from forebay.operators.settings import home, interpreter
 from forebay.operators.stage_process import StageCommand, StageProcess, StageResult
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.system.message import Message
-from forebay.system.redaction import redacted
+from forebay.system.output.redaction import redacted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

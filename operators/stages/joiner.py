@@ -8,7 +8,7 @@ from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import SourceResult
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
-from forebay.system.counted import counted
+from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -7,15 +7,15 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from forebay.datatasks.listing_rows import listed_for
+from forebay.datatasks.plans.listing_rows import listed_for
 from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import RequestedWindow, SourceResult
 from forebay.operators.runs.airflow_runs import FINISHED_STATES, active_runs_near, task_states
 from forebay.operators.runs.stage_request import StageRequest, pass_name, run_name
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
-from forebay.system.counted import counted
 from forebay.system.instants import INSTANT_FORMAT
+from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -17,8 +17,8 @@ from forebay.home.paths import Home
 from forebay.operators.job.job_end import cancel_job, not_cancelled
 from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.triggers.poll import News, PolledTrigger
-from forebay.system.locks import is_held
-from forebay.system.redaction import redacted
+from forebay.system.files.locks import is_held
+from forebay.system.output.redaction import redacted
 
 # Airflow ends a trigger's `on_kill` silently after 30 s.
 _KILL_SECONDS = 28.0

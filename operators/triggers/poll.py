@@ -21,10 +21,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 from sqlalchemy import Connection
 
 from forebay.errors import ForebayError, InfrastructureError, UsageError
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.operators.triggers.base import WakingTrigger
-from forebay.system.redaction import redacted
+from forebay.system.output.redaction import redacted
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")

@@ -21,7 +21,7 @@ from forebay.operators.stage_process import (
     interpreter_missing,
 )
 from forebay.operators.triggers.base import WakingTrigger
-from forebay.system.redaction import redacted
+from forebay.system.output.redaction import redacted
 
 FIRST_LOOK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0

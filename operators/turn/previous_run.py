@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from forebay.config.windows import WindowGrid
+from forebay.config.specs.windows import WindowGrid
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import may_begin_with
 from forebay.executors.stages.turn import EarlierRun, PreviousRun, Situation

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from forebay.executors.model_line.lease import held_lines
 from forebay.executors.model_line.rows import line_rows
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.operators.runs.run_failures import last_failures
 from forebay.system.message import Message

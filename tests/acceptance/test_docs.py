@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from support import independent
 
-from forebay.config.base import format_duration
-from forebay.config.schedules import ScheduleSpec
+from forebay.config.specs.base import format_duration
+from forebay.config.specs.pipelines import ScheduleSpec
 from forebay.operators.runs import task_ids
 
 PAGES = [

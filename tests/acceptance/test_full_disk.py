@@ -17,10 +17,10 @@ from support.projects import Project, ads_pipeline, ads_project
 from support.small_disk import fill, grow, limited, may_mount, tiny_file_system
 from support.truth_rows import serves
 
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
+from forebay.home.database.reserve import RESERVE_BYTES, RESERVE_NAME
 from forebay.home.paths import Home
-from forebay.home.reserve import RESERVE_BYTES, RESERVE_NAME
+from forebay.home.store.open import store_of
 
 ROWS = 60_000
 DISK_BYTES = (1_400 << 10) + RESERVE_BYTES  # the database and all rows' labels need more

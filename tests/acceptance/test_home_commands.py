@@ -15,7 +15,7 @@ from support.projects import DAY, FIRST_DAY, Project, ads_project
 from support.truth_rows import links_of, served_of, stored_of
 
 from forebay.cli import run
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 
 FIRST, SECOND, LAST = "2026-03-01", "2026-03-02", "2026-03-03"

@@ -27,8 +27,7 @@ from support.topic_changes import (
     transactions,
 )
 
-from forebay.datatasks.sources.kafka.payloads import ipc_message
-from forebay.datatasks.sources.kafka.producer import publish
+from forebay.datatasks.sources.kafka.producer import ipc_message, publish
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
 from forebay.home.paths import Home

@@ -12,7 +12,7 @@ import pytest
 from support.written_messages import descriptor_set, protobuf_fields
 
 from forebay import cli
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 
 PAGE = Path("docs/kafka.md").read_text()
 COLUMNS = {"user": ColumnType.STRING, "price": ColumnType.FLOAT, "at": ColumnType.TIMESTAMP}

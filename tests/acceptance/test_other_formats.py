@@ -7,8 +7,8 @@ import json
 import pytest
 from support.projects import Project, ads_project
 
-from forebay.home.identity import MARKER_NAME, Marker
-from forebay.home.tables import FORMAT
+from forebay.home.database.identity import MARKER_NAME, Marker
+from forebay.home.database.tables import FORMAT
 
 WINDOW = "2026-03-01"
 RANGE = ("--from", WINDOW, "--to", WINDOW)

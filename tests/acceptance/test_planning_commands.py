@@ -24,14 +24,14 @@ from support.projects import (
 
 from forebay.cli import run
 from forebay.config.load import load_project
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.home.paths import Home
-from forebay.system.error_report import ErrorReport
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
+from forebay.system.output.error_report import ErrorReport
 
 ROWS = 500
 

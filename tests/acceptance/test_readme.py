@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from examples.demo.data import prepare
-from examples.demo.market_data import prepare_market
+from examples.demo.data.flight_data import prepare
+from examples.demo.data.market_data import prepare_market
 from forebay.cli import COMMANDS
 
 README = Path("README.md")

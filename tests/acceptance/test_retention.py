@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from support.projects import Project, ads_pipeline, ads_project
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
+from forebay.home.store.open import store_of
 
 DAYS = [f"2026-03-0{day}" for day in range(1, 7)]
 

@@ -16,7 +16,7 @@ from support.s3_server import S3Server
 from support.sources_page import BUCKET, DAYS, PAGE, ROWS, Block, blocks, commands, store
 
 from forebay.cli import run
-from forebay.config.registry import kind_names
+from forebay.config.specs.registry import kind_names
 
 # What the page has for the root of the project.
 ROOT = "/srv/shop"

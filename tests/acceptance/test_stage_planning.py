@@ -29,8 +29,8 @@ from support.projects import (
 )
 
 from forebay.cli import run
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.listings import Listings
+from forebay.datatasks.planning.listings import Listings
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.stages.results import SinkResult, SourceResult, TimerResult
 from forebay.home.paths import Home
 

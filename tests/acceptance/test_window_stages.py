@@ -21,9 +21,9 @@ from support.projects import (
 )
 
 from forebay.config.load import load_project
-from forebay.config.pipelines import PipelineSpec
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.planning import plan_windows
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import RowsLostError
 from forebay.executors.job.endpoints import executors_registered
 from forebay.executors.job.handle import JobHandle
@@ -38,8 +38,8 @@ from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.executors.window_files.steps import read_steps
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
+from forebay.home.store.open import store_of
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 WARM_START = f"2026-02-28_{FIRST}"

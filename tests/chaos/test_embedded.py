@@ -26,8 +26,8 @@ from forebay.embedded.postgres.place import database_place
 from forebay.embedded.postgres.programs import wheel_programs
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
-from forebay.system.parent import JOB_ID_NAME
-from forebay.system.processes import processes_with
+from forebay.system.processes.identity import processes_with
+from forebay.system.processes.parent import JOB_ID_NAME
 
 # A second Airflow beside that of tests/acceptance/test_airflow.py is more than two cores carry.
 pytestmark = pytest.mark.chaos

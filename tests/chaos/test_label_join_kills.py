@@ -27,7 +27,7 @@ from support.same_bytes import (
 from support.truth_rows import stored_of
 
 from forebay.config.load import load_project
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.scores import SCORES_FOLDER, Segments

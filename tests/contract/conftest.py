@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.home.open_database import close_databases
+from forebay.home.database.open import close_databases
 from forebay.home.paths import Home
 
 

@@ -14,17 +14,17 @@ from support.model_lines import drop_checkpoints, export, keep_checkpoint, plan_
 from support.postgres_server import PostgresServer
 from support.stored_trees import make_tree, read_tree
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home import backup
 from forebay.home.backup import back_up
-from forebay.home.garbage import collect
+from forebay.home.database.open import close_databases, database_of
+from forebay.home.database.sqlite import SqliteDatabase
 from forebay.home.home_check import HomeCheck
-from forebay.home.open_database import close_databases, database_of
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.sqlite import SqliteDatabase
+from forebay.home.store.garbage import collect
+from forebay.home.store.open import store_of
 
 WINDOWS = ["2026-03-01", "2026-03-02", "2026-03-03"]
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import func, select
 
-from forebay.datatasks.border_rows import DecidedBorders
-from forebay.datatasks.plan_rows import forget, store_plan
-from forebay.datatasks.plans import WindowPlan
-from forebay.datatasks.sources.common.borders import Border
-from forebay.home.open_database import database_of
+from forebay.datatasks.planning.border_rows import DecidedBorders
+from forebay.datatasks.plans.plan import WindowPlan
+from forebay.datatasks.plans.plan_rows import forget, store_plan
+from forebay.datatasks.sources.common.contract.borders import Border
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import borders
 from forebay.home.paths import Home
-from forebay.home.tables import borders
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -17,12 +17,12 @@ from sqlalchemy import Connection, func, insert, make_url, select, text, update
 from support.postgres_server import PostgresServer
 
 from forebay.errors import ConfigError, InfrastructureError
-from forebay.home import tables
-from forebay.home.database import PATIENCE
-from forebay.home.identity import Marker
-from forebay.home.open_database import close_databases, database_of
+from forebay.home.database import tables
+from forebay.home.database.base import PATIENCE
+from forebay.home.database.identity import Marker
+from forebay.home.database.open import close_databases, database_of
 from forebay.home.paths import Home
-from forebay.system.activities import Activity
+from forebay.system.liveness import Activity
 
 
 class Stop(Exception):  # noqa: N818 - it ends a transaction, and is no error of anybody
@@ -228,7 +228,7 @@ class TestSqlite(DatabaseSuite):
     def test_a_writer_that_hangs_is_no_wait_for_ever(
         self, home: Home, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("forebay.home.sqlite._WRITE_LOCK_SECONDS", 0.2)
+        monkeypatch.setattr("forebay.home.database.sqlite._WRITE_LOCK_SECONDS", 0.2)
         database = database_of(home)
         database.transact(add)
 
@@ -452,8 +452,8 @@ def kill(pid: int) -> Callable[[Connection], object]:
 
 def answer_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread that looks may just have begun to sleep for a second."""
-    monkeypatch.setattr("forebay.home.postgresql_connection.ANSWER_SECONDS", 0.3)
-    monkeypatch.setattr("forebay.home.postgresql_connection.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("forebay.home.database.postgresql.ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("forebay.home.database.postgresql.LOOK_SECONDS", 0.05)
 
 
 def before_commit(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:

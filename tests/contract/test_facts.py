@@ -11,16 +11,16 @@ from support.links import link, window_of
 from support.model_lines import export, plan_empty
 from support.task_tables import record_tasks
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import OffsetsRead
 from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.stages.claims import Claims
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import plans
 from forebay.home.paths import Home
-from forebay.home.store import Stored
-from forebay.home.tables import plans
+from forebay.home.store.base import Stored
 from forebay.mixture.row_sums import RowSums
 from forebay.operators.runs.run_failures import last_failures, note_failure
 

@@ -14,20 +14,20 @@ from support.links import link
 from support.model_lines import export, keep_checkpoint, plan_empty, put
 from support.task_tables import record_tasks
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.stages.claims import Claims
-from forebay.home import garbage
-from forebay.home.folder_changes import new_file_in, new_folder_in
-from forebay.home.garbage import Garbage, collect, only_collector
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import tombstones
 from forebay.home.paths import Home
-from forebay.home.store_names import WRITING_NAME
-from forebay.home.tables import tombstones
-from forebay.system.files import new_file
+from forebay.home.store import garbage
+from forebay.home.store.base import WRITING_NAME
+from forebay.home.store.folder_store import new_file_in, new_folder_in
+from forebay.home.store.garbage import Garbage, collect, only_collector
+from forebay.home.store.open import store_of
+from forebay.system.files.durable import new_file
 
 KEY = "2026-03-01"
 SPAN = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))

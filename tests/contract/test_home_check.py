@@ -27,8 +27,8 @@ from support.model_lines import export, keep_checkpoint, plan_empty, put
 from support.stored_trees import make_tree
 from support.task_tables import record_tasks
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.listing_rows import ListingHead
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.listing_rows import ListingHead
 from forebay.executors.documents import DOCUMENTS
 from forebay.executors.job.progress import Progress
 from forebay.executors.model_line.chain import ModelChain
@@ -36,12 +36,8 @@ from forebay.executors.model_line.lease import take_lease
 from forebay.executors.model_line.link import StoredSeal
 from forebay.executors.stages.claims import Claims
 from forebay.home import home_check
-from forebay.home.contradictions import RULES
-from forebay.home.home_check import Fault, HomeCheck
-from forebay.home.open_database import close_databases, database_of
-from forebay.home.open_store import store_of
-from forebay.home.paths import Home
-from forebay.home.tables import (
+from forebay.home.database.open import close_databases, database_of
+from forebay.home.database.tables import (
     METADATA,
     STORED,
     forgotten,
@@ -60,6 +56,9 @@ from forebay.home.tables import (
     tombstones,
     windows,
 )
+from forebay.home.home_check import RULES, Fault, HomeCheck
+from forebay.home.paths import Home
+from forebay.home.store.open import store_of
 
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 SPANS = {

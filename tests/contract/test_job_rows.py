@@ -25,10 +25,10 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.heartbeat import is_silent
 from forebay.executors.job.stored_jobs import StoredJob, jobs_of, jobs_owned, stored_job
 from forebay.executors.job.submit import attach, submit
-from forebay.home.database import Database
-from forebay.home.open_database import database_of
+from forebay.home.database.base import Database
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
 
 LONE = (sys.executable, "-P", "-m", "support.lone_supervisor")
 DAY = "2026-03-01"
@@ -224,7 +224,7 @@ class JobSuite:
 
 def lock_of(home: Home) -> Any:
     """While a supervisor lives."""
-    from forebay.system.locks import locked
+    from forebay.system.files.locks import locked
 
     return locked(JobFolder(home.job("j1")).supervisor_lock, 1.0)
 

@@ -17,8 +17,9 @@ from support.written_messages import (
     protobuf_fields,
 )
 
-from forebay.datatasks.sources.kafka.payloads import avro_writer, protobuf_writer
 from forebay.datatasks.sources.kafka.producer import (
+    avro_writer,
+    protobuf_writer,
     publish_batches,
     publish_rows,
     publish_rows_json,

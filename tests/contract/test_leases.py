@@ -12,13 +12,13 @@ from support.jobs import report_job, request, store_job
 from support.links import link
 from support.model_lines import export, plan_empty, put
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import FencedError, LineBusyError
 from forebay.executors.job import job_changes
 from forebay.executors.job.request import JobRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import line_holder, living_holder, take_lease
-from forebay.home.open_database import close_databases, database_of
+from forebay.home.database.open import close_databases, database_of
 from forebay.home.paths import Home
 
 KEY = "2026-03-01"

@@ -10,15 +10,15 @@ from support.letters import local_letters, stored_letters
 from support.links import link
 from support.model_lines import record
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import DataError, InfrastructureError
 from forebay.executors.evaluation.pipeline_letters import pipeline_letters
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.dead_letters import DeadLetter
-from forebay.home.garbage import collect
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
+from forebay.home.store.garbage import collect
+from forebay.home.store.open import store_of
 
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 

@@ -21,8 +21,8 @@ from support.model_lines import plan_empty
 from support.stages import pipeline, replanned
 
 from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
-from forebay.datatasks.ledger import Ledger
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import ConfigError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.submit import submit
@@ -33,10 +33,10 @@ from forebay.executors.retention import collect
 from forebay.executors.retention.collect import LineRetention, collect_after
 from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
 from forebay.executors.stages.claims import Claims
-from forebay.home.garbage import only_collector
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.system.locks import FileLock
+from forebay.home.store.garbage import only_collector
+from forebay.home.store.open import store_of
+from forebay.system.files.locks import FileLock
 
 KINDS: tuple[FileKind, ...] = ("checkpoint", "saved_model", "scores", "steps")
 EVIDENCE = {"scores", "steps"}

@@ -24,7 +24,7 @@ from support.stages import replanned
 from support.toy_roles.jobs import eventually
 
 from forebay.config.load import Project
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
@@ -39,13 +39,13 @@ from forebay.executors.window_files.poisons import PoisonRecord
 from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter, Segments
 from forebay.executors.window_files.seal_copies import COUNTERS_NAME
 from forebay.executors.window_files.steps import STEPS_NAME, StepSeries, read_steps
+from forebay.home.database.open import close_databases
 from forebay.home.home_check import HomeCheck
-from forebay.home.open_database import close_databases
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
+from forebay.home.store.open import store_of
 from forebay.mixture.counting import CountingLearner
-from forebay.system.activities import activities
+from forebay.system.liveness import activities
 
 KEY = "2026-03-01"
 AT = datetime(2026, 3, 1, tzinfo=UTC)

@@ -21,12 +21,11 @@ from support.small_disk import grow, may_mount, tiny_file_system
 from support.stored_trees import NEVER, NEVER_A_TREE, make_tree, read_tree
 
 from forebay.errors import DataError, InfrastructureError
-from forebay.home.folder_changes import new_file_in, new_folder_in
-from forebay.home.folder_store import FolderStore
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.s3_transfers import S3Transfers
-from forebay.home.store import Leftover, Store, Stored
+from forebay.home.store.base import Leftover, Store, Stored
+from forebay.home.store.folder_store import FolderStore, new_file_in, new_folder_in
+from forebay.home.store.open import store_of
+from forebay.home.store.s3_transfers import S3Transfers
 from forebay.system.instants import now_us
 
 PLACES = ["content/variables/data-0", "content/plan.pb", "index.json"]
@@ -411,7 +410,7 @@ class TestS3(StoreSuite):
     ) -> Home:
         address = new_s3_address()
         monkeypatch.setenv("FOREBAY_STORE", address)
-        monkeypatch.setattr("forebay.home.s3_listing._KEYS_AT_ONCE", PAGE_KEYS)
+        monkeypatch.setattr("forebay.home.store.s3_listing._KEYS_AT_ONCE", PAGE_KEYS)
         self.bucket = address.split("/")[2]
         self.client = s3_server.client
         return Home(tmp_path / "home")

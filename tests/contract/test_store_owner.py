@@ -12,17 +12,17 @@ from support.links import link
 from support.model_lines import keep_checkpoint, plan_empty, put
 from support.task_tables import record_tasks
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.backup import back_up
-from forebay.home.garbage import collect
+from forebay.home.database.identity import read_marker
+from forebay.home.database.open import close_databases, database_of
 from forebay.home.home_check import HomeCheck
-from forebay.home.identity import read_marker
-from forebay.home.open_database import close_databases, database_of
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store_owner import own_store
+from forebay.home.store.garbage import collect
+from forebay.home.store.open import store_of
+from forebay.home.store.owner import own_store
 
 KEY = "2026-03-01"
 SPAN = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))

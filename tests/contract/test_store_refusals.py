@@ -18,11 +18,11 @@ from support.s3_server import answering_server, refusing_server, s3_url, silent_
 from support.stored_trees import NEVER, NEVER_A_TREE, make_tree, read_tree
 
 from forebay.errors import ConfigError, InfrastructureError, MissingExtraError
-from forebay.home import s3_client
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.s3_address import s3_address
-from forebay.home.s3_transfers import S3Transfers
+from forebay.home.store import s3_client
+from forebay.home.store.open import store_of
+from forebay.home.store.s3_client import s3_address
+from forebay.home.store.s3_transfers import S3Transfers
 
 # Several times what the client reads at once.
 OBJECT_BYTES = 4 << 20

@@ -9,8 +9,8 @@ from pages import pages
 from support.manual import manual_page
 from support.reference import keys_without_meaning, reference_page
 
-from forebay.config.registry import installed_kinds
 from forebay.config.schema import json_schema
+from forebay.config.specs.registry import installed_kinds
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ MODULES = (
     "executors/model_line/lease.py",  # the lock that says at once that a trainer on this host died
     "executors/model_line/start.py",  # looks for the identity in a stored checkpoint
     "executors/retention/job_folders.py",
-    "executors/retention/training_folders.py",
+    "executors/retention/home_garbage.py",
     "executors/stages/lost_jobs.py",
     "mixture/kernels/library.py",  # its own sources, which the machine code is made of
 )

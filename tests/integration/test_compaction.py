@@ -11,11 +11,11 @@ import pytest
 from support.iceberg_tables import CATALOG, TABLE, append, opened_table
 from support.stages import pipeline
 
-from forebay.config.sources import SourceSpec
-from forebay.datatasks.changes import changes_since
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.planning import plan_windows
-from forebay.datatasks.plans import WindowPlan
+from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.look.changes import changes_since
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.home.paths import Home
 
 NOW = datetime(2026, 4, 1, tzinfo=UTC)

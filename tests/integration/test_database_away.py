@@ -16,7 +16,7 @@ from support.projects import FIRST_DAY, Project, ads_pipeline, ads_project
 from support.toy_roles.jobs import eventually
 
 from forebay.executors.model_line.link import Link
-from forebay.home.open_database import close_databases
+from forebay.home.database.open import close_databases
 
 KEY = f"{FIRST_DAY:%Y-%m-%d}"
 ARGUMENTS = ("run", "ads", "--from", KEY, "--to", KEY)

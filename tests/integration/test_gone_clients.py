@@ -17,7 +17,7 @@ from support.toy_roles.jobs import eventually
 from forebay.errors import ForebayError
 from forebay.executors.data_executor.executor import DataExecutor
 from forebay.executors.driver.driver import Driver
-from forebay.system.activities import Activity, ActivityAges, activities
+from forebay.system.liveness import Activity, ActivityAges, activities
 
 ROWS = 6_000
 

@@ -20,10 +20,10 @@ from support.iceberg_tables import (
     opened_table,
 )
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.base import Source
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.tasks import Chunk
 from forebay.errors import DataError
 from forebay.system.instants import to_us

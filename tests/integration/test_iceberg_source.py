@@ -24,11 +24,11 @@ from support.iceberg_tables import (
 )
 from support.parquet_files import contradict_types
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import HOUR, Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.base import Source
-from forebay.datatasks.sources.common.row_ids import row_ids
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import HOUR, Interval
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.values.row_ids import row_ids
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
 

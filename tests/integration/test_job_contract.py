@@ -29,7 +29,7 @@ from forebay.executors.job.progress import read_progress
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.job.submit import attach, submit
 from forebay.executors.wire.sockets import listen
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 
 CRASH_BEFORE_HANDLE = """

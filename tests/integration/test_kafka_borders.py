@@ -14,15 +14,14 @@ from support.projects import Topic
 from support.topic_changes import delete_before, grow, recreate
 from support.toy_roles.jobs import eventually
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import HOUR, Interval
-from forebay.datatasks.border_rows import DecidedBorders
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
-from forebay.datatasks.sources.kafka.payloads import ipc_message
-from forebay.datatasks.sources.kafka.producer import publish_batches
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import HOUR, Interval
+from forebay.datatasks.planning.border_rows import DecidedBorders
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
+from forebay.datatasks.sources.kafka.producer import ipc_message, publish_batches
 from forebay.errors import DataError
-from forebay.home.open_database import close_databases, database_of
+from forebay.home.database.open import close_databases, database_of
 from forebay.home.paths import Home
 from forebay.testing.source_suite import tasks_of
 

@@ -14,10 +14,10 @@ import pytest
 from support.projects import Topic
 from support.topic_changes import transactions
 
-from forebay.datatasks.sources.common.offset_runs import ABORTED, CONTROL, RECORDS
-from forebay.datatasks.sources.kafka import records as kafka_records
+from forebay.datatasks.sources.common.rows.offset_runs import ABORTED, CONTROL, RECORDS
 from forebay.datatasks.sources.kafka.producer import publish
 from forebay.datatasks.sources.kafka.read import Access, Stretch, read_messages
+from forebay.datatasks.sources.kafka.wire import records as kafka_records
 from forebay.errors import ConfigError, DataError
 
 pytestmark = pytest.mark.kafka

@@ -15,15 +15,15 @@ import pytest
 from support.projects import Topic
 from support.topic_changes import delete_before, delete_topic, recreate
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import HOUR, Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.base import Source
-from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import HOUR, Interval
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.values.row_ids import row_ids, splitmix64
 from forebay.datatasks.sources.kafka.client import Cluster
-from forebay.datatasks.sources.kafka.payloads import ipc_message
 from forebay.datatasks.sources.kafka.producer import (
     create_topic,
+    ipc_message,
     publish,
     publish_batches,
 )

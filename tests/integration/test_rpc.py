@@ -40,7 +40,7 @@ from forebay.executors.wire.messages import (
     TrainerBeat,
 )
 from forebay.executors.wire.rpc import ENDPOINT_FILE, DriverClient, RpcServer
-from forebay.system.files import write_atomically
+from forebay.system.files.durable import write_atomically
 
 
 def publish(folder: Path, address: str) -> None:

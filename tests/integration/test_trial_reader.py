@@ -12,8 +12,8 @@ from support.killing_code import KillingCode, mark_segment
 from support.poisons import poison_of
 from support.projects import DAY, FIRST_DAY, Project, write_history, write_log
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.sources.common.read_units import Poison
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.sources.common.rows.read_units import Poison
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.errors import DataError
 from forebay.executors.poison import trial

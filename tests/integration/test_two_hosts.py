@@ -21,11 +21,11 @@ from support.toy_roles.jobs import eventually
 from forebay.config.load import load_project
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.open_database import close_databases, database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import close_databases, database_of
+from forebay.home.database.tables import link_files, manifests
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.home.tables import link_files, manifests
+from forebay.home.store.open import store_of
 
 pytestmark = pytest.mark.timeout(300)
 KEY = f"{FIRST_DAY:%Y-%m-%d}"

@@ -22,9 +22,9 @@ from support.stages import replanned
 from support.toy_roles.jobs import TESTS, ToyJobs, eventually
 
 from forebay.config.load import Project, load_project
-from forebay.config.pipelines import PipelineSpec
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.plans import WindowPlan
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import LineBusyError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import ModelChain
@@ -37,7 +37,7 @@ from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 TOY_SUPERVISOR = ("-P", "-m", "support.toy_roles.supervisor")

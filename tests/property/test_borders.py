@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.datatasks.sources.common.borders import Border, in_order
+from forebay.datatasks.sources.common.contract.borders import Border, in_order
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 BORDERS = st.builds(

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.links import window_of
 from support.stages import memory_source, pipeline
 
-from forebay.config.sources import SourceSpec
-from forebay.datatasks.operations import shares_of
-from forebay.datatasks.plans import WindowPlan
+from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.planning.operations import shares_of
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.model_line.coverage import Coverage, extended, misplaced, withheld
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.datatasks.graph import GraphRun, Kind, Operation, WindowGraph
+from forebay.datatasks.planning.graph import GraphRun, Kind, Operation, WindowGraph
 
 SIZES = st.tuples(st.integers(0, 6), st.integers(0, 4))
 

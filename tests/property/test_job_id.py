@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import UsageError
 from forebay.executors.job.job_id import range_job_id, window_job_id
 from forebay.system.names import JOB_ID_PATTERN, NAME_PATTERN

@@ -24,10 +24,10 @@ from hypothesis.stateful import (
     rule,
 )
 
-from forebay.config.jobs import JobSpec
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.manifests import MANIFEST_SCHEMA
-from forebay.datatasks.plans import SourcePlan, WindowPlan
+from forebay.config.specs.jobs import JobSpec
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import NotKnownError
 from forebay.executors.driver.journal import Journal

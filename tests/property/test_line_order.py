@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 from support.links import link
 
-from forebay.config.windows import Window, WindowGrid, WindowSize, warm_start_window
-from forebay.datatasks import plan_rows
-from forebay.datatasks.plans import WindowPlan
+from forebay.config.specs.windows import Window, WindowGrid, WindowSize, warm_start_window
+from forebay.datatasks.plans import plan_rows
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows import line_rows, link_rows, link_writer
 from forebay.executors.model_line.staleness import stale_reasons
-from forebay.home.database import Database
-from forebay.home.open_database import database_of
+from forebay.home.database.base import Database
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 
 ZONES = (

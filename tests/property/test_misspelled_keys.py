@@ -23,13 +23,13 @@ from support.declarations import (
     write,
 )
 
-from forebay.config.keys import check_keys
 from forebay.config.load import load_project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.registry import installed_kinds
 from forebay.config.schema import json_schema
-from forebay.config.sources import SourceSpec
-from forebay.config.yaml_positions import Document
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.registry import installed_kinds
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.yaml.keys import check_keys
+from forebay.config.yaml.positions import Document
 
 FILES = declarations()
 

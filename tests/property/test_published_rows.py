@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.executors.label_join.published import GrowingRows, PublishedRows
+from forebay.executors.label_join.join import GrowingRows, PublishedRows
 
 Row = tuple[int, int, int, int]  # event id, fresh, wait, mark
 ROWS = st.lists(

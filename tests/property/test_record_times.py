@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.datatasks.sources.common.odd_times import odd_times, settled_times
-from forebay.datatasks.sources.kafka.messages import Messages
+from forebay.datatasks.sources.common.streams.odd_times import odd_times, settled_times
+from forebay.datatasks.sources.kafka.borders import RecordTimes
 from forebay.datatasks.sources.kafka.read import Reader, Stretch
-from forebay.datatasks.sources.kafka.times import RecordTimes
+from forebay.datatasks.sources.kafka.wire.messages import Messages
 
 JUMP, NOW, AHEAD = 60, 10_000, 20_000
 BATCH = 50

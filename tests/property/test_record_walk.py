@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forebay.datatasks.sources.kafka.record_walk import Fields, fields_of
+from forebay.datatasks.sources.kafka.wire.walk import Fields, fields_of
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 SMALL = st.integers(-70, 20_000)

@@ -12,18 +12,18 @@ from support.jobs import request
 from support.links import AT, link
 from support.model_lines import plan_empty
 
-from forebay.config.windows import is_warm_start, order_of
-from forebay.datatasks.ledger import Ledger
+from forebay.config.specs.windows import is_warm_start, order_of
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job import job_changes
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.rows import judgement_rows, line_rows, link_writer
 from forebay.executors.model_line.serving import serve
 from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
 from forebay.executors.retention.rule import LinkFile, WindowsKept
-from forebay.home.database import Database
+from forebay.home.database.base import Database
+from forebay.home.database.tables import link_files
 from forebay.home.paths import Home
-from forebay.home.store import Stored
-from forebay.home.tables import link_files
+from forebay.home.store.base import Stored
 
 WARM = "2026-02-01_2026-03-01"
 KEYS = [WARM, *(f"2026-03-0{day}" for day in range(1, 6))]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stages import Stages, noon, stages, table
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.planning import plan_windows
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.home.paths import Home
 

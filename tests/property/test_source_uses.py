@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config.source_uses import is_use_name, source_of, source_uses, stream_of
+from forebay.config.specs.datasets import is_use_name, source_of, source_uses, stream_of
 from forebay.operators.runs.task_ids import source_task
 
 NAMES = st.from_regex(r"[A-Ca-c][abc_-]{0,3}", fullmatch=True)

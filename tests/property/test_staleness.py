@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 from support.links import link
 from support.model_lines import plan_empty
 
-from forebay.config.windows import order_of
-from forebay.datatasks.ledger import Ledger
+from forebay.config.specs.windows import order_of
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.rows import line_rows, link_rows, link_writer
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
-from forebay.home.database import Database
+from forebay.home.database.base import Database
 from forebay.home.paths import Home
 
 WARM = "2026-02-01_2026-03-01"

@@ -7,7 +7,7 @@ import os
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forebay.home.store_names import is_tree, new_name, place_of, require_name
+from forebay.home.store.base import is_tree, new_name, place_of, require_name
 
 TEXT = st.text(max_size=400)
 NAME = f"f/x-{'0' * 32}"

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Border, Borders, Offsets, in_order
-from forebay.datatasks.sources.common.stream_borders import StreamBorders
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.borders import Border, Borders, Offsets, in_order
+from forebay.datatasks.sources.common.streams.stream_borders import StreamBorders
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

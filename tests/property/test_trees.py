@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.crashes import Disk, Tree, deaths, disk, tree_at
 
-from forebay.system.trees import new_tree, remove_tree
+from forebay.system.files.trees import new_tree, remove_tree
 
 NAMES = st.sampled_from("abc")
 TREES: st.SearchStrategy[Tree] = st.dictionaries(

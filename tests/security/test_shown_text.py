@@ -14,10 +14,10 @@ from support.model_lines import record
 from support.summaries import two_labels
 
 from forebay.cli import run
-from forebay.commands.output import Output, OutputFormat, note
+from forebay.commands.shared.output import Output, OutputFormat, note
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.dead_letters import DeadLetter
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
@@ -127,7 +127,7 @@ def test_lines_notes_and_tables_move_no_cursor(capsys: pytest.CaptureFixture[str
 def test_a_table_on_a_terminal_moves_no_cursor(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("forebay.commands.output.is_terminal", lambda: True)
+    monkeypatch.setattr("forebay.commands.shared.output.is_terminal", lambda: True)
     Output(OutputFormat.TEXT).table([{"reason": f"[red]{OBEYED}"}], ["reason"])
     said = capsys.readouterr().out
     assert_plain(said)

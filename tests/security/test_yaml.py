@@ -18,13 +18,13 @@ from support.declarations import declarations, dump, write
 from support.hostile_yaml import NUMBERS, TEXTS, Hostile, mutated
 from support.projects import Project, clicks_source, declared_project
 
-from forebay.config.crosscheck import check_source
+from forebay.config.checks.crosscheck import check_source
+from forebay.config.checks.loaded import load_source
 from forebay.config.load import load_one, load_project
-from forebay.config.loaded import load_source
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.problem_text import problems_text
-from forebay.config.problems import PROBLEMS_MAX, Problem
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.yaml.problem_text import problems_text
+from forebay.config.yaml.problems import PROBLEMS_MAX, Problem
 from forebay.dags.sync import sync
 from forebay.errors import ConfigError
 

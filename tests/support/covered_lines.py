@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.datatasks.operations import shares_of
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.planning.operations import shares_of
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.model_line.adjoining import (
     coverage_after,
     covered_by,

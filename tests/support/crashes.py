@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from forebay.system import trees
+from forebay.system.files import trees
 from support.synced import Synced, Tree, tree_at
 
 __all__ = ["Died", "Disk", "deaths", "disk", "tree_at"]

@@ -19,14 +19,14 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, event
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import FencedError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.stages.claims import Claims
 from forebay.home.paths import Home
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
 from forebay.mixture.row_sums import RowSums
 
 PIPELINES = 5

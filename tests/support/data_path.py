@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from forebay.config.columns import declared_columns
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.planning import plan_windows
+from forebay.config.explain import declared_columns
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.trainer.inbox import Frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.home.open_database import close_databases
+from forebay.home.database.open import close_databases
 from forebay.home.paths import Home
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay.config.load import load_project
-from forebay.config.problems import Problem
+from forebay.config.yaml.problems import Problem
 from support import declarations
 from support.declarations import dump
 

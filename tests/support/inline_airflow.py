@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.runs.run_failures import note_failure

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.executors.window_files.scores import NO_TIME, ScoreWriter
 from forebay.mixture.minibatch import Minibatch
 from support.minibatches import labelled

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.datasets import DatasetSpec, Feed
-from forebay.config.models import ModelSpec
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import ColumnType, SourceSpec
-from forebay.datatasks.sources.common.base import ARROW_TYPES
+from forebay.config.specs.datasets import DatasetSpec, Feed
+from forebay.config.specs.models import ModelSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.datatasks.sources.common.contract.base import ARROW_TYPES
 from forebay.mixture.features.encode import Encoded, Encoder
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.minibatch import Minibatch

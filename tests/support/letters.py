@@ -8,8 +8,8 @@ from pathlib import Path
 from forebay.datatasks.tasks import DataTask, DeadRow, Position, RowRange
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.dead_letters import DeadLetterWriter, gather_letters
-from forebay.home.open_store import store_of
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
+from forebay.home.store.open import store_of
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from forebay.config.windows import (
+from forebay.config.specs.windows import (
     WARM_START_SEPARATOR,
     Interval,
     Window,

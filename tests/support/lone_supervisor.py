@@ -10,8 +10,8 @@ from forebay.executors.job import job_changes, job_rows
 from forebay.executors.job.folder import SUPERVISOR, JobFolder
 from forebay.executors.job.request import JobStatus
 from forebay.executors.supervisor.supervisor import supervisor_arguments
-from forebay.home.open_database import database_of
-from forebay.system.locks import FileLock
+from forebay.home.database.open import database_of
+from forebay.system.files.locks import FileLock
 
 
 def main() -> None:

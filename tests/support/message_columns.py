@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 
 COLUMNS = {
     "i": ColumnType.INT,

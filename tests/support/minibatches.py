@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.mixture.minibatch import Minibatch
 
 

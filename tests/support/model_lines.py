@@ -8,18 +8,18 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, update
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, ReadRows
 from forebay.executors.model_line.rows import line_rows, link_writer
 from forebay.executors.retention.collect import LineRetention
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import judgements, link_files, links
+from forebay.home.database.tables import link_rows as sums
 from forebay.home.paths import Home
-from forebay.home.store import Stored
-from forebay.home.tables import judgements, link_files, links
-from forebay.home.tables import link_rows as sums
+from forebay.home.store.base import Stored
+from forebay.home.store.open import store_of
 from forebay.mixture.row_sums import RowSums
 from support.links import AT, link, window_of
 from support.stages import pipeline

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.base import Source
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.testing.source_suite import tasks_of
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from forebay.datatasks.planning import PlanReport
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.planning.planner import PlanReport
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.folder import PROGRESS_NAME
@@ -22,7 +22,7 @@ from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.run import Run, Watch
 from forebay.executors.stages.target import LineTarget
-from forebay.system.files import write_atomically
+from forebay.system.files.durable import write_atomically
 from support.model_lines import export, keep_checkpoint, record_link
 from support.scripted_supervisor import (
     Script,

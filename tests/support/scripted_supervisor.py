@@ -18,8 +18,8 @@ from forebay.executors.job.folder import SUPERVISOR, JobFolder
 from forebay.executors.job.request import JobRequest, State
 from forebay.executors.job.stored_jobs import stored_job
 from forebay.executors.supervisor.supervisor import supervisor_arguments
-from forebay.home.open_database import database_of
-from forebay.system.locks import FileLock
+from forebay.home.database.open import database_of
+from forebay.system.files.locks import FileLock
 
 
 class ScriptedSupervisor:

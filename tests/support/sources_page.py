@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from forebay.config.environment import fill_text
+from forebay.config.yaml.environment import fill_text
 
 PAGE = Path("docs/sources.md").read_text()
 DAY = timedelta(days=1)

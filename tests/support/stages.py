@@ -13,12 +13,12 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval, Window
-from forebay.datatasks import plan_rows
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.sources.common.base import Readiness, Scan
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval, Window
+from forebay.datatasks.plans import plan_rows
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.sources.common.contract.base import Readiness, Scan
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.executors.stages.plan import record_window
 from forebay.executors.stages.results import RequestedWindow, SinkResult, SourceResult

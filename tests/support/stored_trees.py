@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
 
 NEVER = Stored(name=f"a/b-{'0' * 32}", checksum="0" * 64, size_bytes=1)
 NEVER_A_TREE = Stored(name=f"a/b-{'0' * 32}.tree", checksum="0" * 64, size_bytes=1)

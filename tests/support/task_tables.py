@@ -7,9 +7,9 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.manifests import MANIFEST_SCHEMA
-from forebay.datatasks.plans import SourcePlan, WindowPlan
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 
 
 def task_table(source: str, tasks: Sequence[tuple[int, int]]) -> pa.Table:

@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, timestamp_pb2
 from google.protobuf.descriptor import FieldDescriptor as F
 
-from forebay.config.sources import LIST_ITEMS, ColumnType
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 
 _AVRO: Mapping[ColumnType, Any] = {
     ColumnType.STRING: "string",

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.common.casting import Fitted, fit
-from forebay.datatasks.sources.common.chunks import without_columns
+from forebay.config.specs.sources import ColumnType
+from forebay.datatasks.sources.common.rows.chunks import without_columns
+from forebay.datatasks.sources.common.values.casting import Fitted, fit
 from forebay.datatasks.sources.formats.decoder import (
     NO_VALUE,
     OUT_OF_MEMORY,
@@ -36,8 +36,12 @@ from forebay.datatasks.sources.formats.ipc_metadata import (
     frames,
     require_little_endian,
 )
-from forebay.datatasks.sources.formats.ipc_sizes import Size, StreamLayout
-from forebay.datatasks.sources.formats.plain_sizes import has_dictionaries, plain_bytes
+from forebay.datatasks.sources.formats.ipc_sizes import (
+    Size,
+    StreamLayout,
+    has_dictionaries,
+    plain_bytes,
+)
 from forebay.datatasks.sources.formats.unchecked_types import stored_problem
 
 # Decoded together, but for the last one of them; and cast together, since each bad row of those is

@@ -16,9 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.common.base import ARROW_TYPES
-from forebay.datatasks.sources.common.option_types import MESSAGE_BYTES_MAX, MESSAGE_ROWS_MAX
+from forebay.config.specs.sources import ColumnType
+from forebay.datatasks.sources.common.contract.base import ARROW_TYPES
+from forebay.datatasks.sources.common.contract.option_types import (
+    MESSAGE_BYTES_MAX,
+    MESSAGE_ROWS_MAX,
+)
 
 REASON_MAX = 200
 NO_VALUE = "the message has no value"

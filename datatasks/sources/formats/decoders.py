@@ -5,10 +5,9 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Mapping, Sequence
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.formats.decoder import USUAL_LIMITS, Decoder, MessageLimits
-from forebay.datatasks.sources.formats.written import Written
-from forebay.datatasks.sources.formats.written_rows import WrittenDecoder
+from forebay.datatasks.sources.formats.written_rows import Written, WrittenDecoder
 from forebay.errors import ConfigError
 from forebay.system.extras import require_extra
 

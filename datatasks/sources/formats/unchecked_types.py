@@ -9,8 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pat
 
-from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.common.casting import column_problem
+from forebay.config.specs.sources import ColumnType
+from forebay.datatasks.sources.common.values.casting import column_problem
 
 _UNCHECKED = (
     pat.is_string_view,

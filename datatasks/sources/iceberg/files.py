@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.bundles import SPLIT_ROWS
-from forebay.datatasks.sources.common.times import Spans
+from forebay.datatasks.sources.common.files.bundles import SPLIT_ROWS
+from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.iceberg.table import one_spelling
 from forebay.datatasks.sources.parquet.footer_process import KNOWN
 from forebay.datatasks.sources.parquet.footers import Footer, Opened, read_footers, read_schemas

@@ -12,10 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType, SourceSpec
-from forebay.datatasks.sources.common.bundles import RowRanges
-from forebay.datatasks.sources.common.casting import fit
-from forebay.datatasks.sources.common.chunks import (
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.datatasks.sources.common.files.bundles import RowRanges
+from forebay.datatasks.sources.common.files.listing import read_failure
+from forebay.datatasks.sources.common.files.versions import PlannedFile, version_text
+from forebay.datatasks.sources.common.rows.chunks import (
     Ints,
     Stored,
     bad_texts,
@@ -23,10 +24,15 @@ from forebay.datatasks.sources.common.chunks import (
     joined,
     to_chunk,
 )
-from forebay.datatasks.sources.common.files import read_failure
-from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, Spans, hours_within, misplaced, times_of
-from forebay.datatasks.sources.common.versions import PlannedFile, version_text
+from forebay.datatasks.sources.common.values.casting import fit
+from forebay.datatasks.sources.common.values.row_ids import row_ids
+from forebay.datatasks.sources.common.values.times import (
+    UNKNOWN,
+    Spans,
+    hours_within,
+    misplaced,
+    times_of,
+)
 from forebay.datatasks.sources.iceberg.files import CUT_US, DataFile, manifest_bounds
 from forebay.datatasks.sources.parquet.plan import no_times
 from forebay.datatasks.sources.parquet.read import LOST

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.base import Spec
-from forebay.config.sources import ColumnType, SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
-from forebay.datatasks.sources.common.bundles import RowRanges, to_tasks
-from forebay.datatasks.sources.common.casting import column_findings, column_problem
-from forebay.datatasks.sources.common.markers import MarkerSource
-from forebay.datatasks.sources.common.times import Spans
-from forebay.datatasks.sources.common.versions import PlannedFile, version_text
+from forebay.config.specs.base import Spec
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.base import Description, Finding, Readiness, Scan
+from forebay.datatasks.sources.common.files.bundles import RowRanges, to_tasks
+from forebay.datatasks.sources.common.files.markers import MarkerSource
+from forebay.datatasks.sources.common.files.versions import PlannedFile, version_text
+from forebay.datatasks.sources.common.values.casting import column_findings, column_problem
+from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.iceberg.files import (
     DataFile,
     PlainFiles,

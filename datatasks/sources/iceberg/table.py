@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.config.spelling import nearest
-from forebay.datatasks.sources.common.files import read_failure
-from forebay.datatasks.sources.common.versions import version_text
+from forebay.config.yaml.spelling import nearest
+from forebay.datatasks.sources.common.files.listing import read_failure
+from forebay.datatasks.sources.common.files.versions import version_text
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.system.extras import require_extra
-from forebay.system.redaction import redacted
+from forebay.system.output.redaction import redacted
 
 _SQLITE = "sqlite:///"
 _FILE = "file://"

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.chunks import Ints, place_text, without_columns
-from forebay.datatasks.sources.common.offset_runs import RECORDS, Run, Runs, as_runs, between
-from forebay.datatasks.sources.common.row_ids import row_ids, splitmix64
-from forebay.datatasks.sources.common.row_texts import row_texts
-from forebay.datatasks.sources.common.times import UNKNOWN, hours_of, outside
+from forebay.datatasks.sources.common.rows.chunks import Ints, place_text, without_columns
+from forebay.datatasks.sources.common.rows.offset_runs import RECORDS, Run, Runs, as_runs, between
+from forebay.datatasks.sources.common.values.row_ids import row_ids, splitmix64
+from forebay.datatasks.sources.common.values.row_texts import row_texts
+from forebay.datatasks.sources.common.values.times import UNKNOWN, hours_of, outside
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
-from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.read import Stretch
+from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
 from forebay.system.instants import to_us

@@ -20,8 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from forebay.config.base import Spec
-from forebay.datatasks.sources.common.option_types import Text
+from forebay.config.specs.base import Spec
+from forebay.datatasks.sources.common.contract.option_types import Text
 from forebay.errors import ConfigError
 from forebay.system.names import shown
 

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from forebay.config.registry import SourceKind
-from forebay.datatasks.sources.common.option_types import (
+from forebay.config.specs.registry import SourceKind
+from forebay.datatasks.sources.common.contract.option_types import (
     MESSAGE_BYTES_MAX,
     MESSAGE_ROWS_MAX,
     StreamOptions,

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from forebay.datatasks.sources.common.option_types import MESSAGE_BYTES_MAX
+from forebay.datatasks.sources.common.contract.option_types import MESSAGE_BYTES_MAX
 from forebay.datatasks.sources.kafka.client import (
     CONNECT_SECONDS,
     kafka_library,
     new_client,
     wait_for_port,
 )
-from forebay.datatasks.sources.kafka.messages import Messages, messages_within
-from forebay.datatasks.sources.kafka.records import StoredBatch, hand_out_batches
+from forebay.datatasks.sources.kafka.wire.messages import Messages, messages_within
+from forebay.datatasks.sources.kafka.wire.records import StoredBatch, hand_out_batches
 from forebay.errors import DataError, InfrastructureError
 
 FETCH_SECONDS = 60.0  # a broker restart fits in, and so does an open transaction's time limit

@@ -10,9 +10,9 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.far_times import time_text
-from forebay.datatasks.sources.common.times import hours_within
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.values.far_times import time_text
+from forebay.datatasks.sources.common.values.times import hours_within
 from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.kafka.topic_version import TopicVersion

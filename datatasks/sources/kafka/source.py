@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from forebay.config.base import Spec
-from forebay.config.sources import SourceSpec
-from forebay.config.spelling import nearest
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import (
+from forebay.config.specs.base import Spec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.config.yaml.spelling import nearest
+from forebay.datatasks.sources.common.contract.base import (
     Description,
     Finding,
     PartitionLag,
@@ -23,21 +23,21 @@ from forebay.datatasks.sources.common.base import (
     Source,
     ended,
 )
-from forebay.datatasks.sources.common.chunks import empty_chunk, joined
-from forebay.datatasks.sources.common.far_times import are_far
-from forebay.datatasks.sources.common.stream_borders import stamp_words
-from forebay.datatasks.sources.common.times import Times
+from forebay.datatasks.sources.common.rows.chunks import empty_chunk, joined
+from forebay.datatasks.sources.common.streams.stream_borders import stamp_words
+from forebay.datatasks.sources.common.values.far_times import are_far
+from forebay.datatasks.sources.common.values.times import Times
 from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.formats.written import Written
+from forebay.datatasks.sources.formats.written_rows import Written
 from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
 from forebay.datatasks.sources.kafka.kind import KafkaKind
-from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, read_messages
 from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_kept, task_table
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
+from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.system.instants import shown_instant, to_us

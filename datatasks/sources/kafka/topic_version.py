@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Self
 
-from forebay.datatasks.sources.common.offset_runs import COMPACTED
+from forebay.datatasks.sources.common.rows.offset_runs import COMPACTED
 from forebay.datatasks.sources.kafka.client import Cluster
-from forebay.datatasks.sources.kafka.messages import Messages
 from forebay.datatasks.sources.kafka.read import Stretch
+from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.errors import DataError
 
 _COMPACTS = "compact"

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.borders import Borders, made_anew
-from forebay.datatasks.sources.common.bundles import Ints
-from forebay.datatasks.sources.common.deleted_rows import MINUTE, RowsDeletedError
-from forebay.datatasks.sources.common.far_times import time_text
-from forebay.datatasks.sources.common.odd_times import odd_times, settled_times
-from forebay.datatasks.sources.common.stream_borders import Reached, StreamBorders
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.borders import Borders, made_anew
+from forebay.datatasks.sources.common.contract.deleted_rows import MINUTE, RowsDeletedError
+from forebay.datatasks.sources.common.files.bundles import Ints
+from forebay.datatasks.sources.common.streams.odd_times import odd_times, settled_times
+from forebay.datatasks.sources.common.streams.stream_borders import Reached, StreamBorders
+from forebay.datatasks.sources.common.values.far_times import time_text
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.system.instants import to_us
 

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from forebay.config.registry import SourceKind
-from forebay.datatasks.sources.common.option_types import StreamOptions, Text
-from forebay.datatasks.sources.common.patterns import has_magic
+from forebay.config.specs.registry import SourceKind
+from forebay.datatasks.sources.common.contract.option_types import StreamOptions, Text
+from forebay.datatasks.sources.common.files.patterns import has_magic
 
 
 class LogKind(SourceKind):

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.casting import column_problem
-from forebay.datatasks.sources.common.chunks import (
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.deleted_rows import ways_out
+from forebay.datatasks.sources.common.files.listing import READ_ERRORS, Files, read_failure
+from forebay.datatasks.sources.common.files.versions import PlannedFile, plan_again
+from forebay.datatasks.sources.common.rows.chunks import (
     Stored,
     empty_chunk,
     joined,
@@ -18,11 +20,9 @@ from forebay.datatasks.sources.common.chunks import (
     stored_rows,
     to_chunk,
 )
-from forebay.datatasks.sources.common.deleted_rows import ways_out
-from forebay.datatasks.sources.common.files import READ_ERRORS, Files, read_failure
-from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import hours_of, outside
-from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
+from forebay.datatasks.sources.common.values.casting import column_problem
+from forebay.datatasks.sources.common.values.row_ids import row_ids
+from forebay.datatasks.sources.common.values.times import hours_of, outside
 from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import parse_segment
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position

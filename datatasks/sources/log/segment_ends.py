@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.borders import Borders, made_anew
-from forebay.datatasks.sources.common.files import Files, Listing
-from forebay.datatasks.sources.common.remote import answering
-from forebay.datatasks.sources.common.versions import described, version_text
+from forebay.datatasks.sources.common.contract.borders import Borders, made_anew
+from forebay.datatasks.sources.common.files.listing import Files, Listing
+from forebay.datatasks.sources.common.files.remote import answering
+from forebay.datatasks.sources.common.files.versions import described, version_text
 from forebay.datatasks.sources.log.borders import Partition
 from forebay.datatasks.sources.log.writer import parse_segment
 from forebay.errors import DataError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from forebay.datatasks.sources.common.chunks import without_columns
+from forebay.datatasks.sources.common.rows.chunks import without_columns
 from forebay.datatasks.sources.formats.ipc_metadata import (
     METADATA_ERRORS,
     Frame,
@@ -22,8 +22,7 @@ from forebay.datatasks.sources.formats.ipc_metadata import (
     is_compressed,
     require_little_endian,
 )
-from forebay.datatasks.sources.formats.ipc_sizes import StreamLayout
-from forebay.datatasks.sources.formats.plain_sizes import plain_bytes
+from forebay.datatasks.sources.formats.ipc_sizes import StreamLayout, plain_bytes
 from forebay.datatasks.sources.formats.unchecked_types import unchecked_problem
 
 # Of a record batch decompressed, of all dictionaries, and of the rows that are cast together.

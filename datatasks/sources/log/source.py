@@ -15,19 +15,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.base import Spec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
-from forebay.datatasks.sources.common.bundles import Ints, RowRanges, fingerprints, to_tasks
-from forebay.datatasks.sources.common.casting import column_findings
-from forebay.datatasks.sources.common.far_times import are_far
-from forebay.datatasks.sources.common.files import READ_ERRORS, Files, Listing
-from forebay.datatasks.sources.common.markers import MarkerSource
-from forebay.datatasks.sources.common.odd_times import odd_times
-from forebay.datatasks.sources.common.path_times import matching
-from forebay.datatasks.sources.common.stream_borders import stamp_words
-from forebay.datatasks.sources.common.times import Spans
+from forebay.config.specs.base import Spec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.base import Description, Finding, Readiness, Scan
+from forebay.datatasks.sources.common.files.bundles import Ints, RowRanges, fingerprints, to_tasks
+from forebay.datatasks.sources.common.files.listing import READ_ERRORS, Files, Listing
+from forebay.datatasks.sources.common.files.markers import MarkerSource
+from forebay.datatasks.sources.common.files.path_times import matching
+from forebay.datatasks.sources.common.streams.odd_times import odd_times
+from forebay.datatasks.sources.common.streams.stream_borders import stamp_words
+from forebay.datatasks.sources.common.values.casting import column_findings
+from forebay.datatasks.sources.common.values.far_times import are_far
+from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.formats.unchecked_types import stored_problem
 from forebay.datatasks.sources.log.borders import LogBorders, Partition
 from forebay.datatasks.sources.log.kind import LogKind

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from forebay.config.base import Spec
-from forebay.config.registry import SourceKind
-from forebay.datatasks.sources.common.option_types import Text
+from forebay.config.specs.base import Spec
+from forebay.config.specs.registry import SourceKind
+from forebay.datatasks.sources.common.contract.option_types import Text
 
 
 class MemoryKind(SourceKind):

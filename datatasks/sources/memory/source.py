@@ -8,15 +8,21 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan, Source
-from forebay.datatasks.sources.common.bundles import to_tasks
-from forebay.datatasks.sources.common.casting import column_findings, column_problem, fit
-from forebay.datatasks.sources.common.chunks import Stored, empty_chunk, joined, to_chunk
-from forebay.datatasks.sources.common.numbered import numbered_ranges, slices
-from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import (
+from forebay.config.specs.sources import ColumnType
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.base import (
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+    Source,
+)
+from forebay.datatasks.sources.common.files.bundles import to_tasks
+from forebay.datatasks.sources.common.rows.chunks import Stored, empty_chunk, joined, to_chunk
+from forebay.datatasks.sources.common.rows.numbered import numbered_ranges, slices
+from forebay.datatasks.sources.common.values.casting import column_findings, column_problem, fit
+from forebay.datatasks.sources.common.values.row_ids import row_ids
+from forebay.datatasks.sources.common.values.times import (
     UNKNOWN,
     Spans,
     Times,

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.datatasks.sources.common.files import Files, Listing
-from forebay.datatasks.sources.common.plan_cache import PlanCache
+from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
+from forebay.datatasks.sources.common.files.listing import Files, Listing
 from forebay.datatasks.sources.parquet.footers import Footer, Ints, read_footers
 
 FILES_MAX = 500_000

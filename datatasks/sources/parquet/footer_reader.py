@@ -22,7 +22,7 @@ from forebay.datatasks.sources.parquet import footer_process
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.environment import BASE, inherited
 from forebay.system.message import Message
-from forebay.system.piped_process import PipedProcess
+from forebay.system.processes.children import PipedProcess
 
 COMMAND = (sys.executable, "-P", "-m", footer_process.MODULE)
 # Each costs the start of two children: whoever has more of them has no slip in one file.

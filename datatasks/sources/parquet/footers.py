@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.common.casting import column_problem, fit
-from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
-from forebay.datatasks.sources.common.times import UNKNOWN, Times, times_of
-from forebay.datatasks.sources.common.versions import FOOTER
+from forebay.config.specs.sources import ColumnType
+from forebay.datatasks.sources.common.files.listing import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.files.versions import FOOTER
+from forebay.datatasks.sources.common.values.casting import column_problem, fit
+from forebay.datatasks.sources.common.values.times import UNKNOWN, Times, times_of
 from forebay.datatasks.sources.parquet.footer_reader import FooterReader
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import DataError

@@ -7,10 +7,10 @@ from typing import ClassVar, cast
 
 from pydantic import Field, field_validator
 
-from forebay.config.base import Spec
-from forebay.config.registry import SourceKind
-from forebay.datatasks.sources.common.option_types import StorageOptions, Text
-from forebay.datatasks.sources.common.patterns import (
+from forebay.config.specs.base import Spec
+from forebay.config.specs.registry import SourceKind
+from forebay.datatasks.sources.common.contract.option_types import StorageOptions, Text
+from forebay.datatasks.sources.common.files.patterns import (
     glob_regex,
     require_regex,
     split_root,

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.datatasks.sources.common.bundles import Ints, RowRanges
-from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
-from forebay.datatasks.sources.common.times import UNKNOWN, Spans, Times
+from forebay.datatasks.sources.common.files.bundles import Ints, RowRanges
+from forebay.datatasks.sources.common.files.listing import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.values.times import UNKNOWN, Spans, Times
 from forebay.datatasks.sources.parquet.footer_process import ALL_NULL, KNOWN, TO_READ
 from forebay.datatasks.sources.parquet.footers import Footer, Opened, group_times, open_parquet
 from forebay.errors import DataError

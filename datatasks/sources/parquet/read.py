@@ -11,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.config.sources import ColumnType, SourceSpec
-from forebay.datatasks.sources.common.casting import column_problem, fit, unlike_declared
-from forebay.datatasks.sources.common.chunks import (
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.datatasks.sources.common.files.listing import READ_ERRORS, read_failure
+from forebay.datatasks.sources.common.files.versions import PlannedFile
+from forebay.datatasks.sources.common.rows.chunks import (
     Ints,
     Stored,
     bad_texts,
@@ -24,10 +25,9 @@ from forebay.datatasks.sources.common.chunks import (
     to_chunk,
     waits_for_more,
 )
-from forebay.datatasks.sources.common.files import READ_ERRORS, read_failure
-from forebay.datatasks.sources.common.row_ids import row_ids
-from forebay.datatasks.sources.common.times import UNKNOWN, hours_within, misplaced, times_of
-from forebay.datatasks.sources.common.versions import PlannedFile
+from forebay.datatasks.sources.common.values.casting import column_problem, fit, unlike_declared
+from forebay.datatasks.sources.common.values.row_ids import row_ids
+from forebay.datatasks.sources.common.values.times import UNKNOWN, hours_within, misplaced, times_of
 from forebay.datatasks.sources.parquet.footers import group_times
 from forebay.datatasks.sources.parquet.open_files import FileKeeper, LastFile, OpenFile
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange

@@ -10,24 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.config.base import Spec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import HOUR, Interval
-from forebay.datatasks.sources.common.base import Description, Finding, Readiness, Scan
-from forebay.datatasks.sources.common.bundles import fingerprints, to_tasks
-from forebay.datatasks.sources.common.casting import column_findings
-from forebay.datatasks.sources.common.files import Files, Listing
-from forebay.datatasks.sources.common.markers import Markers, MarkerSource
-from forebay.datatasks.sources.common.path_times import (
+from forebay.config.specs.base import Spec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import HOUR, Interval
+from forebay.datatasks.sources.common.contract.base import Description, Finding, Readiness, Scan
+from forebay.datatasks.sources.common.files.bundles import fingerprints, to_tasks
+from forebay.datatasks.sources.common.files.listing import Files, Listing
+from forebay.datatasks.sources.common.files.markers import Markers, MarkerSource
+from forebay.datatasks.sources.common.files.path_times import (
     first_unreal,
     matching,
     path_span,
     path_times,
     span_folders,
 )
-from forebay.datatasks.sources.common.patterns import TimePattern, has_magic, time_pattern
-from forebay.datatasks.sources.common.times import Spans, Times
-from forebay.datatasks.sources.common.versions import PlannedFile, plan_again
+from forebay.datatasks.sources.common.files.patterns import TimePattern, has_magic, time_pattern
+from forebay.datatasks.sources.common.files.versions import PlannedFile, plan_again
+from forebay.datatasks.sources.common.values.casting import column_findings
+from forebay.datatasks.sources.common.values.times import Spans, Times
 from forebay.datatasks.sources.parquet.footer_cache import FooterCache
 from forebay.datatasks.sources.parquet.footer_process import KNOWN
 from forebay.datatasks.sources.parquet.footers import (
@@ -43,8 +43,8 @@ from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.datatasks.sources.parquet.read import Bounds, ParquetReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit, RowRange
 from forebay.errors import DataError
-from forebay.system.counted import counted
 from forebay.system.instants import shown_instant
+from forebay.system.output.counted import counted
 
 _NEWEST_FILES = 16
 _PARTITIONS_SHOWN = 1000

@@ -8,10 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
 from forebay.executors.model_line.link import FileKind, Parent, StoredSeal
-from forebay.home.garbage import require_unburied
-from forebay.home.rows import batches
-from forebay.home.store import Stored
-from forebay.home.tables import lines, link_files, links, seals, windows
+from forebay.home.database.tables import batches, lines, link_files, links, seals, windows
+from forebay.home.store.base import Stored
+from forebay.home.store.garbage import require_unburied
 from forebay.system.instants import now_us
 
 _STORE = insert(link_files)

@@ -18,8 +18,7 @@ from forebay.executors.model_line.rows.line_rows import (
     link_id,
     require_id,
 )
-from forebay.home.rows import batches
-from forebay.home.tables import judgements, links, windows
+from forebay.home.database.tables import batches, judgements, links, windows
 from forebay.system.instants import now_us
 
 _FORGET = delete(judgements).where(judgements.c.link_id == bindparam("link"))

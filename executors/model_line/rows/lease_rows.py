@@ -14,8 +14,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from forebay.errors import FencedError
 from forebay.executors.job.request import ACTIVE_STATES
 from forebay.executors.model_line.rows.line_rows import locked_line
-from forebay.home.rows import batches
-from forebay.home.tables import jobs, lines
+from forebay.home.database.tables import batches, jobs, lines
 
 # Built once: whoever waits for a turn asks this every second.
 _HELD = (

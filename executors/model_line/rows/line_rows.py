@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, bindparam, func, insert, select
 
-from forebay.config.windows import Spanned
-from forebay.datatasks.window_order import ONE, in_order, place, span
+from forebay.config.specs.windows import Spanned
+from forebay.datatasks.plans.window_order import ONE, in_order, place, span
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import Parent
-from forebay.home.rows import batches, inserted_id
-from forebay.home.tables import lines, links, plans, windows
+from forebay.home.database.tables import batches, inserted_id, lines, links, plans, windows
 from forebay.system.instants import from_us
 
 _others = links.alias("others")

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, select, tuple_
 
-from forebay.config.windows import Spanned, order_of
-from forebay.datatasks.window_order import place, span
+from forebay.config.specs.windows import Spanned, order_of
+from forebay.datatasks.plans.window_order import place, span
 from forebay.executors.model_line.link import FileKind, Head, Link, Parent
 from forebay.executors.model_line.rows import file_rows, source_rows
 from forebay.executors.model_line.rows.line_rows import (
@@ -23,9 +23,8 @@ from forebay.executors.model_line.rows.line_rows import (
     OF_WINDOWS,
     is_newest,
 )
-from forebay.home.rows import batches
-from forebay.home.store import Stored
-from forebay.home.tables import links, windows
+from forebay.home.database.tables import batches, links, windows
+from forebay.home.store.base import Stored
 from forebay.system.instants import from_us
 
 # Fields of a link that are columns of the same name.

@@ -14,8 +14,7 @@ from forebay.executors.model_line.rows.line_rows import (
     planned_window,
 )
 from forebay.executors.model_line.rows.link_rows import PLAIN
-from forebay.home.rows import inserted_id
-from forebay.home.tables import judgements, link_files, link_rows, links
+from forebay.home.database.tables import inserted_id, judgements, link_files, link_rows, links
 from forebay.mixture.row_sums import RowSums
 from forebay.system.instants import now_us, to_us
 

@@ -11,8 +11,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select
 from forebay.datatasks.tasks import OffsetsRead
 from forebay.executors.model_line.coverage import Coverage
 from forebay.executors.model_line.link import Link, ReadRows
-from forebay.home.rows import batches
-from forebay.home.tables import link_rows
+from forebay.home.database.tables import batches, link_rows
 from forebay.mixture.row_sums import RowSums
 
 _SUMS = tuple(RowSums.model_fields)

@@ -12,8 +12,8 @@ from forebay.executors.trainer.window.open_window import OpenWindow
 from forebay.executors.trainer.window.parts import TrainerParts
 from forebay.executors.trainer.window.sealed_rows import learnt_rows, read_rows, window_rows
 from forebay.executors.window_files.checkpoints import Seal
-from forebay.home.store import Stored
-from forebay.system.trees import remove_tree
+from forebay.home.store.base import Stored
+from forebay.system.files.trees import remove_tree
 
 
 class WindowEnding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.job.request import WindowRequest
 from forebay.executors.judging.judge import EventJudge
 from forebay.executors.model_line.link import Link

@@ -6,7 +6,7 @@ import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.job.request import WindowRequest
 from forebay.executors.judging.judge import EventJudge
 from forebay.executors.model_line.adjoining import covered_by, require_adjoining
@@ -22,7 +22,7 @@ from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter
 from forebay.executors.window_files.seal_copies import COUNTERS_NAME
 from forebay.executors.window_files.steps import StepSeries
 from forebay.mixture.row_sums import RowSums
-from forebay.system.trees import remove_tree
+from forebay.system.files.trees import remove_tree
 
 _LOG = logging.getLogger(__name__)
 

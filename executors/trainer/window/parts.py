@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
-from forebay.datatasks.ledger import Ledger
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.judging.judges import EventJudges
-from forebay.executors.label_join.joins import LabelJoins
+from forebay.executors.label_join.join import LabelJoins
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import RemoteReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from forebay.config.feeds import has_stream, unread_hours
+from forebay.config.specs.feeds import has_stream, unread_hours
 from forebay.errors import TrainingError
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.window.open_window import OpenWindow

@@ -28,8 +28,8 @@ from forebay.embedded.state import (
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.paths import Home
 from forebay.system.extras import require_extra
-from forebay.system.locks import is_held, locked
-from forebay.system.processes import kill_all
+from forebay.system.files.locks import is_held, locked
+from forebay.system.processes.identity import kill_all
 
 KEEPER_COMMAND = (sys.executable, "-P", "-m", "forebay.embedded.keeper")
 KEEPER = "keeper"

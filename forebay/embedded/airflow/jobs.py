@@ -7,13 +7,13 @@ import logging
 from forebay.embedded.airflow.settings import MARK_NAME
 from forebay.embedded.layout import Layout
 from forebay.errors import ForebayError
-from forebay.system.parent import JOB_ID_NAME
-from forebay.system.processes import (
+from forebay.system.processes.identity import (
     ProcessIdentity,
     environment_variable,
     kill_all,
     processes_with,
 )
+from forebay.system.processes.parent import JOB_ID_NAME
 
 CANCEL_SECONDS = 30.0
 _LOG = logging.getLogger(__name__)

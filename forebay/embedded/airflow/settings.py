@@ -13,8 +13,8 @@ from forebay.embedded.ports import LOOPBACK
 from forebay.embedded.secret_files import USER, Secrets
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.environment import Patterns, inherited
-from forebay.system.files import write_private
-from forebay.system.parent import JOB_ID_NAME, PARENT_PID_NAME
+from forebay.system.files.durable import write_private
+from forebay.system.processes.parent import JOB_ID_NAME, PARENT_PID_NAME
 
 # Marks the processes of one embedded Airflow: the absolute path of its folder.
 MARK_NAME = "FOREBAY_AIRFLOW"

@@ -26,11 +26,11 @@ from forebay.errors import InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.privacy import make_home
 from forebay.system.environment import inherited
-from forebay.system.files import PRIVATE, PRIVATE_FOLDER, read_json, write_atomically
-from forebay.system.locks import locked
+from forebay.system.files.durable import PRIVATE, PRIVATE_FOLDER, read_json, write_atomically
+from forebay.system.files.locks import locked
 from forebay.system.message import Message
-from forebay.system.parent import JOB_ID_NAME
-from forebay.system.processes import ProcessIdentity
+from forebay.system.processes.identity import ProcessIdentity
+from forebay.system.processes.parent import JOB_ID_NAME
 
 BOOTSTRAP_NAME = "KAFKA_BOOTSTRAP"
 # What the broker's process has in place of a job id.

@@ -15,8 +15,8 @@ from pathlib import Path
 from forebay.embedded.kafka.jars import verify_jars
 from forebay.errors import InfrastructureError
 from forebay.system.environment import BASE, JAVA, NETWORK, Patterns, inherited
-from forebay.system.locks import locked
-from forebay.system.trees import name_tree
+from forebay.system.files.locks import locked
+from forebay.system.files.trees import name_tree
 
 # What Kafka's programs inherit: they need no access to what Forebay reads and writes elsewhere.
 JAVA_PROCESS: Patterns = (*BASE, *JAVA)

@@ -20,9 +20,9 @@ from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus
 from forebay.errors import InfrastructureError
-from forebay.system.children import Children
-from forebay.system.hangs import HangGuard, SignsOfLife
-from forebay.system.restarts import RestartPolicy
+from forebay.system.processes.children import Children
+from forebay.system.processes.hangs import HangGuard, SignsOfLife
+from forebay.system.processes.supervision import RestartPolicy
 
 # Ends older than ten minutes are forgotten: one end a day is no reason to give up after a week.
 COMPONENT_POLICY = RestartPolicy(

@@ -14,11 +14,10 @@ from forebay.embedded.airflow.settings import COMPONENT_NAME
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentState, ComponentStatus
 from forebay.errors import InfrastructureError
-from forebay.system.children import wait_or_kill
-from forebay.system.hangs import HangGuard
-from forebay.system.processes import ProcessIdentity, kill_all
-from forebay.system.restarts import RestartPolicy
-from forebay.system.supervision import SupervisedProcess
+from forebay.system.processes.children import wait_or_kill
+from forebay.system.processes.hangs import HangGuard
+from forebay.system.processes.identity import ProcessIdentity, kill_all
+from forebay.system.processes.supervision import RestartPolicy, SupervisedProcess
 
 _LOG = logging.getLogger(__name__)
 

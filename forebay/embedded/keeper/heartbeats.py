@@ -18,7 +18,7 @@ from forebay.embedded.airflow.http import send
 from forebay.embedded.postgres.place import Place
 from forebay.embedded.postgres.server import answers
 from forebay.errors import InfrastructureError
-from forebay.system.pulse import Pulse
+from forebay.system.liveness import Pulse
 
 if TYPE_CHECKING:
     import httpx

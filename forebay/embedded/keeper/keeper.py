@@ -34,11 +34,11 @@ from forebay.embedded.secret_files import USER
 from forebay.embedded.state import ClusterStatus, read_status, write_status
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
-from forebay.system.locks import FileLock
-from forebay.system.parent import adopt_orphans
-from forebay.system.process_log import set_up_logging
-from forebay.system.processes import kill_all
-from forebay.system.redaction import redacted
+from forebay.system.files.locks import FileLock
+from forebay.system.output.process_log import set_up_logging
+from forebay.system.output.redaction import redacted
+from forebay.system.processes.identity import kill_all
+from forebay.system.processes.parent import adopt_orphans
 
 TICK_SECONDS = 0.25
 LOOK_SECONDS = 1.0

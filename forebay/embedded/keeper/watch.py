@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.config.yaml_files import SUFFIXES
+from forebay.config.yaml.files import SUFFIXES
 from forebay.embedded.airflow.components import Component, sync_component
 from forebay.embedded.layout import Layout
 

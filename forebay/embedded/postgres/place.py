@@ -28,7 +28,7 @@ from forebay.embedded.postgres.account import Account, account_for_root, hand_ov
 from forebay.embedded.postgres.programs import closed_on_the_way, reachable_programs, wheel_programs
 from forebay.errors import InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME
-from forebay.system.files import write_atomically, write_private
+from forebay.system.files.durable import write_atomically, write_private
 
 DATABASE_USER = "forebay"
 SOCKET_NAME = ".s.PGSQL.5432"

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from forebay.embedded.postgres.place import DATABASE_USER, SOCKET_NAME, Place
-from forebay.system.files import write_atomically
+from forebay.system.files.durable import write_atomically
 
 _READY_NAME = "ready"
 _TABLES_NAME = "tables"

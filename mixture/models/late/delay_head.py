@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from forebay.config.models import ModelSpec
+from forebay.config.specs.models import ModelSpec
 from forebay.mixture.models.layers.embeddings import Stack, Tables
 from forebay.mixture.models.layers.towers import Tower
 from forebay.mixture.models.paradigm import Inputs, checked, named_variables

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from forebay.config.models import Delay
+from forebay.config.specs.models import Delay
 from forebay.mixture.models.late.delay_head import DelayRows
 from forebay.mixture.models.late.late_labels import (
     LabelsLoss,

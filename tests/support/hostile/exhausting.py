@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.config.sources import ColumnType, SourceSpec
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.offset_runs import RECORDS, Run
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.rows.offset_runs import RECORDS, Run
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.kafka.messages import Messages
+from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.datatasks.tasks import Chunk
 from support.hostile.bombs import message

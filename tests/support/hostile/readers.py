@@ -11,16 +11,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.files import Files
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.files.listing import Files
 from forebay.datatasks.sources.formats.decoder import Decoder
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.kafka import records
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
-from forebay.datatasks.sources.kafka.messages import Messages, messages_within
 from forebay.datatasks.sources.kafka.read import Stretch
+from forebay.datatasks.sources.kafka.wire import records
+from forebay.datatasks.sources.kafka.wire.messages import Messages, messages_within
 from forebay.datatasks.sources.log.read import LogReader
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.datatasks.sources.parquet.footer_reader import FooterReader

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 
 PIPELINE = "ads"
 HISTORY, DAILY, CLICKS = "history", "daily", "clicks"

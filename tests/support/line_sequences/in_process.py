@@ -6,7 +6,7 @@ import json
 import logging
 from typing import Any
 
-from forebay.datatasks import planning
+from forebay.datatasks.planning import planner as planning
 from forebay.datatasks.sources.parquet import footer_process, footer_reader
 from support.sequences.children import _Inline
 from support.sequences.live_reader import LiveReader

@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.planning import plan_windows
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import ForebayError, UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.retention.home_garbage import remove_garbage
@@ -26,10 +26,10 @@ from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import LineTarget, StageTarget
 from forebay.executors.stages.turn import PreviousRun
 from forebay.executors.stages.why import Why, why_window
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import borders, plans
 from forebay.home.home_check import HomeCheck
-from forebay.home.open_database import database_of
 from forebay.home.paths import Home
-from forebay.home.tables import borders, plans
 from support.line_sequences.declared import PIPELINE, Declared
 
 LINES = ("main", "b")

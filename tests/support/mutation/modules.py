@@ -103,7 +103,7 @@ class Tree:
                     users[used].add(self._name(path))
         entries = tomllib.loads((self.root / "pyproject.toml").read_text())["project"]
         for named in entries.get("entry-points", {}).get("forebay.sources", {}).values():
-            users[named.partition(":")[0]].add("forebay.config.registry")
+            users[named.partition(":")[0]].add("forebay.config.specs.registry")
         return users
 
     @cached_property

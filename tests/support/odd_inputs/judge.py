@@ -16,10 +16,10 @@ from unittest.mock import patch
 
 from forebay.cli import run
 from forebay.config.load import load_project
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.open_source import open_source
 from forebay.errors import ForebayError
-from forebay.home.open_database import close_databases
+from forebay.home.database.open import close_databases
 from forebay.testing.source_suite import tasks_of
 from support.odd_inputs.cases import Case, Row
 from support.odd_inputs.readers import as_declared, table_rows

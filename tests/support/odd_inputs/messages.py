@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from support.odd_inputs import columns as odd
 from support.odd_inputs.readers import as_declared, json_rows, table_rows

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from forebay.datatasks import planning
+from forebay.datatasks.planning import planner as planning
 from forebay.errors import ForebayError
 from support.sequences.live_reader import LiveReader
 from support.whole_life.faults import Faults

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 
 PIPELINE = "ads"
 STREAM, BY_TIME, BY_PATH = "clicks", "history", "daily"

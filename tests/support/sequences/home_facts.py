@@ -6,16 +6,16 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.dead_letters import gathered_letters
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import borders, plans
 from forebay.home.home_check import HomeCheck
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.tables import borders, plans
+from forebay.home.store.open import store_of
 from support.sequences.declared import PIPELINE
 
 LINES = ("main", "b")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import error_of
 from forebay.executors.data_executor.epoch import ServingEpoch

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forebay.config.load import Project
-from forebay.datatasks.planning import plan_windows
+from forebay.datatasks.planning.planner import plan_windows
 from forebay.errors import UsageError
 from forebay.executors.retention.home_garbage import remove_garbage
 from forebay.executors.run import Run

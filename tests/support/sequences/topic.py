@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forebay.datatasks.sources.kafka.payloads import ipc_message, json_message
+from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
 from support import independent
 from support.sequences.truth import Added, Log, Partition, Rows, Segment, table
 from support.sequences.writer import RemoteWriter

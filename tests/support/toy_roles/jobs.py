@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.submit import submit

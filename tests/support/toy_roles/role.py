@@ -20,7 +20,7 @@ from pathlib import Path
 
 import forebay.errors
 from forebay.executors.role import role_exit, start_role
-from forebay.system.activities import Activity, doing, progressed, waiting
+from forebay.system.liveness import Activity, doing, progressed, waiting
 
 
 def main(role: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forebay.executors.planes.local import LocalPlane
 from forebay.executors.supervisor.supervisor import Supervisor, supervisor_arguments
-from forebay.system.process_log import set_up_logging
+from forebay.system.output.process_log import set_up_logging
 
 if __name__ == "__main__":
     modules = {role: f"support.toy_roles.{role}" for role in ("driver", "data", "trainer")}

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 
-from forebay.system import trees
+from forebay.system.files import trees
 from support.whole_life.watched_disk import CALLS
 
 

@@ -20,7 +20,7 @@ from forebay.home.paths import DEFAULT_LINE
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
-from forebay.system.files import append_lines
+from forebay.system.files.durable import append_lines
 from support.data_path import Counter, DataPath, serving
 
 _ARRAYS = ("row_ids", "event_ids", "sources", "labels", "dense", "ids")

@@ -14,8 +14,8 @@ from forebay.executors.supervisor import supervisor
 from forebay.executors.trainer import loop
 from forebay.executors.trainer.train import train
 from forebay.home.paths import Home
-from forebay.system.locks import FileLock
-from forebay.system.processes import ProcessIdentity
+from forebay.system.files.locks import FileLock
+from forebay.system.processes.identity import ProcessIdentity
 from support.whole_life.frames import Recorded, ReplayedReader
 
 

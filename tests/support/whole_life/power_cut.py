@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from forebay.home.sqlite import FILE_NAME
+from forebay.home.database.sqlite import FILE_NAME
 from support.synced import Synced
 
 _BY_SQLITE = (FILE_NAME, f"{FILE_NAME}-wal")

@@ -11,11 +11,10 @@ from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.window_files.dead_letters import gathered_letters
-from forebay.home.open_database import database_of
-from forebay.home.open_store import store_of
-from forebay.home.store import Stored
-from forebay.home.store_names import WRITING_NAME, is_tree
-from forebay.home.tables import STORED
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import STORED
+from forebay.home.store.base import WRITING_NAME, Stored, is_tree
+from forebay.home.store.open import store_of
 from support.whole_life.frames import Recorded
 from support.whole_life.life import FIRST, SECOND, THIRD
 

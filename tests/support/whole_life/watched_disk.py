@@ -19,8 +19,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 
-from forebay.home.tables import STORED
-from forebay.system import trees
+from forebay.home.database.tables import STORED
+from forebay.system.files import trees
 from support.synced import Synced
 from support.whole_life.power_cut import Image, Loss
 

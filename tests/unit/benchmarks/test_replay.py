@@ -14,8 +14,8 @@ from learning_page import BEGIN, END, page_text, write_page
 from market_replay import HISTORY_HOURS, HOUR_US, START_US, replay_market
 from replay import HISTORY, ROWS, STREAM, Replayed, Span
 
-from examples.demo.ad_market import MARKETS, Events, generate
-from forebay.config.feeds import Phase
+from examples.demo.data.ad_market import MARKETS, Events, generate
+from forebay.config.specs.feeds import Phase
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.score_columns import ScoreColumn

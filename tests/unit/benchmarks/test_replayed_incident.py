@@ -5,7 +5,7 @@ from __future__ import annotations
 from market_replay import HISTORY_HOURS, replay_market
 from replay import Span
 
-from examples.demo.ad_market import Market, Outage, generate
+from examples.demo.data.ad_market import Market, Outage, generate
 
 
 def test_what_the_guard_held_is_no_late_label_a_day_after() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.commands.output import Output, OutputFormat
-from forebay.commands.up import _print
+from forebay.commands.airflow.up import _print
+from forebay.commands.shared.output import Output, OutputFormat
 
 
 def test_it_says_how_a_dag_is_unpaused(capsys: pytest.CaptureFixture[str]) -> None:

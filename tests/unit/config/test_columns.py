@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from forebay.config.columns import declared_columns
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import ColumnType, SourceSpec
+from forebay.config.explain import declared_columns
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import ColumnType, SourceSpec
 
 PIPELINE = PipelineSpec.model_validate(
     {

@@ -9,8 +9,8 @@ from support.declarations import Value, declarations, write
 
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
 from forebay.config.load import load_project
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.window_range import parse_window
 
 

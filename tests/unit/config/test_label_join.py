@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.stages import pipeline
 
-from forebay.config.label_join import hours_together, joins_labels
+from forebay.config.specs.feeds import hours_together, joins_labels
 
 HEAD = {"paradigm": "mixture", "delay": "head"}
 

@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from forebay.config.datasets import DatasetSpec
-from forebay.config.jobs import FailoverSpec, JobSpec, ProgressDeadlinesSpec, RolesSpec, RuntimeSpec
-from forebay.config.models import MixtureSpec
-from forebay.config.registry import installed_kinds
 from forebay.config.schema import json_schema
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.jobs import (
+    FailoverSpec,
+    JobSpec,
+    ProgressDeadlinesSpec,
+    RolesSpec,
+    RuntimeSpec,
+)
+from forebay.config.specs.models import MixtureSpec
+from forebay.config.specs.registry import installed_kinds
 
 ROLES = ("driver", "data", "trainer")
 WORDS = {

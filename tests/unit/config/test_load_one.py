@@ -8,9 +8,9 @@ import pytest
 from support.projects import Project, clicks_source, declared_project
 
 from forebay.config.load import load_one, load_project
-from forebay.config.problem_text import caret_lines, problems_text
-from forebay.config.problems import Problem
-from forebay.config.yaml_files import read_text
+from forebay.config.yaml.files import read_text
+from forebay.config.yaml.problem_text import caret_lines, problems_text
+from forebay.config.yaml.problems import Problem
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_files_of_others_are_not_opened(project: Project, monkeypatch: pytest.Mo
         opened.append(path.name)
         return read_text(path)
 
-    monkeypatch.setattr("forebay.config.loaded.read_text", reading)
+    monkeypatch.setattr("forebay.config.checks.loaded.read_text", reading)
     (config(project) / "pipelines" / "broken.yaml").write_text("dataset: [")
     (config(project) / "sources" / "other.yaml").write_text("kind: [")
     (config(project) / "sources" / "other.yml").write_text("a second file of that name")

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
-from forebay.config.jobs import JobSpec
 from forebay.config.role_environment import declared_variables, role_variables
+from forebay.config.specs.jobs import JobSpec
 
 Role = Literal["driver", "data", "trainer"]
 ENVIRON = dict.fromkeys(

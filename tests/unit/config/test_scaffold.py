@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.config.scaffold import StoredColumn, parquet_source, source_name
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.system.names import is_name
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from forebay.config.schedules import ScheduleSpec
+from forebay.config.specs.pipelines import ScheduleSpec
 
 
 def test_only_the_newest_window_runs_by_itself_unless_told() -> None:

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from support.declarations import declarations
 
-from forebay.config.registry import installed_kinds
 from forebay.config.schema import json_schema
+from forebay.config.specs.registry import installed_kinds
 
 FILES = declarations()
 

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from support.declared import PIPELINE, Declared
 from support.learning import dataset
 
-from forebay.config.datasets import DatasetSpec
-from forebay.config.label_join import joined_labels
-from forebay.config.labels import delay_of
-from forebay.config.models import Variant
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.feeds import joined_labels
+from forebay.config.specs.labels import delay_of
+from forebay.config.specs.models import Variant
+from forebay.config.specs.pipelines import PipelineSpec
 
 LABELS: dict[str, dict[str, Any]] = {
     "click": {"column": "clicked", "delay": "none"},

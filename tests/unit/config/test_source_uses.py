@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from forebay.config.source_uses import (
+from forebay.config.specs.datasets import (
     Doubled,
     doubled_sources,
     is_use_name,

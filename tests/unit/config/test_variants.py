@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 from support.declared import Declared
 
-from forebay.config.models import Variant
-from forebay.config.pipelines import TrainSpec
+from forebay.config.specs.models import Variant
+from forebay.config.specs.pipelines import TrainSpec
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from forebay.config.windows import HOUR, Interval
-from forebay.datatasks.hours import hour_base, window_hours
+from forebay.config.specs.windows import HOUR, Interval
+from forebay.datatasks.planning.operations import hour_base, window_hours
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = Interval(START, START + 24 * HOUR)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.stages import noon, stages, table
 
-from forebay.datatasks.plans import plan_text, skipped_text
+from forebay.datatasks.plans.plan import plan_text, skipped_text
 from forebay.datatasks.sources.memory.source import MEMORY
 
 KEY = "2026-03-01"

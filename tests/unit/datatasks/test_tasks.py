@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config.windows import Interval
-from forebay.datatasks.plans import SourcePlan
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.plans.plan import SourcePlan
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, TaskProgress, further
 
 PROGRESS = st.builds(

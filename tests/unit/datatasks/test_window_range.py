@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.stages import pipeline
 
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.datatasks.window_range import (
     parse_range,
     parse_window,

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from examples.demo.ad_market import (
+from examples.demo.data.ad_market import (
     HORIZON,
     MARKETS,
     MEAN_DELAYS,
@@ -17,8 +17,8 @@ from examples.demo.ad_market import (
     features_of,
     generate,
 )
-from examples.demo.ad_tastes import CATEGORIES, ITEMS, USERS
-from forebay.config.datasets import DatasetSpec
+from examples.demo.data.ad_tastes import CATEGORIES, ITEMS, USERS
+from forebay.config.specs.datasets import DatasetSpec
 
 LATE = MARKETS["late conversions"]
 SEEDS = (1, 2, 3, 4, 5)

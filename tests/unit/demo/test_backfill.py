@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from examples.demo import backfill as module
-from examples.demo.backfill import Backfill
-from examples.demo.live import Shown
+from examples.demo.airflow import backfill as module
+from examples.demo.airflow.backfill import Backfill
+from examples.demo.airflow.live import Shown
 from examples.demo.trained_rows import TrainedRows
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.embedded.airflow.http import ConflictError, NotFoundError
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home.paths import Home

@@ -9,14 +9,14 @@ import duckdb
 import numpy as np
 import pytest
 
-from examples.demo import market_data
-from examples.demo.ad_market import HORIZON, features_of
 from examples.demo.conversions import story
 from examples.demo.count import log_rows, parquet_rows
-from examples.demo.market_data import DAYS, MARKET, prepare_market
+from examples.demo.data import market_data
+from examples.demo.data.ad_market import HORIZON, features_of
+from examples.demo.data.market_data import DAYS, MARKET, prepare_market
 from examples.demo.settings import FIRST_HOUR, LAST_HOUR
-from forebay.config.features import FeatureSpec
 from forebay.config.load import load_project
+from forebay.config.specs.features import FeatureSpec
 from forebay.datatasks.window_range import parse_range
 
 PROJECT = load_project(Path("config"))

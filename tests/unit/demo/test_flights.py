@@ -11,11 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from examples.demo.data import END, prepare
-from examples.demo.flights import SCHEMA, Flights, read_flights, source_file
-from examples.demo.stores import PARTITIONS, micro_batches
-from forebay.config.features import feature_columns
+from examples.demo.data.flight_data import END, prepare
+from examples.demo.data.flights import SCHEMA, Flights, read_flights, source_file
+from examples.demo.data.stores import PARTITIONS, micro_batches
 from forebay.config.load import load_project
+from forebay.config.specs.features import feature_columns
 
 WAIT = timedelta(hours=9)
 # What a row says of the flight itself: known only once it left or landed, so never stored.

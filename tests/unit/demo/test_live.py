@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from examples.demo import live
-from examples.demo.live import Shown
-from examples.demo.window_view import WindowView
+from examples.demo.airflow import live
+from examples.demo.airflow.live import Shown
+from examples.demo.airflow.window_view import WindowView
 
 VIEWS = [
     WindowView("2013-06-01", "running", {"timer": "running", "joiner": ""}, {"clicks": 1200}),

@@ -10,14 +10,13 @@ from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import record
 
-from examples.demo.jobs import running_jobs, unfinished_jobs
 from examples.demo.kills import Kills
-from examples.demo.trained_rows import Trained, TrainedRows
+from examples.demo.trained_rows import Trained, TrainedRows, running_jobs, unfinished_jobs
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import State
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 
 NOW = datetime(2013, 7, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from examples.demo.window_view import WindowView
+from examples.demo.airflow.window_view import WindowView
 
 TASKS = (
     "timer",

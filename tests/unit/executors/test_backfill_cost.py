@@ -14,8 +14,8 @@ from support.links import AT
 from support.model_lines import keep_checkpoint, record_link
 from support.stages import Stages, memory_source, noon, stages, table
 
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.base import Scan
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.base import Scan
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.executors.backfill_cost import BackfillCost, Pace, backfill_cost, pace_of
 from forebay.executors.job.job_id import range_job_id

@@ -22,7 +22,7 @@ from forebay.errors import (
 )
 from forebay.executors.job.folder import read_failure
 from forebay.executors.role import role_exit
-from forebay.system.error_report import ErrorReport
+from forebay.system.output.error_report import ErrorReport
 
 LINGERING = """
 import sys, threading, time

@@ -26,9 +26,9 @@ from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.request import State
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
-from forebay.home.open_database import database_of
-from forebay.home.tables import link_files
-from forebay.system.error_report import ErrorReport
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import link_files
+from forebay.system.output.error_report import ErrorReport
 
 WARM_START = f"2026-02-27_{FIRST}"
 KEYS = (FIRST, SECOND, THIRD)

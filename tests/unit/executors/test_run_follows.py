@@ -14,10 +14,10 @@ from support.scripted_supervisor import Script, ScriptedSupervisor
 from forebay.errors import DataError, InfrastructureError, RowsLostError
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.run import SUPERVISOR_RESTARTS_MAX
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
+from forebay.home.database.sqlite import FILE_NAME
 from forebay.home.paths import Home
-from forebay.home.sqlite import FILE_NAME
-from forebay.system.error_report import ErrorReport
+from forebay.system.output.error_report import ErrorReport
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from forebay.home.database import DATABASE_NAME
-from forebay.home.folder_store import FolderStore
-from forebay.home.open_database import close_database, database_of
-from forebay.home.open_store import store_of
+from forebay.home.database.base import DATABASE_NAME
+from forebay.home.database.open import close_database, database_of
 from forebay.home.paths import Home
-from forebay.home.store import STORE_NAME
-from forebay.home.store_owner import own_store
+from forebay.home.store.base import STORE_NAME
+from forebay.home.store.folder_store import FolderStore
+from forebay.home.store.open import store_of
+from forebay.home.store.owner import own_store
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home import privacy
-from forebay.home.format import require_format
-from forebay.home.open_store import store_of
+from forebay.home.database.format import require_format
 from forebay.home.paths import Home
 from forebay.home.privacy import close_home, exposed, make_home, mode_text, require_own
+from forebay.home.store.open import store_of
 
 
 def mode(path: Path) -> int:

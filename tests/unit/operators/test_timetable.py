@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pendulum import instance
 
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.operators import timetable as module
 from forebay.operators.timetable import WindowTimetable
 

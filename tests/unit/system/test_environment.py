@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.home.database import DATABASE_NAME
+from forebay.home.database.base import DATABASE_NAME
 from forebay.system.environment import (
     BASE,
     HOME_DATABASE,

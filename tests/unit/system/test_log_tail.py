@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forebay.system import log_tail
-from forebay.system.log_tail import LogTail
+from forebay.system.output import process_log as log_tail
+from forebay.system.output.process_log import LogTail
 
 
 @pytest.fixture

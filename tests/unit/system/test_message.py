@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import DataError
-from forebay.system.files import write_atomically
+from forebay.system.files.durable import write_atomically
 from forebay.system.message import Message
 
 

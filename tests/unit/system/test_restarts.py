@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.system.restarts import RestartPolicy
+from forebay.system.processes.supervision import RestartPolicy
 
 EVICTED = -1818
 FATAL = frozenset({1, 3})

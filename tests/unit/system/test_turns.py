@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from forebay.system.turns import TurnLock
+from forebay.system.files.locks import TurnLock
 
 TAKES = """
 import sys

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from forebay.system.files import new_file, write_atomically, write_private
-from forebay.system.leftovers import find_leftovers, remove_leftovers
-from forebay.system.trees import new_tree, remove_tree
-from forebay.system.unfinished import remove_left
+from forebay.system.files.durable import new_file, remove_left, write_atomically, write_private
+from forebay.system.files.trees import find_leftovers, new_tree, remove_leftovers, remove_tree
 
 
 def killed(act: Callable[[], object]) -> None:

@@ -20,11 +20,11 @@ from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.home.paths import Home
-from forebay.system.hangs import HangGuard
-from forebay.system.parent import JOB_ID_NAME
-from forebay.system.processes import ProcessIdentity, kill_all
-from forebay.system.pulse import Pulse
-from forebay.system.restarts import RestartPolicy
+from forebay.system.liveness import Pulse
+from forebay.system.processes.hangs import HangGuard
+from forebay.system.processes.identity import ProcessIdentity, kill_all
+from forebay.system.processes.parent import JOB_ID_NAME
+from forebay.system.processes.supervision import RestartPolicy
 
 PATIENCE_SECONDS = 20.0
 SLEEP = ("/bin/sleep", "600")

@@ -19,7 +19,7 @@ from forebay.embedded.keeper.heartbeats import (
     ComponentSigns,
     Look,
 )
-from forebay.system.hangs import HangWatch
+from forebay.system.processes.hangs import HangWatch
 
 DEADLINE = 300.0
 STARTING = 600.0

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from support.learning import dataset
 
-from forebay.config.datasets import DatasetSpec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.sampling import Sample
-from forebay.datatasks.sources.common.base import ARROW_TYPES, Description
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.look.sampling import Sample
+from forebay.datatasks.sources.common.contract.base import ARROW_TYPES, Description
 from forebay.executors.advice.column_values import crowded_features, value_findings
 from forebay.executors.advice.samples import SourceSample
 

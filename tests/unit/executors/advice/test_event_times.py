@@ -13,7 +13,7 @@ import pytest
 from support.projects import FIRST_DAY, Project, ads_project, rows_of_day
 
 from forebay.config.load import load_project
-from forebay.config.problems import Problem
+from forebay.config.yaml.problems import Problem
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.executors.advice.check import check_data
 from forebay.system.instants import to_us

@@ -12,7 +12,7 @@ from support.stages import pipeline
 from forebay.executors.advice import line as module
 from forebay.executors.advice.line import line_warnings
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 
 SPEC = pipeline(("a", "ab"))

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from support.learning import dataset
 
-from forebay.config.datasets import DatasetSpec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.sampling import Sample
-from forebay.datatasks.sources.common.base import ARROW_TYPES, Description
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.look.sampling import Sample
+from forebay.datatasks.sources.common.contract.base import ARROW_TYPES, Description
 from forebay.executors.advice.samples import SourceSample
 from forebay.executors.advice.twins import Rows, complete_rows, fresh_rows, twin_spans
 from forebay.system.instants import to_us

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from forebay import errors
-from forebay.datatasks.sources.common.times import UNKNOWN
+from forebay.datatasks.sources.common.values.times import UNKNOWN
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.errors import ConfigError, DataError
 from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.mixture.features.encode import Encoded
-from forebay.system.error_report import ErrorReport
+from forebay.system.output.error_report import ErrorReport
 
 BEFORE = TaskProgress(position=Position(0, 0), rows_read=100, dead_rows=10)
 

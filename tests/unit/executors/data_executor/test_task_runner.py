@@ -11,7 +11,7 @@ from typing import Any
 
 from support.letters import task
 
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.tasks import Chunk, Position
 from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.data_executor.task_runner import Outcome, TaskRunner

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.task_tables import record_tasks
 
-from forebay.config.jobs import JobSpec
-from forebay.datatasks.ledger import Ledger
+from forebay.config.specs.jobs import JobSpec
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import FencedError, InfrastructureError, NotKnownError
 from forebay.executors.driver.journal import Journal
@@ -25,7 +25,7 @@ from forebay.executors.wire.messages import (
     TrainerBeat,
 )
 from forebay.home.paths import Home
-from forebay.system.error_report import ErrorReport
+from forebay.system.output.error_report import ErrorReport
 
 SOURCES = ["history", "clicks"]
 TASKS = {"history": [(0, 10), (1, 10)], "clicks": [(0, 5)]}

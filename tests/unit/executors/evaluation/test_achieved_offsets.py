@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from support.links import link
 
-from forebay.datatasks.plans import SourcePlan, WindowPlan
-from forebay.executors.evaluation.achieved_offsets import achieved_offsets, offset_words
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.executors.evaluation.summary import achieved_offsets, offset_words
 from forebay.executors.window_files.steps import StepPoint
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
-from forebay.home.store import Store
+from forebay.home.store.base import Store
+from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
 START = datetime(2026, 3, 2, tzinfo=UTC)

@@ -11,15 +11,15 @@ from support.links import window_of
 from support.model_lines import record_link
 from support.stages import pipeline
 
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.evaluation.later_labels import complete_judgements
 from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import evaluate
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.format import record_format
-from forebay.home.open_store import store_of
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
+from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 6)]

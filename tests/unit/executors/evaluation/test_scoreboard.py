@@ -10,7 +10,6 @@ import pytest
 from support.minibatches import labelled
 
 from forebay.errors import DataError
-from forebay.executors.evaluation.pooled import summarise_scores
 from forebay.executors.evaluation.scoreboard import (
     Scored,
     label_ages,
@@ -18,6 +17,7 @@ from forebay.executors.evaluation.scoreboard import (
     score_windows,
     window_metrics,
 )
+from forebay.executors.evaluation.windows import summarise_scores
 from forebay.executors.window_files.scores import ScoreWriter, Segments
 
 PARADIGMS = ("mixture", "mixed")

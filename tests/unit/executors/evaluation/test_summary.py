@@ -16,7 +16,7 @@ from support.stages import pipeline
 from support.task_tables import record_tasks
 
 from forebay.config.load import Project
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import ConfigError, RowsLostError, UsageError
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.evaluation.summary import SourceRows, rows_verdict

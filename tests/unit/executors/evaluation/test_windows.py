@@ -16,10 +16,10 @@ from forebay.executors.evaluation.windows import Evaluation, evaluate
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import ScoreWriter
-from forebay.home.format import record_format
-from forebay.home.open_store import store_of
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
+from forebay.home.store.open import store_of
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
 

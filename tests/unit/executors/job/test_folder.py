@@ -10,7 +10,7 @@ from support.jobs import request
 from forebay.executors.job.folder import PROGRESS_NAME, SUPERVISOR, JobFolder
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
 
 
 @pytest.fixture

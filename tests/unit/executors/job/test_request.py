@@ -13,7 +13,7 @@ from support.projects import ads_pipeline, clicks_source, history_source
 from forebay.config.load import load_project
 from forebay.errors import ConfigError
 from forebay.executors.job.request import JobRequest, WindowRequest
-from forebay.system.redaction import redacted
+from forebay.system.output.redaction import redacted
 
 SECRET = "planted-sasl-password"
 

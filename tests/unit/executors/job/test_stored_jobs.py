@@ -22,10 +22,10 @@ from forebay.executors.job.stored_jobs import (
     stored_job,
     window_jobs,
 )
-from forebay.home.open_database import database_of
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import job_windows, jobs
 from forebay.home.paths import Home
-from forebay.home.tables import job_windows, jobs
-from forebay.system.locks import locked
+from forebay.system.files.locks import locked
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 RUN = "ads/manual__1"

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from support.projects import ads_pipeline, clicks_source, history_source
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.errors import ConfigError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.job.submit import submit
-from forebay.home.identity import MARKER_NAME, Marker
+from forebay.home.database.identity import MARKER_NAME, Marker
 from forebay.home.paths import Home
 
 

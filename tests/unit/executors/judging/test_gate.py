@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from support.stages import pipeline
 
-from forebay.config.jobs import PublishSpec
+from forebay.config.specs.jobs import PublishSpec
 from forebay.executors.judging.event_figures import EventFigures
 from forebay.executors.judging.event_rows import EventRows
-from forebay.executors.judging.gate import decide
-from forebay.executors.judging.gate_decision import GateDecision
+from forebay.executors.judging.gate import GateDecision, decide
 
 VARIANTS = ["mixture", "stream", "mixed"]
 COLUMNS = ("mixture", "stream", "mixed", "mixture/memory")

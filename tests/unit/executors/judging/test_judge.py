@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.minibatches import labelled
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.executors.judging.judge import EventJudge, JudgingLink, Scorer, link_text
 from forebay.executors.judging.sample import EventSample
 from forebay.executors.model_line.link import Parent

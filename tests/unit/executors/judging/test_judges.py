@@ -15,12 +15,11 @@ from support.stages import pipeline
 
 from forebay.errors import DataError
 from forebay.executors.judging.judge import JudgingLink
-from forebay.executors.judging.judges import judging_links
-from forebay.executors.judging.scorers import LinkScorers
+from forebay.executors.judging.judges import LinkScorers, judging_links
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.retention.rule import WindowsKept
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 from forebay.system.instants import to_us
 

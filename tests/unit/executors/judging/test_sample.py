@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.datatasks.sources.common.row_ids import splitmix64
+from forebay.datatasks.sources.common.values.row_ids import splitmix64
 from forebay.executors.judging.sample import EventSample, in_sample
 
 IDS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9), max_size=60)

@@ -13,16 +13,16 @@ from support.links import window_of
 from support.model_lines import export, record_link
 from support.stages import pipeline
 
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.judging import serving_gate
-from forebay.executors.judging.gate_decision import GateDecision, gate_decision
+from forebay.executors.judging.gate import GateDecision, gate_decision
 from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
-from forebay.home.format import record_format
-from forebay.home.open_store import store_of
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
+from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
 KEYS = ["2026-03-01", "2026-03-02", "2026-03-03"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter
 
-from forebay.config.features import FeatureSpec
+from forebay.config.specs.features import FeatureSpec
 from forebay.executors.judging.event_figures import slice_name
 
 HASH = {"encode": "hash", "buckets": 9}

@@ -14,14 +14,14 @@ import pytest
 from support.declarations import COLUMNS
 from support.links import link, window_of
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import order_of
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import order_of
 from forebay.executors.label_join import join as joining
 from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import ScoreWriter
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.instants import to_us
 

@@ -9,7 +9,7 @@ from support.jobs import request
 
 from forebay.errors import LineBusyError
 from forebay.executors.model_line.lease import LEASE_NAME, line_holder, take_lease
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 
 

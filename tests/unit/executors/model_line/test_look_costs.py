@@ -16,8 +16,8 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.rows import judgement_rows, line_rows, link_rows
 from forebay.executors.model_line.staleness import stale_reason
-from forebay.home.format import record_format
-from forebay.home.open_database import database_of
+from forebay.home.database.format import record_format
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 
 FEW, MANY = 10, 200

@@ -10,14 +10,14 @@ import pytest
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
 
-from forebay.config.columns import declared_columns
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.explain import declared_columns
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.start import require_compatible
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
+from forebay.home.store.open import store_of
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.models.identity import IDENTITY, ModelIdentity
 

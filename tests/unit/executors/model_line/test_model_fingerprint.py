@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.stages import memory_source
 
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 
 SOURCES = {"a": memory_source("a")}

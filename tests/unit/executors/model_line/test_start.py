@@ -11,11 +11,11 @@ from support.links import link, window_of
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
 
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import WindowGrid, WindowSize
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.plans import SourcePlan, WindowPlan
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import WindowGrid, WindowSize
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import ReadRows

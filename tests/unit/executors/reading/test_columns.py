@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from support.served_rows import batch_of_lists
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.errors import InfrastructureError
 from forebay.executors.reading.rows import arrays_of, batch_of
 from forebay.executors.trainer.inbox import Frame

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import DataError, UsageError
 from forebay.executors.reading.positions import ReadPosition

@@ -10,9 +10,9 @@ from support.links import link
 from support.model_lines import plan_empty, record
 from support.stages import replanned
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.retention.training_folders import remove_spent_folders, spent_folders
+from forebay.executors.retention.home_garbage import remove_spent_folders, spent_folders
 from forebay.home.paths import Home
 
 KEY = "2026-03-01"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.plans import WindowPlan
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import DataError
 from forebay.executors.stages.claims import CLAIMS_MAX, Claims
 from forebay.home.paths import Home

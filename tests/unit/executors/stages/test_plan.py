@@ -9,9 +9,9 @@ import pytest
 from support.model_lines import export, mark_trained
 from support.stages import Stages, let_count, memory_source, noon, pipeline, stages, table
 
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.listings import Listings
-from forebay.datatasks.plan_rows import WindowState
+from forebay.datatasks.planning.listings import Listings
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan_rows import WindowState
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import FencedError, UsageError
 from forebay.executors.stages.plan import time_window

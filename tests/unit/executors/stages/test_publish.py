@@ -13,15 +13,15 @@ from support.links import link
 from support.projects import ads_pipeline
 
 from forebay.config.load import Project
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import DataError, InfrastructureError, UsageError
-from forebay.executors.judging.gate_decision import GateDecision
+from forebay.executors.judging.gate import GateDecision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import LineTarget
-from forebay.home.open_store import store_of
 from forebay.home.paths import Home
+from forebay.home.store.open import store_of
 
 NOW = datetime(2026, 3, 5, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ import pytest
 from support.model_lines import mark_trained
 from support.stages import DAY, START, Stages, noon, pipeline, stages, table
 
-from forebay.config.windows import Interval
-from forebay.datatasks.listings import Listings
-from forebay.datatasks.sources.common.base import Scan
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.listings import Listings
+from forebay.datatasks.sources.common.contract.base import Scan
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
 

@@ -37,7 +37,7 @@ from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.turn import PreviousRun
 from forebay.home.paths import Home
-from forebay.system.error_report import ErrorReport
+from forebay.system.output.error_report import ErrorReport
 
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 WARM_START = f"2026-02-27_{FIRST}"

@@ -11,7 +11,7 @@ from support.projects import Project as WrittenProject
 from support.projects import ads_pipeline, clicks_source, history_source
 from support.stages import Stages, noon, replanned, stages, table
 
-from forebay.datatasks.ledger import Ledger
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain

@@ -20,8 +20,8 @@ from forebay.executors.model_line.link import Parent
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
-from forebay.home.store import Stored
-from forebay.system.locks import FileLock
+from forebay.home.store.base import Stored
+from forebay.system.files.locks import FileLock
 
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 NOW = datetime(2026, 4, 1, tzinfo=UTC)

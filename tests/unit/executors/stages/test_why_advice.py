@@ -13,9 +13,9 @@ from support.scripted_runs import FIRST, SECOND, Runs, scripted_runs
 from support.stages import noon, table
 
 from forebay import cli
-from forebay.datatasks.ledger import Ledger
-from forebay.datatasks.operations import Share, scan_shares
-from forebay.datatasks.sources.common.base import Source
+from forebay.datatasks.planning.operations import Share, scan_shares
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.datatasks.window_range import parse_window_or_warm_start
 from forebay.errors import ConfigError, DataError
@@ -173,7 +173,7 @@ def test_the_command_of_a_source_that_cannot_be_read(
     def refuse(*_arguments: object) -> None:
         raise DataError("no such bucket")
 
-    monkeypatch.setattr("forebay.datatasks.why.open_source", refuse)
+    monkeypatch.setattr("forebay.datatasks.look.why.open_source", refuse)
     advice = why(runs, 0)
     assert (advice.state, advice.command) == ("waiting", f"forebay why ads {FIRST}")
     obey(runs, advice.command)
@@ -295,7 +295,7 @@ def test_no_command_that_reads_stale_windows_again_that_are_gone(
 
     stale(runs)
     runs.plan(4)
-    monkeypatch.setattr("forebay.datatasks.why.scan_shares", scanned)
+    monkeypatch.setattr("forebay.datatasks.look.why.scan_shares", scanned)
     advice = why(runs, 4)
     assert (advice.state, advice.command) == ("planned", "")
     assert advice.reason.endswith("it cannot be read again: these rows were deleted")

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 from support.toy_roles.jobs import PIPELINE, SOURCE, ToyJobs
 
-from forebay.config.jobs import JobSpec
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.jobs import JobSpec
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.errors import UsageError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands, role_environment

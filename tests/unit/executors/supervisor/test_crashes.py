@@ -10,7 +10,7 @@ from support.letters import task
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.executors.poison.suspicions import ReadingMark, Suspicions
 from forebay.executors.supervisor.commands import RoleCommand
-from forebay.executors.supervisor.crashes import ExaminedCrashes
+from forebay.executors.supervisor.processes import ExaminedCrashes
 
 DATA = RoleCommand("data", 0, (), 1)
 

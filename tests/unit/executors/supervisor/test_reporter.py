@@ -19,8 +19,8 @@ from forebay.executors.job import job_changes
 from forebay.executors.job.request import JobStatus
 from forebay.executors.supervisor import reporter as module
 from forebay.executors.supervisor.reporter import StateReporter
-from forebay.home.database import Database
-from forebay.home.open_database import database_of
+from forebay.home.database.base import Database
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 from support.projects import ads_pipeline, clicks_source, history_source
 
-from forebay.config.columns import declared_columns
-from forebay.config.pipelines import PipelineSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.explain import declared_columns
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.trainer import export as export_module

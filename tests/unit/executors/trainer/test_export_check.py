@@ -16,16 +16,16 @@ from support.learning import COLUMNS as PLAIN_COLUMNS
 from support.learning import FEATURES as PLAIN
 from support.learning import THREADS, dataset, layout_of, make_towers, minibatch, source
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.errors import ExportError, TrainingError
-from forebay.executors.trainer import export_check
-from forebay.executors.trainer.export_check import CHECKED_ROWS, check_served, made_up_rows
+from forebay.executors.trainer import export as export_check
+from forebay.executors.trainer.export import CHECKED_ROWS, check_served, made_up_rows
 from forebay.executors.trainer.stored_files import WindowArchive
-from forebay.home.folder_store import FolderStore
+from forebay.home.store.folder_store import FolderStore
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.serving.raw_rows import raw_inputs
 from forebay.mixture.serving.served_features import ServedFeatures
-from forebay.system.files import make_folder
+from forebay.system.files.durable import make_folder
 
 # Every encoding on every type that it takes.
 FEATURES: dict[str, Any] = {
@@ -220,7 +220,7 @@ def test_an_export_that_is_not_finite_is_seen(
 
 def test_rows_are_written_as_a_person_writes_them(exported: Path) -> None:
     """The check goes through the checks of `forebay score`, timestamps as text."""
-    from forebay.executors.trainer.export_check import _json
+    from forebay.executors.trainer.export import _json
 
     layout = layout_of(FEATURES, COLUMNS)
     features = ServedFeatures.model_validate_json((exported / "features.json").read_text())

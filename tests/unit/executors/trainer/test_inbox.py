@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.executors.trainer.inbox import Frame, Inbox, source_of
 

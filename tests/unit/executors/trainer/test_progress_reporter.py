@@ -15,7 +15,7 @@ from forebay.executors.trainer import progress_reporter as module
 from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.window_files.checkpoints import Seal
-from forebay.system.activities import Activity, ActivityAges
+from forebay.system.liveness import Activity, ActivityAges
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 SEALED = START + timedelta(days=2)

@@ -14,7 +14,7 @@ from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.window_files.steps import STEPS_NAME
-from forebay.home.folder_store import FolderStore
+from forebay.home.store.folder_store import FolderStore
 
 
 def final_seal(dead: dict[str, int]) -> Seal:

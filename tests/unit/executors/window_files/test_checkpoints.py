@@ -21,7 +21,7 @@ from forebay.executors.window_files.checkpoints import (
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
-from forebay.system.trees import UNFINISHED_NAME
+from forebay.system.files.trees import UNFINISHED_NAME
 
 
 def minibatch(first: int, rows: int) -> Minibatch:

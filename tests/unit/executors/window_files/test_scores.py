@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.errors import DataError
 from forebay.executors.window_files.scores import (
     ScoreWriter,

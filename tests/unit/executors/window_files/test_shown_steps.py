@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from forebay.executors.window_files.shown_steps import shown_series
-from forebay.executors.window_files.steps import STEPS_NAME, StepPoint
+from forebay.executors.window_files.steps import STEPS_NAME, StepPoint, shown_series
 
 
 def write(folder: Path, steps: int) -> None:

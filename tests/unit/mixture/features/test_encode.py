@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from support.learning import dataset, encode, layout_of, record_batch, source
 
-from forebay.config.datasets import DatasetSpec
-from forebay.config.sources import SourceSpec
+from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features.bad_rows import LIST_ITEMS_MAX
 from forebay.mixture.features.encode import Encoder

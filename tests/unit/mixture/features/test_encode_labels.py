@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from support.learning import dataset, record_batch, source
 
-from forebay.config.datasets import Feed
+from forebay.config.specs.datasets import Feed
 from forebay.mixture.features.encode import Encoded, Encoder
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.served import to_minibatch

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forebay.config.labels import LabelSpec
-from forebay.config.sources import ColumnType
+from forebay.config.specs.labels import LabelSpec
+from forebay.config.specs.sources import ColumnType
 from forebay.mixture.features.labels import labels
 
 SMALLEST = -(2**63)

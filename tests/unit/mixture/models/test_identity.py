@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from support.learning import dataset, layout_of, variant
 
-from forebay.config.models import ModelSpec
-from forebay.config.pipelines import TrainSpec
+from forebay.config.specs.models import ModelSpec
+from forebay.config.specs.pipelines import TrainSpec
 from forebay.errors import ConfigError
 from forebay.mixture.models.identity import ModelIdentity
 

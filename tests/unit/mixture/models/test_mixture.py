@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.learning import make_towers, minibatch
 
-from forebay.config.models import MixtureSpec
+from forebay.config.specs.models import MixtureSpec
 
 
 def parts(learner: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.learning import FEATURES, dataset, make_towers, variant
 
-from forebay.config.model_size import model_size
-from forebay.config.pipelines import PipelineSpec
+from forebay.config.checks.model_size import model_size
+from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.executors.trainer import train as trainer
 from forebay.executors.trainer.train import require_memory

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.errors import UsageError
 from forebay.mixture.serving.raw_rows import raw_inputs
 from forebay.mixture.serving.served_features import ServedFeatures

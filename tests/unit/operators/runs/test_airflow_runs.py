@@ -15,7 +15,7 @@ from airflow.sdk.execution_time.comms import (
     TaskStatesResult,
 )
 
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.operators.runs.airflow_runs import (
     active_runs_near,
     any_runs_until,

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from support.jobs import ToldJob
 
-from forebay.home.database import PATIENCE
-from forebay.home.open_database import database_of
+from forebay.home.database.base import PATIENCE
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.operators.runs.run_failures import last_failures
 from forebay.operators.runs.run_listener import on_dag_run_failed

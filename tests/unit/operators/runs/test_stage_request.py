@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import UsageError
 from forebay.operators.runs.stage_request import StageRequest, reprocess_of, window_of
 from forebay.system.instants import to_us

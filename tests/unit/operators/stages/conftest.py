@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.job_tasks import Place
 
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.operators.stages import job_operator, training_executors
 from forebay.operators.turn import previous_run
 

@@ -36,7 +36,7 @@ from forebay.errors import (
 from forebay.executors.model_line.chain import ModelChain
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.triggers.turn import TurnTrigger
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
 
 
 def test_it_hands_a_registered_job_on(place: Place) -> None:

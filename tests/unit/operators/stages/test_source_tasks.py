@@ -15,14 +15,14 @@ from airflow.sdk.exceptions import TaskDeferred
 from support.task_logs import lines_of
 from support.toy_stage import ToyStage
 
-from forebay.config.windows import WindowGrid, WindowSize
-from forebay.datatasks.listing_rows import ListingHead, store_listing
-from forebay.datatasks.plans import SourcePlan
+from forebay.config.specs.windows import WindowGrid, WindowSize
+from forebay.datatasks.plans.listing_rows import ListingHead, store_listing
+from forebay.datatasks.plans.plan import SourcePlan
 from forebay.errors import DataError, InfrastructureError, NotReadyError
-from forebay.home.format import record_format
-from forebay.home.open_database import database_of
+from forebay.home.database.format import record_format
+from forebay.home.database.open import database_of
 from forebay.home.paths import Home
-from forebay.home.store import Stored
+from forebay.home.store.base import Stored
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages import source as module

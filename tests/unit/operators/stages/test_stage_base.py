@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.data_executors import DataExecutorsOperator

@@ -15,7 +15,7 @@ from support.model_lines import record
 from support.task_logs import lines_of
 from support.toy_stage import ToyStage
 
-from forebay.config.windows import WindowGrid, WindowSize
+from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import ConfigError, UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home

@@ -17,15 +17,15 @@ from sqlalchemy import Engine, event, update
 from support.database_files import bring_back, take_away
 from support.jobs import ToldJob, request, store_job
 
-from forebay.home.format import record_format
-from forebay.home.open_database import database_of
+from forebay.home.database.format import record_format
+from forebay.home.database.open import database_of
+from forebay.home.database.tables import jobs
 from forebay.home.paths import Home
-from forebay.home.tables import jobs
 from forebay.operators.triggers import poll
 from forebay.operators.triggers.base import WakingTrigger
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.turn import TurnTrigger
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
 
 SOON = 20.0
 THREAD = "forebay-poll"

@@ -22,7 +22,7 @@ from support.toy_stage import ToyStage
 from forebay.executors.job import heartbeat
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.heartbeat import EXPIRED_SECONDS
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.job import job_end
 from forebay.operators.runs.run_listener import wake_waiting_windows
@@ -33,7 +33,7 @@ from forebay.operators.triggers.ready import ReadyTrigger
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.triggers.window_over import WindowOverTrigger
 from forebay.operators.turn.snapshot import TurnSnapshot
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
 
 Answer = TypeVar("Answer")
 SOON = 20.0

@@ -16,21 +16,21 @@ from support.scripted_supervisor import (
 )
 from support.stages import DAY, START, Stages, noon, stages, table
 
-from forebay.config.windows import Window, WindowGrid
+from forebay.config.specs.windows import Window, WindowGrid
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import ConfigError, NotReadyError
 from forebay.executors.model_line.lease import Lease, take_lease
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.turn import decide
-from forebay.home.format import record_format
+from forebay.home.database.format import record_format
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.runs.run_listener import wake_waiting_windows
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.turn import previous_run
 from forebay.operators.turn.previous_run import TurnObserver
 from forebay.operators.turn.wait import TurnWait
-from forebay.system.error_report import ErrorReport
+from forebay.system.output.error_report import ErrorReport
 
 WITH_ROWS = 4
 

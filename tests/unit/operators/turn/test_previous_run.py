@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.config.windows import Window, WindowGrid, WindowSize
+from forebay.config.specs.windows import Window, WindowGrid, WindowSize
 from forebay.executors.stages.turn import EarlierRun, PreviousRun
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.datatasks.sources.common.folder_files import files_below
+from forebay.datatasks.sources.common.files.listing import files_below
 
 
 def names(folder: Path) -> list[str]:

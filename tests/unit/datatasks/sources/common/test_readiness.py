@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.files import Files
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.files.listing import Files
 from forebay.datatasks.sources.log.writer import LogWriter
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from support.message_columns import COLUMNS, NOTHING, ROW
 from support.written_messages import avro_file, avro_schema
 
-from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.formats.avro_schema import AvroSchema, SchemaError
+from forebay.config.specs.sources import ColumnType
+from forebay.datatasks.sources.formats.avro_rows import AvroSchema, SchemaError
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.formats.written import Written, framed
-from forebay.datatasks.sources.kafka.payloads import avro_writer
+from forebay.datatasks.sources.formats.written_rows import Written, framed
+from forebay.datatasks.sources.kafka.producer import avro_writer
 from forebay.errors import ConfigError
 
 

@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.message_columns import AT, COLUMNS, NOTHING, ROW
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.formats.json_rows import JsonDecoder
-from forebay.datatasks.sources.formats.json_values import json_object, json_value
-from forebay.datatasks.sources.kafka.payloads import ipc_message, json_message
+from forebay.datatasks.sources.formats.json_rows import JsonDecoder, json_object, json_value
+from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
 from forebay.errors import ConfigError
 
 

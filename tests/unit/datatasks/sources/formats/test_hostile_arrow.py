@@ -17,7 +17,7 @@ from support.hostile import bombs, shared_parts
 from support.hostile.bombs import message
 from support.memory_peak import MemoryPeak
 
-from forebay.config.sources import ColumnType
+from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.formats import arrow_ipc
 from forebay.datatasks.sources.formats.arrow_ipc import ArrowDecoder
 from forebay.datatasks.sources.formats.decoder import Decoded, MessageLimits

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from forebay.config.load import load_project
-from forebay.config.problems import Problem
+from forebay.config.yaml.problems import Problem
 from forebay.datatasks.sources.kafka.client_options import ClientOptions
 from forebay.datatasks.sources.kafka.kind import KafkaKind
 from forebay.errors import ConfigError

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from support.hostile.record_batches import compressed, record_batch, sealed, stored
 
-from forebay.config.sources import ColumnType
-from forebay.datatasks.sources.common.offset_runs import (
+from forebay.config.specs.sources import ColumnType
+from forebay.datatasks.sources.common.rows.offset_runs import (
     ABORTED,
     CONTROL,
     RECORDS,
@@ -22,9 +22,10 @@ from forebay.datatasks.sources.common.offset_runs import (
     offsets_read,
 )
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.kafka import records
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker
-from forebay.datatasks.sources.kafka.codecs import (
+from forebay.datatasks.sources.kafka.read import Stretch
+from forebay.datatasks.sources.kafka.wire import records
+from forebay.datatasks.sources.kafka.wire.codecs import (
     GZIP,
     LZ4,
     SNAPPY,
@@ -32,9 +33,8 @@ from forebay.datatasks.sources.kafka.codecs import (
     TooLargeError,
     decompress,
 )
-from forebay.datatasks.sources.kafka.messages import Messages, messages_within
-from forebay.datatasks.sources.kafka.read import Stretch
-from forebay.datatasks.sources.kafka.records import MessageBatch
+from forebay.datatasks.sources.kafka.wire.messages import Messages, messages_within
+from forebay.datatasks.sources.kafka.wire.records import MessageBatch
 from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import DataError
 

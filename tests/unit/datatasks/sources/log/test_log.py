@@ -16,11 +16,11 @@ from support.cpu_limits import cpu_limit
 from support.hostile.shared_parts import shared_batch
 from support.memory_peak import MemoryPeak
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.base import Source
-from forebay.datatasks.sources.common.row_ids import row_ids
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.values.row_ids import row_ids
 from forebay.datatasks.sources.log.writer import LogWriter, parse_segment
 from forebay.datatasks.tasks import Position
 from forebay.errors import ConfigError, DataError, InfrastructureError

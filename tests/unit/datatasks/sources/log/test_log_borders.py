@@ -11,16 +11,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import HOUR, Interval
-from forebay.datatasks.border_rows import DecidedBorders
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.plan_rows import store_plan
-from forebay.datatasks.plans import WindowPlan
-from forebay.datatasks.sources.common.deleted_rows import RowsDeletedError
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import HOUR, Interval
+from forebay.datatasks.planning.border_rows import DecidedBorders
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.plans.plan import WindowPlan
+from forebay.datatasks.plans.plan_rows import store_plan
+from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.errors import DataError, FencedError
-from forebay.home.open_database import close_databases, database_of
+from forebay.home.database.open import close_databases, database_of
 from forebay.home.paths import Home
 from forebay.system.instants import to_us
 from forebay.testing.source_suite import tasks_of

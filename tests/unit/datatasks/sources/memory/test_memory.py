@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.config.sources import SourceSpec
-from forebay.config.windows import Interval
-from forebay.datatasks.open_source import open_source
-from forebay.datatasks.sources.common.base import Source
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.memory.source import MEMORY
 
 

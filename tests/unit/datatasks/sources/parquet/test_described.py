@@ -20,7 +20,7 @@ from support.parquet_source import (
     write,
 )
 
-from forebay.config.windows import Interval
+from forebay.config.specs.windows import Interval
 from forebay.errors import ConfigError, DataError
 
 

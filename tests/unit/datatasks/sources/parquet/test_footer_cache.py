@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from support.parquet_source import DAY, HOUR, START, days, evenly, source, table, write
 
-from forebay.datatasks.sources.common.base import Scan, Source
-from forebay.datatasks.sources.common.plan_cache import PlanCache
+from forebay.datatasks.sources.common.contract.base import Scan, Source
+from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.sources.parquet import footer_cache
 from forebay.home.paths import Home
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.parquet_source import DAY, START, days, source, table, write
 
-from forebay.datatasks.sources.common.base import Scan, Source
-from forebay.datatasks.sources.common.path_times import FOLDERS_MAX
+from forebay.datatasks.sources.common.contract.base import Scan, Source
+from forebay.datatasks.sources.common.files.path_times import FOLDERS_MAX
 
 DAYS = 40
 BY_DAY = {"path": "data", "window_path": "date={date}/*.parquet"}

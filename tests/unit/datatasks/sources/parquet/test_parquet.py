@@ -30,8 +30,8 @@ from support.parquet_source import (
     write,
 )
 
-from forebay.config.windows import Interval
-from forebay.datatasks.sources.common.plan_cache import PlanCache
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.sources.parquet import footers
 from forebay.datatasks.tasks import Position
 from forebay.errors import DataError, InfrastructureError
@@ -133,7 +133,7 @@ def test_resuming_does_not_read_earlier_row_groups(tmp_path: Path) -> None:
 
 
 def test_row_ids_are_of_the_path_below_the_folder_and_the_row_in_the_file(tmp_path: Path) -> None:
-    from forebay.datatasks.sources.common.row_ids import row_ids
+    from forebay.datatasks.sources.common.values.row_ids import row_ids
 
     write(tmp_path / "data/a/x.parquet", table(evenly(START - HOUR, 4, HOUR)))
     for options in (

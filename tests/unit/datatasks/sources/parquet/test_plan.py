@@ -23,7 +23,7 @@ from support.parquet_source import (
     write,
 )
 
-from forebay.datatasks.sources.common.times import Spans
+from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.parquet import footer_process, plan
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
 from forebay.errors import DataError

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forebay.config.sources import SourceSpec
-from forebay.datatasks.sources.common.versions import PlannedFile
+from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.sources.common.files.versions import PlannedFile
 from forebay.datatasks.sources.parquet import open_files
 from forebay.datatasks.sources.parquet.footers import group_ends
 from forebay.datatasks.sources.parquet.open_files import FileKeeper

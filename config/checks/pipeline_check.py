@@ -1,0 +1,172 @@
+"""Contradictions in how a pipeline mixes its streams: feeds, weights, floors, dates, paradigms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from forebay.config.checks.model_size import model_size
+from forebay.config.specs.datasets import Feed
+from forebay.config.specs.feeds import stream_feed
+from forebay.config.specs.models import Paradigm, Variant
+from forebay.config.specs.pipelines import ComparedSpec, PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import WindowSize
+from forebay.config.yaml.positions import Document, KeyPath
+from forebay.config.yaml.problems import Problem
+from forebay.errors import ConfigError
+
+STRICT_PRIORITY_RATIO = 2.0
+LARGE_MODEL_BYTES = 8 << 30
+_NEEDED_FEEDS: dict[Paradigm, tuple[Feed, ...]] = {
+    "batch": ("batch",),
+    "stream": ("stream",),
+    "batch_then_stream": ("batch", "stream"),
+    "mixed": (),
+    "mixture": ("batch", "stream"),
+}
+
+
+def check_mixing(
+    document: Document, spec: PipelineSpec, sources: Mapping[str, SourceSpec] | None
+) -> Iterator[Problem]:
+    """Problems and notes; without `sources` (one is unknown or bad) feeds are not checked."""
+    yield from _weights(document, spec)
+    yield from _floors(document, spec)
+    yield from _dates(document, spec)
+    yield from _paper(document, spec)
+    yield from _size(document, spec)
+    if sources is not None:
+        feeds: dict[str, Feed] = {}
+        mixed = list(_feeds(document, spec, sources, feeds))
+        yield from mixed
+        if not mixed:
+            yield from _paradigms(document, spec, feeds)
+
+
+def _weights(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    weights = {name: stream.weight for name, stream in spec.dataset.streams.items()}
+    heavy = max(weights, key=lambda name: weights[name])
+    light = min(weights, key=lambda name: weights[name])
+    if weights[heavy] < STRICT_PRIORITY_RATIO * weights[light]:
+        return
+    message = (
+        f"stream {heavy!r} has {weights[heavy] / weights[light]:g} times the weight of {light!r}: "
+        f"at {STRICT_PRIORITY_RATIO:g} times or more this is strict priority at any queue_unit "
+        "(the sigmoid is between 0.5 and 1); give the lighter stream a floor, so that it does not "
+        "starve"
+    )
+    path = ("dataset", "streams", heavy, "weight")
+    yield replace(document.problem(path, "strict-priority", message), severity="note")
+
+
+def _floors(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    total = 0.0
+    for name, stream in spec.dataset.streams.items():
+        total += stream.floor
+        if total >= 1:
+            message = f"the floors add up to {total:g}: their sum must be below 1"
+            yield document.problem(("dataset", "streams", name, "floor"), "floors", message)
+            return
+
+
+def _dates(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    dataset = spec.dataset
+    if dataset.end is not None and dataset.end <= dataset.start:
+        message = f"end: {dataset.end:%Y-%m-%dT%H:%M} is not after start: no windows are left"
+        yield document.problem(("dataset", "end"), "empty-range", message)
+    warm_start = spec.train.warm_start
+    if warm_start is not None and warm_start >= dataset.start:
+        message = (
+            f"warm_start: {warm_start:%Y-%m-%dT%H:%M} is not before dataset.start "
+            f"({dataset.start:%Y-%m-%dT%H:%M}): history ends where the first window starts"
+        )
+        yield document.problem(("train", "warm_start"), "warm-start", message)
+    if dataset.window is WindowSize.HOUR and dataset.timezone != "UTC":
+        message = "timezone: hourly windows are UTC hours; a zone only applies to days; remove it"
+        problem = document.problem(("dataset", "timezone"), "timezone-unused", message)
+        yield replace(problem, severity="note")
+
+
+def _size(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    """A note: a machine may have the memory. Where it is trained, it is refused otherwise."""
+    size = model_size(spec)
+    if size.building_bytes > LARGE_MODEL_BYTES:
+        problem = document.problem(("dataset", "features", size.feature), "large-model", size.words)
+        yield replace(problem, severity="note")
+
+
+def _feeds(
+    document: Document,
+    spec: PipelineSpec,
+    sources: Mapping[str, SourceSpec],
+    feeds: dict[str, Feed],
+) -> Iterator[Problem]:
+    """Streams that mix bounded and unbounded sources; the others' feeds go into `feeds`."""
+    for name, stream in spec.dataset.streams.items():
+        try:
+            feeds[name] = stream_feed(name, stream, sources)
+        except ConfigError as error:
+            path = ("dataset", "streams", name, "sources")
+            yield document.problem(path, "feed", str(error), at_key=True)
+
+
+def _paradigms(
+    document: Document, spec: PipelineSpec, feeds: Mapping[str, Feed]
+) -> Iterator[Problem]:
+    if spec.model.kind == "count":
+        return
+    for index, variant in enumerate(spec.train.variants):
+        path: KeyPath = ("train", "compare", index - 1) if index else ("train", "paradigm")
+        if index and isinstance(spec.train.compare[index - 1], ComparedSpec):
+            path = (*path, "paradigm")
+        paradigm = variant.paradigm
+        lacking = [feed for feed in _NEEDED_FEEDS[paradigm] if feed not in feeds.values()]
+        if lacking:
+            usable = [
+                name for name, needed in _NEEDED_FEEDS.items() if set(needed) <= set(feeds.values())
+            ]
+            message = (
+                f"paradigm {paradigm!r} needs a stream that feeds {' and '.join(lacking)}, but "
+                f"there is none; add one, or choose {' or '.join(usable)}"
+            )
+            yield document.problem(path, "paradigm-feed", message)
+        elif variant.delay != "none":
+            yield from _delay(document, variant, (*path[:-1], "delay"), feeds)
+
+
+def _delay(
+    document: Document, variant: Variant, path: KeyPath, feeds: Mapping[str, Feed]
+) -> Iterator[Problem]:
+    """A correction of late labels needs late labels, and complete ones to learn from."""
+    if variant.paradigm == "batch" or "stream" not in feeds.values():
+        message = (
+            f"delay: {variant.delay!r} corrects labels of stream rows, and paradigm "
+            f"{variant.paradigm!r} trains on none here; remove it"
+        )
+        yield document.problem(path, "delay-feed", message)
+    elif "batch" not in feeds.values():
+        message = (
+            f"delay: {variant.delay!r} learns from complete labels how late the stream's are, but "
+            "no stream feeds batch; add one, or remove the delay"
+        )
+        yield document.problem(path, "delay-feed", message)
+
+
+def _paper(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    """Keys that may not be changed in mode `paper`, which is Algorithm 1 to the letter."""
+    mixture = spec.model.mixture
+    if mixture.mode != "paper":
+        return
+    paper: dict[str, object] = {
+        "gain": 1.0,
+        "embeddings": "shared",
+        "stop_gradient": "output",
+        "memory_inputs": "random",
+        "adapt_learns": "stream",
+        "memory_embeddings": False,
+    }
+    for key, value in paper.items():
+        if getattr(mixture, key) != value:
+            message = f"{key}: this is not part of mode 'paper'; remove it, or use mode: measured"
+            yield document.problem(("model", "mixture", key), "paper-mode", message, at_key=True)

@@ -1,0 +1,371 @@
+"""What the operations of the graph do: wait for data, list tasks, record windows."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.specs.base import format_duration
+from forebay.config.specs.datasets import Feed, SourceUse
+from forebay.config.specs.feeds import source_feeds
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import HOUR, Interval, Window
+from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA, with_ids
+from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan, WindowPlan
+from forebay.datatasks.sources.common.contract.base import Scan, Source
+from forebay.datatasks.sources.common.contract.borders import Borders
+from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
+from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
+from forebay.errors import ConfigError, NotReadyError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+# A source counts whole hours from `data_from`, the start of the span that it is asked for: in the
+# tasks that it plans and in the chunks that it reads. Everyone else counts from the start of the
+# window's data, which all sources of a stream share: a manifest, a lease, a queue. The two differ
+# by the source's hour base, where the source begins inside the window.
+
+
+def hour_base(whole: Interval, span: Interval) -> int:
+    """Hours from the start of the window's data to the start of the span of one source in it."""
+    return (span.start - whole.start) // HOUR
+
+
+def window_hours(source_hours: npt.NDArray[np.int32], base: int) -> npt.NDArray[np.int32]:
+    """Hours of a source's tasks or rows, counted from the start of the window's data."""
+    return source_hours + source_hours.dtype.type(base) if base else source_hours
+
+
+Clock = Callable[[], datetime]
+_POLL_FIRST_SECONDS = 0.05
+_POLL_MAX_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The answer of one source operation: what is planned, and the tasks."""
+
+    plan: SourcePlan
+    tasks: pa.Table
+
+
+@dataclass(frozen=True)
+class Share:
+    """One source's part of one window, before anything is looked at.
+
+    source: the name of its use. span: the rows' time, clipped to the source's start and end; None
+    when nothing is left. offset: of the stream.
+    """
+
+    window: Window
+    stream: str
+    source: str
+    feed: Feed
+    whole: Interval
+    span: Interval | None
+    reason: str
+    offset: timedelta
+
+    @property
+    def hour_base(self) -> int:
+        """See `forebay.datatasks.planning.operations`."""
+        return 0 if self.span is None else hour_base(self.whole, self.span)
+
+    def plan(self, **facts: object) -> SourcePlan:
+        """A source plan of this share."""
+        span = self.span or self.whole
+        values: dict[str, object] = {
+            "stream": self.stream,
+            "source": self.source,
+            "feed": self.feed,
+            "data_from": span.start,
+            "data_to": span.end,
+            "tasks": 0,
+            "files": 0,
+            "rows": 0,
+            "reason": self.reason,
+            "hour_base": self.hour_base,
+            "offset_seconds": int(self.offset.total_seconds()),
+        }
+        return SourcePlan.model_validate(values | facts)
+
+
+def _share(
+    window: Window, use: SourceUse, offset: timedelta, feed: Feed, source: SourceSpec
+) -> Share:
+    """Which rows of a source a window reads: moved by the offset, clipped to its start and end."""
+    whole = window.span.shifted_back(offset)
+    span, reason = source.part_of(whole)
+    return Share(window, use.stream, use.name, feed, whole, span, reason, offset)
+
+
+def shares_of(
+    pipeline: PipelineSpec, sources: Mapping[str, SourceSpec], windows: Sequence[Window]
+) -> dict[str, list[Share]]:
+    """The shares of every use of a source in the windows, by its name, in the pipeline's order.
+
+    Raises:
+        ConfigError: for a source that is not declared, or whose rows would be in a window twice,
+            and for a stream whose feed is not clear.
+    """
+    for name in pipeline.source_names:
+        if name not in sources:
+            raise ConfigError(f"pipeline {pipeline.name!r} reads source {name!r}: not declared")
+    for each in pipeline.dataset.doubled_sources:
+        raise ConfigError(
+            f"pipeline {pipeline.name!r}: stream {each.stream!r} reads source {each.source!r}, and "
+            f"stream {each.first!r} does with the same offset: each row would be in a window twice"
+        )
+    feeds = source_feeds(pipeline, sources)
+    found: dict[str, list[Share]] = {}
+    for use in pipeline.uses:
+        offset, source = pipeline.dataset.streams[use.stream].offset, sources[use.source]
+        found[use.name] = [
+            _share(window, use, offset, feeds[use.name], source) for window in windows
+        ]
+    return found
+
+
+@dataclass
+class SourceOperation:
+    """Lists the tasks of one use of a source in many windows, in as few scans as readiness allows.
+
+    Called for one window at a time, by one thread at a time. The first call scans all windows
+    that are complete, up to `ahead` of them; calls for those then find their tasks here.
+
+    use: its name, by which plans and tasks name the source.
+    sleeps: whether a window is waited for that is not over yet.
+    trained: windows that are only compared with their plans. `deleted` has those of them whose
+        rows are gone since: nobody needs these rows.
+    """
+
+    use: str
+    spec: SourceSpec
+    root: Path
+    shares: Sequence[Share]
+    clock: Clock
+    ahead: int
+    borders: Borders
+    cache: PlanCache
+    waiting: Callable[[str, str, str], None] = lambda _window, _source, _reason: None
+    sleeps: bool = True
+    trained: Mapping[str, WindowPlan] = field(default_factory=dict)
+    storage_calls: int = 0
+    deleted: list[str] = field(default_factory=list)
+    _found: dict[str, Listed] = field(default_factory=dict)
+    _deadline: datetime | None = None
+
+    def is_listed(self, window: str) -> bool:
+        """Whether an earlier call has found the window's tasks."""
+        return window in self._found
+
+    def list_window(self, window: str) -> Listed:
+        """The tasks of one window.
+
+        Raises:
+            NotReadyError: when the data is not complete in time and the policy is `fail`.
+            DataError: when the storage holds something that cannot be planned.
+        """
+        if window not in self._found:
+            with closing(open_source(self.spec, self.root, self.borders, self.cache)) as source:
+                self._list(source, window)
+        return self._found[window]
+
+    def _list(self, source: Source, window: str) -> None:
+        at = next(i for i, share in enumerate(self.shares) if share.window.key == window)
+        share = self.shares[at]
+        if share.span is None:
+            self._found[window] = nothing_in(share)
+            return
+        late = self._wait(source, share.window.key, share.span)
+        if late:
+            self._found[window] = left_out(share, late)
+            return
+        fused = [share, *self._complete(source, self.shares[at + 1 :])][: self.ahead]
+        while fused:
+            try:
+                found, calls = scan_shares(source, fused)
+            except RowsDeletedError as error:
+                fused = self._left(error, fused)
+                continue
+            self._found.update(found)
+            self.storage_calls += calls
+            break
+
+    def _left(self, error: RowsDeletedError, shares: Sequence[Share]) -> list[Share]:
+        """The shares that lost nothing; a trained window that did is as it was planned.
+
+        Others are left to their own call, which says what they lost; the first one's is this one.
+        """
+        gone = [share for share in shares if share.span in error.reasons]
+        if shares[0] in gone and shares[0].window.key not in self.trained:
+            raise error
+        for share in gone:
+            plan = self.trained.get(share.window.key)
+            if plan is not None:
+                planned = plan.sources.get(self.use, share.plan())
+                self._found[plan.window] = Listed(planned, MANIFEST_SCHEMA.empty_table())
+                self.deleted.append(plan.window)
+        return [share for share in shares if share not in gone]
+
+    def _complete(self, source: Source, shares: Sequence[Share]) -> list[Share]:
+        """Later windows that can be planned in the same scan."""
+        now = self.clock()
+        return complete_among(
+            source,
+            [
+                share
+                for share in shares
+                if share.window.key not in self._found and share.window.end <= now
+            ],
+        )
+
+    def _wait(self, source: Source, window: str, span: Interval) -> str:
+        """Wait for the span; the reason when the source's policy is to skip what stays away."""
+        ready = self.spec.ready
+        if self._deadline is None:
+            self._deadline = self.clock() + ready.wait
+        pause, told = _POLL_FIRST_SECONDS, False
+        while True:
+            found = source.readiness(span)
+            if found.ready:
+                return ""
+            if found.not_before is not None and self.sleeps:
+                self._deadline = max(self._deadline, found.not_before + ready.wait)
+            elif self.clock() >= self._deadline:
+                break
+            if not told:
+                self.waiting(window, self.use, found.reason)
+                told = True
+            left = (self._deadline - self.clock()).total_seconds()
+            time.sleep(max(0.0, min(pause, left)))
+            pause = min(pause * 1.5, _POLL_MAX_SECONDS)
+        if ready.late == "skip":
+            return found.reason
+        raise too_late(self.use, ready.wait, window, found.reason)
+
+
+def not_over(window: Window, now: datetime) -> str:
+    """Why a window cannot be planned yet."""
+    return (
+        f"window {window.key} is not over: it ends at {window.end.isoformat()}, "
+        f"and it is now {now.isoformat(timespec='seconds')}"
+    )
+
+
+def not_complete(source: str, span: Interval, reason: str) -> str:
+    """Why a window waits for a source: what `forebay why` and the log of a waiting task say."""
+    first, end = (f"{instant:%Y-%m-%dT%H:%MZ}" for instant in (span.start, span.end))
+    return f"source {source!r} is not complete for {first} to {end}: {reason}"
+
+
+def too_late(source: str, wait: timedelta, window: str, reason: str) -> NotReadyError:
+    """What a late source comes to where its policy is `fail`."""
+    waited = f" after {format_duration(wait)}" if wait else ""
+    return NotReadyError(
+        f"window {window}: source {source!r} is not complete{waited}: {reason} "
+        "(wait for it, raise `ready.wait`, or set `ready.late: skip` to go on without it)"
+    )
+
+
+def nothing_in(share: Share) -> Listed:
+    """The answer for a window that the source has no time in: before its start, after its end."""
+    return Listed(share.plan(), MANIFEST_SCHEMA.empty_table())
+
+
+def left_out(share: Share, reason: str) -> Listed:
+    """The answer for a window that continues without a late source."""
+    plan = share.plan(reason=SKIPPED + reason, fingerprint="skipped")
+    return Listed(plan, MANIFEST_SCHEMA.empty_table())
+
+
+def complete_among(source: Source, shares: Sequence[Share]) -> list[Share]:
+    """Those whose data is all there."""
+    spans = [(share, share.span) for share in shares if share.span is not None]
+    found = source.readiness_of([span for _, span in spans])
+    return [share for (share, _), each in zip(spans, found, strict=True) if each.ready]
+
+
+def scan_shares(source: Source, shares: Sequence[Share]) -> tuple[dict[str, Listed], int]:
+    """One scan for shares that have time in the source and are complete, in order of time.
+
+    Returns:
+        The answers by window key, and the calls to the storage that they took.
+    """
+    scan = source.scan([share.span for share in shares if share.span is not None])
+    found = {
+        share.window.key: listed(share, scan, at, source.cut) for at, share in enumerate(shares)
+    }
+    return found, scan.storage_calls
+
+
+def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
+    """One span of a scan as the answer for a window. cut: see `Source.cut`."""
+    spans = np.asarray(scan.tasks["span"])
+    low, high = np.searchsorted(spans, [index, index + 1])
+    tasks = scan.tasks.slice(low, high - low)
+    hours = pa.array(window_hours(np.asarray(tasks["hour"]), share.hour_base))
+    tasks = tasks.set_column(tasks.schema.get_field_index("hour"), "hour", hours)
+    counts = tasks["rows"]
+    rows = None if counts.null_count else int(pc.sum(counts).as_py() or 0)
+    plan = share.plan(
+        tasks=tasks.num_rows,
+        files=_files(tasks),
+        rows=rows,
+        reason="" if tasks.num_rows else NO_ROWS,
+        fingerprint=scan.fingerprints[index],
+        offsets=scan.offsets[index] if scan.offsets else {},
+        last_segments=scan.last_segments if index == len(scan.fingerprints) - 1 else {},
+        cut=cut,
+    )
+    return Listed(plan, with_ids(tasks, share.source))
+
+
+def _files(tasks: pa.Table) -> int:
+    ranges = pc.list_flatten(tasks["ranges"].combine_chunks())
+    return int(pc.count_distinct(ranges.field("path")).as_py())
+
+
+def identity_of(plan: SourcePlan) -> tuple[object, ...]:
+    """Which rows a plan asks of which source: what its declaration decides, not its data."""
+    return plan.source, plan.stream, plan.feed, plan.data_from, plan.data_to
+
+
+def fingerprint_of(plans: Mapping[str, SourcePlan]) -> str:
+    """A digest of everything that decides which rows a window has."""
+    digest = hashlib.sha256()
+    for name, plan in plans.items():
+        facts = (name, plan.stream, plan.feed, plan.data_from, plan.data_to, plan.fingerprint)
+        digest.update("|".join(str(fact) for fact in facts).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()[:32]
+
+
+def by_stream(found: Sequence[Listed]) -> dict[str, pa.Table]:
+    """The joiner: one table for each stream, ordered by (hour, source order)."""
+    tables: dict[str, list[pa.Table]] = {}
+    for each in found:
+        tables.setdefault(each.plan.stream, []).append(each.tasks)
+    return {stream: _ordered(parts) for stream, parts in tables.items()}
+
+
+def _ordered(parts: Sequence[pa.Table]) -> pa.Table:
+    table = pa.concat_tables(parts).combine_chunks()
+    hours: npt.NDArray[np.int32] = np.asarray(table["hour"])
+    if (np.diff(hours) < 0).any():
+        table = table.take(pa.array(np.argsort(hours, kind="stable")))
+    return table

@@ -1,0 +1,292 @@
+"""Planning windows: the graph's operations on a thread pool, results recorded in window order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Window
+from forebay.datatasks.planning.border_rows import DecidedBorders
+from forebay.datatasks.planning.graph import GraphRun, Kind, Operation, WindowGraph
+from forebay.datatasks.planning.operations import (
+    Clock,
+    Listed,
+    Share,
+    SourceOperation,
+    by_stream,
+    fingerprint_of,
+    identity_of,
+    not_over,
+    shares_of,
+)
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.plan import WindowPlan, fewer_rows
+from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
+from forebay.errors import ForebayError, NotReadyError
+
+
+@dataclass(frozen=True)
+class RecordedPlan:
+    """The plan that a window has now, whether it is a new one, and what a person should know."""
+
+    plan: WindowPlan
+    recorded: bool
+    note: str = ""
+
+
+def sink_window(
+    ledger: Ledger, window: Window, found: Sequence[Listed], *, again: bool
+) -> RecordedPlan:
+    """Record a window, unless a plan of the same data is there or it is trained.
+
+    What is to replace a trained generation is only proposed: it counts once it is submitted.
+
+    Args:
+        ledger: where the plan goes.
+        window: what the sources were asked for.
+        found: their answers, in the pipeline's order.
+        again: make a new generation whatever the data says.
+
+    Raises:
+        FencedError: when another process records the same generation at this moment.
+    """
+    plans = {each.plan.source: each.plan for each in found}
+    fingerprint = fingerprint_of(plans)
+    state = ledger.state(window.key)
+    newest = state.plan
+    if newest is not None and not again:
+        same = newest.fingerprint == fingerprint
+        if state.is_trained and not same:
+            text = (
+                f"window {window.key}: its data has changed since it was trained; "
+                "run with --reprocess, or clear its run in Airflow, to train it on the new data"
+            )
+            return RecordedPlan(newest, recorded=False, note=text)
+        if state.is_trained or same:
+            return RecordedPlan(newest, recorded=False)
+    plan = WindowPlan(
+        window=window.key,
+        generation=state.next_generation,
+        start=window.start,
+        end=window.end,
+        sources=plans,
+        fingerprint=fingerprint,
+    )
+    ledger.record_plan(plan, by_stream(found), proposed=state.is_trained)
+    return RecordedPlan(plan, recorded=True, note=_fewer(newest, plan) if state.is_trained else "")
+
+
+def _fewer(trained: WindowPlan | None, plan: WindowPlan) -> str:
+    """A note where a trained window is about to be trained on fewer rows; otherwise nothing."""
+    words = [] if trained is None else fewer_rows(trained.counts, plan)
+    return f"window {plan.window}: {'; '.join(words)}" if words else ""
+
+
+_THREADS = 8
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """What planning found.
+
+    plans: one for each window asked for, in order of time (the warm start first).
+    storage_calls: listings, footers and metadata reads. reused: plans that were there already.
+    notes: things that a person should know and that stop nothing.
+    """
+
+    plans: list[WindowPlan]
+    storage_calls: int
+    reused: int
+    notes: list[str] = field(default_factory=list)
+
+
+def plan_windows(
+    project_root: Path,
+    pipeline: PipelineSpec,
+    sources: Mapping[str, SourceSpec],
+    ledger: Ledger,
+    windows: Sequence[Window],
+    *,
+    warm_start: Window | None,
+    again: AbstractSet[str] = frozenset(),
+    clock: Clock,
+    check_trained: bool = False,
+    waiting: Callable[[str], None] = lambda _text: None,
+) -> PlanReport:
+    """Plan windows that need it and record them.
+
+    A trained window keeps its generation and is not looked at again, unless `again` names it (never
+    the warm start: forget that one to have it again), so that a new one is proposed, or
+    `check_trained` wants to know whether its data changed. A planned window keeps its generation
+    while its data has the same fingerprint. `waiting` is told once for each source that is waited
+    for.
+
+    Raises:
+        NotReadyError: when a window is not closed, or a source is late and may not be skipped.
+        DataError: when stored data cannot be planned.
+    """
+    asked = sorted([*([warm_start] if warm_start else []), *windows])
+    shares = shares_of(pipeline, sources, asked)
+    done = ledger.trained_plans(window.key for window in asked if window.key not in again)
+    todo = [window for window in asked if check_trained or window.key not in done]
+    keys = [window.key for window in todo]
+    planner = _Planner(ledger, again, clock, {each.key: each for each in todo}, waiting)
+    for name, found in shares.items():
+        planner.operations[name] = SourceOperation(
+            use=name,
+            spec=sources[source_of(name)],
+            root=project_root,
+            shares=[share for share in found if share.window.key in planner.windows],
+            clock=clock,
+            ahead=pipeline.dataset.plan_ahead_windows,
+            borders=DecidedBorders(ledger.database, pipeline.name, source_of(name)),
+            cache=PlanCache(ledger.home),
+            waiting=planner.waiting,
+            trained=done,
+        )
+    planner.run(WindowGraph.of(keys, list(shares)))
+    plans = [planner.plans.get(window.key) or done[window.key] for window in asked]
+    deleted = {name: operation.deleted for name, operation in planner.operations.items()}
+    notes = planner.notes + _declared_notes(plans, done, shares) + _deleted_notes(deleted)
+    calls = sum(operation.storage_calls for operation in planner.operations.values())
+    return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
+
+
+def _declared_notes(
+    plans: Sequence[WindowPlan], done: Mapping[str, WindowPlan], shares: Mapping[str, list[Share]]
+) -> list[str]:
+    """Trained windows whose declaration now asks for other rows."""
+    declared: dict[str, list[tuple[object, ...]]] = {}
+    for found in shares.values():
+        for share in found:
+            declared.setdefault(share.window.key, []).append(identity_of(share.plan()))
+    return [
+        f"window {plan.window}: streams or offsets have been changed since it was trained; "
+        "run with --reprocess to train it on them"
+        for plan in plans
+        if plan.window in done
+        and [identity_of(source) for source in plan.sources.values()] != declared[plan.window]
+    ]
+
+
+def _deleted_notes(deleted: Mapping[str, list[str]]) -> list[str]:
+    """Trained windows whose rows are gone: nothing has to be done, and nothing can be."""
+    notes = []
+    for source, windows in deleted.items():
+        if windows:
+            first, last = windows[0], windows[-1]
+            which = f"window {first}" if first == last else f"windows {first} to {last}"
+            notes.append(
+                f"{which}: rows of source {source!r} have been deleted since training: plans and "
+                "models stay, but --reprocess cannot read these rows again"
+            )
+    return notes
+
+
+class _Planner:
+    """Runs a graph. `again` names windows that get a new generation whatever their data says.
+
+    Sinks run in window order, so that what is recorded has no hole.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        again: AbstractSet[str],
+        clock: Clock,
+        windows: Mapping[str, Window],
+        told: Callable[[str], None],
+    ) -> None:
+        self.windows = windows
+        self.operations: dict[str, SourceOperation] = {}
+        self.plans: dict[str, WindowPlan] = {}
+        self.notes: list[str] = []
+        self.recorded = 0
+        self._ledger = ledger
+        self._again = again
+        self._clock = clock
+        self._told = told
+        self._listed: dict[tuple[str, str], Listed] = {}
+        self._log_lock = threading.Lock()
+
+    def run(self, graph: WindowGraph) -> None:
+        """Run everything that can run; then raise the first error in window order."""
+        run = GraphRun(graph)
+        started: dict[Future[Exception | None], Operation] = {}
+        failed: dict[Operation, Exception] = {}
+
+        def finish(operation: Operation, error: Exception | None) -> None:
+            run.finish(operation, failed=error is not None)
+            if error is not None:
+                failed[operation] = error
+
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="plan") as pool:
+            while True:
+                while (operation := run.next()) is not None:
+                    if self._is_quick(operation):
+                        finish(operation, self._attempt(operation))
+                    else:
+                        started[pool.submit(self._attempt, operation)] = operation
+                if not started:
+                    break
+                for future in wait(started, return_when=FIRST_COMPLETED).done:
+                    finish(started.pop(future), future.result())
+        if failed:
+            self._raise(graph, failed)
+
+    def _is_quick(self, operation: Operation) -> bool:
+        """Whether an operation only computes, or writes the ledger, which takes turns anyway."""
+        if operation.kind is not Kind.SOURCE:
+            return True
+        return self.operations[operation.source].is_listed(operation.window)
+
+    def _attempt(self, operation: Operation) -> Exception | None:
+        try:
+            self._act(operation)
+        except Exception as error:  # noqa: BLE001 - raised by `run`, after all that can run has run
+            return error
+        return None
+
+    def waiting(self, window: str, source: str, reason: str) -> None:
+        """Write down that a source is waited for, so that `why` can tell."""
+        with self._log_lock:
+            self._ledger.note(window, "waiting", source=source, reason=reason)
+            self._told(f"window {window} waits for source {source}: {reason}")
+
+    def _act(self, operation: Operation) -> None:
+        if operation.kind is Kind.TIMER:
+            self._timer(self.windows[operation.window])
+        elif operation.kind is Kind.SOURCE:
+            found = self.operations[operation.source].list_window(operation.window)
+            self._listed[operation.window, operation.source] = found
+        elif operation.kind is Kind.SINK:
+            self._sink(self.windows[operation.window])
+        # The joiner has nothing to do: being reached says that all sources are listed.
+
+    def _timer(self, window: Window) -> None:
+        now = self._clock()
+        if now < window.end:
+            raise NotReadyError(not_over(window, now))
+
+    def _sink(self, window: Window) -> None:
+        found = [self._listed[window.key, name] for name in self.operations]
+        sunk = sink_window(self._ledger, window, found, again=window.key in self._again)
+        self.plans[window.key] = sunk.plan
+        self.recorded += sunk.recorded
+        if sunk.note:
+            self.notes.append(sunk.note)
+
+    def _raise(self, graph: WindowGraph, failed: Mapping[Operation, Exception]) -> None:
+        first = next(operation for operation in graph.operations if operation in failed)
+        for operation, error in failed.items():
+            if isinstance(error, ForebayError):
+                reason = {"operation": str(operation), "error": type(error).__name__}
+                self._ledger.note(operation.window, "not planned", reason=str(error), **reason)
+        raise failed[first]

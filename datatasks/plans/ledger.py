@@ -1,0 +1,259 @@
+"""The ledger: which tasks a window has, in immutable generations.
+
+The figures of a plan are rows, its tasks are manifests in the store. The manifests are stored
+first: a generation is visible with all of it, by one transaction, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import Connection
+
+from forebay.config.specs.windows import Interval, Spanned
+from forebay.datatasks.plans import history, plan_rows
+from forebay.datatasks.plans.manifests import manifest_bytes, read_manifests
+from forebay.datatasks.plans.plan import WindowPlan, fewer_rows
+from forebay.datatasks.plans.plan_rows import WindowState
+from forebay.datatasks.tasks import DataTask
+from forebay.errors import DataError
+from forebay.home.database.base import Database
+from forebay.home.database.open import database_of
+from forebay.home.paths import DEFAULT_LINE, Home
+from forebay.home.store.base import PLANS, Store
+from forebay.home.store.open import store_of
+from forebay.home.store.owner import own_store
+
+
+class Ledger:
+    """Plans and window states of one pipeline, as a model line of it sees them."""
+
+    def __init__(self, home: Home, pipeline: str, line: str = DEFAULT_LINE) -> None:
+        """Nothing is read or created yet.
+
+        line: who asks for plans. What is planned for one line changes nothing for another that
+        has trained the window.
+        """
+        self.home = home
+        self.pipeline = pipeline
+        self.line = line
+
+    @property
+    def store(self) -> Store:
+        """Where manifests are kept."""
+        return store_of(self.home)
+
+    @property
+    def database(self) -> Database:
+        """Where the rows are kept."""
+        return database_of(self.home)
+
+    def windows(self) -> list[str]:
+        """Keys of all windows that have a plan for the line, by their ends, then by starts."""
+        return self.database.read(
+            lambda rows: plan_rows.planned_windows(rows, self.pipeline, self.line)
+        )
+
+    def generations(self, window: str) -> list[int]:
+        """Numbers of the generations of a window, ascending."""
+        return self.database.read(lambda rows: plan_rows.generations(rows, self.pipeline, window))
+
+    def windows_before(self, window: Spanned) -> list[str]:
+        """Keys of the windows before this one that have a plan, in order."""
+        return self.database.read(
+            lambda rows: plan_rows.planned_windows(rows, self.pipeline, self.line, window)
+        )
+
+    def latest_plan(self, window: str) -> WindowPlan | None:
+        """What the line has trained the window from, or is to train it from: see `plan_for`."""
+        return self.database.read(
+            lambda rows: plan_rows.plan_for(rows, self.pipeline, self.line, window)
+        )
+
+    def state(self, window: str) -> WindowState:
+        """What there is of a window, at one moment."""
+        return self.database.read(
+            lambda rows: plan_rows.state_of(rows, self.pipeline, self.line, window)
+        )
+
+    def trained_plans(self, windows: Iterable[str]) -> dict[str, WindowPlan]:
+        """The latest plans of those of these windows that the line has trained from them."""
+        keys = list(windows)
+        return self.database.read(
+            lambda rows: plan_rows.trained_plans(rows, self.pipeline, self.line, keys)
+        )
+
+    def plan(self, window: str, generation: int) -> WindowPlan:
+        """One generation.
+
+        Raises:
+            DataError: when it is not there.
+        """
+        found = self.database.read(
+            lambda rows: plan_rows.plan_of(rows, self.pipeline, window, generation)
+        )
+        if found is None:
+            raise self._gone(window, generation)
+        return found
+
+    def data_changed(self, generations: Mapping[str, int]) -> dict[str, str]:
+        """Windows that were planned since from other data than these generations; in words."""
+        return self.database.read(lambda rows: self._changed(rows, generations))
+
+    def trained_from(
+        self, generations: Mapping[str, int]
+    ) -> tuple[dict[str, WindowPlan], dict[str, str]]:
+        """These generations by window, and `data_changed` of them.
+
+        Raises:
+            DataError: when one of them is not there.
+        """
+
+        def work(rows: Connection) -> tuple[dict[str, WindowPlan], dict[str, str]]:
+            return (
+                plan_rows.plans_of(rows, self.pipeline, generations),
+                self._changed(rows, generations),
+            )
+
+        plans, changed = self.database.read(work)
+        for window, generation in generations.items():
+            if window not in plans:
+                raise self._gone(window, generation)
+        return plans, changed
+
+    def forgotten(self, generations: Mapping[str, int]) -> set[str]:
+        """Windows whose generation, which is given, the line has forgotten: it is done again."""
+        return self.database.read(
+            lambda rows: plan_rows.forgotten_of(rows, self.pipeline, self.line, generations)
+        )
+
+    def plans(self, generations: Mapping[str, int]) -> dict[str, WindowPlan]:
+        """One generation of each of these windows, where it is there."""
+        return self.database.read(lambda rows: plan_rows.plans_of(rows, self.pipeline, generations))
+
+    def tasks(self, window: str, generation: int) -> pa.Table:
+        """The tasks of all sources, ordered by (hour, source order, number).
+
+        Raises:
+            DataError: when the generation is not there, or its manifests are not as they were
+                stored.
+        """
+        plan = self.plan(window, generation)
+        stored = self.database.read(
+            lambda rows: plan_rows.manifests_of(rows, self.pipeline, window, generation)
+        )
+        streams = dict.fromkeys(source.stream for source in plan.sources.values())
+        try:
+            paths = [self.store.path(stored[stream]) for stream in streams if stream in stored]
+        except DataError as error:
+            raise DataError(
+                f"window {window}, generation {generation}: {error}, or plan the window again "
+                f"(`forebay forget {self.pipeline} {window} --line {self.line}`, then run it; in "
+                "Airflow, clear its run)"
+            ) from error
+        return read_manifests(paths, plan.sources)
+
+    @staticmethod
+    def data_task(table: pa.Table, row: int, plan: WindowPlan) -> DataTask:
+        """One task of `tasks` as an object."""
+        values = table.slice(row, 1).to_pylist()[0]
+        source = plan.sources[values["source"]]
+        span = Interval(source.data_from, source.data_to)
+        return DataTask.of_row(
+            values,
+            values["task_id"],
+            source.source,
+            plan.window,
+            span,
+            generation=plan.generation,
+            hour_base=source.hour_base,
+        )
+
+    def record_plan(
+        self, plan: WindowPlan, tables: Mapping[str, pa.Table], *, proposed: bool = False
+    ) -> None:
+        """Store a generation as a whole.
+
+        Args:
+            plan: the figures of the tables.
+            proposed: it counts only once a job that trains it is submitted.
+            tables: by stream; MANIFEST_SCHEMA, or TASK_SCHEMA's columns without `span` and with
+                `task_id` and `source`, in any column order.
+
+        Raises:
+            ConfigError: when the store is another home's.
+            FencedError: when another process stored this generation in the meantime.
+        """
+        self.database.prepare()
+        folder = f"{PLANS}/{self.pipeline}/{plan.window}"
+        stem = f"g{plan.generation}-"
+        store = own_store(self.home)
+        stored = {
+            stream: store.put(folder, stem + stream, manifest_bytes(table))
+            for stream, table in tables.items()
+        }
+        facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}
+
+        def work(rows: Connection) -> None:
+            plan_rows.store_plan(rows, self.pipeline, self.line, plan, stored, proposed=proposed)
+            history.note(rows, self.pipeline, plan.window, "planned", facts)
+
+        self.database.transact(work)
+
+    def proposed(self, window: str) -> int | None:
+        """The generation that the line's next submission of the trained window may train."""
+        return self.database.read(
+            lambda rows: plan_rows.proposed_generation(rows, self.pipeline, self.line, window)
+        )
+
+    def drop_proposal(self, window: str) -> None:
+        """Forget what the line proposed for a window and never submitted."""
+        self.database.transact(
+            lambda rows: plan_rows.drop_proposal(rows, self.pipeline, self.line, window)
+        )
+
+    def trained(self, window: str) -> int | None:
+        """The newest generation that the line has trained to its end."""
+        return self.database.read(
+            lambda rows: plan_rows.trained_generation(rows, self.pipeline, self.line, window)
+        )
+
+    def forget(self, window: str) -> bool:
+        """Let the line plan and train a window again, and no other. False without a plan."""
+
+        def work(rows: Connection) -> bool:
+            found = plan_rows.forget(rows, self.pipeline, self.line, window)
+            if found:
+                history.note(rows, self.pipeline, window, "forgotten", {"line": self.line})
+            return found
+
+        return self.database.transact(work)
+
+    def note(self, window: str, event: str, **facts: Any) -> None:
+        """Add to the history."""
+        self.database.transact(lambda rows: history.note(rows, self.pipeline, window, event, facts))
+
+    def history(self, window: str | None = None) -> list[dict[str, Any]]:
+        """What happened, the oldest first."""
+        return self.database.read(lambda rows: history.entries(rows, self.pipeline, window))
+
+    def _changed(self, rows: Connection, generations: Mapping[str, int]) -> dict[str, str]:
+        newest = plan_rows.changed_plans(rows, self.pipeline, generations)
+        then = {window: generations[window] for window in newest}
+        before, now = (plan_rows.plans_of(rows, self.pipeline, each) for each in (then, newest))
+        found: dict[str, str] = {}
+        for window, number in newest.items():
+            text = (
+                f"data changed (generation {number} was planned from the new data, and this model "
+                f"was trained from generation {then[window]})"
+            )
+            found[window] = "; ".join([text, *fewer_rows(before[window].counts, now[window])])
+        return found
+
+    def _gone(self, window: str, generation: int) -> DataError:
+        return DataError(
+            f"pipeline {self.pipeline!r} has no generation {generation} of window {window}: it "
+            "was forgotten: run the window again"
+        )

@@ -1,0 +1,148 @@
+"""Instants as int64 microseconds since 1970 (UTC), and spans as sorted arrays of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.config.specs.windows import Interval
+from forebay.system.instants import to_us
+
+HOUR_US = 3_600_000_000
+UNKNOWN = np.iinfo(np.int64).min  # of a null, and of rows whose time nobody wrote down
+_ZONE = r"(Z|:.*[+-][0-9]{2}(:?[0-9]{2})?)$"
+_DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$"
+_IN_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
+
+Times = npt.NDArray[np.int64]
+
+
+def to_microseconds(values: Times, unit: str) -> Times:
+    """Ticks of an Arrow time unit as microseconds, rounded down."""
+    if unit == "ns":
+        return np.floor_divide(values, 1000)
+    return values * _IN_MICROSECONDS[unit]
+
+
+def is_time(stored: pa.DataType) -> bool:
+    """Whether values of a stored type are instants (a zone-less one counts as UTC) or days."""
+    if pa.types.is_dictionary(stored):
+        return is_time(stored.value_type)
+    return bool(pa.types.is_timestamp(stored) or pa.types.is_date(stored))
+
+
+def times_of(array: pa.Array) -> Times:
+    """Microseconds of an array of timestamps, days or ISO 8601 texts; UNKNOWN where null.
+
+    It may be the memory of the array itself, which nobody writes to.
+
+    Raises:
+        pyarrow.ArrowInvalid: for a text that is not a time.
+    """
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("us"))
+    if not pa.types.is_timestamp(array.type):
+        array = as_utc(array)
+    unit = array.type.unit
+    if unit == "us" and not array.null_count:
+        plain: Times = array.view(pa.int64()).to_numpy()
+        return plain
+    ticks = array.cast(pa.int64())
+    known = np.asarray(ticks.is_valid())
+    values = np.asarray(pc.fill_null(ticks, 0)).astype(np.int64, copy=False)
+    return np.where(known, to_microseconds(values, unit), UNKNOWN)
+
+
+def as_utc(array: pa.Array) -> pa.Array:
+    """Texts as instants: with a zone as written, without one in UTC.
+
+    Raises:
+        pyarrow.ArrowInvalid: for a text that is not a time.
+    """
+    return utc_texts(array).cast(pa.timestamp("us", tz="UTC"))
+
+
+def utc_texts(array: pa.Array) -> pa.Array:
+    """Texts with a zone: UTC where none is written, midnight of a day."""
+    text = array.cast(pa.string())
+    text = pc.replace_substring_regex(text, _DAY, r"\1T00:00:00Z")
+    zoned = pc.match_substring_regex(text, _ZONE)
+    return pc.if_else(zoned, text, pc.binary_join_element_wise(text, "Z", ""))
+
+
+class Spans:
+    """Disjoint ascending spans of time."""
+
+    def __init__(self, spans: Sequence[Interval]) -> None:
+        """Keep the bounds as microseconds."""
+        self.starts = np.array([to_us(span.start) for span in spans], np.int64)
+        self.ends = np.array([to_us(span.end) for span in spans], np.int64)
+
+    def __len__(self) -> int:
+        """Spans."""
+        return len(self.starts)
+
+    def index(self, times: Times) -> npt.NDArray[np.int32]:
+        """The span of each time; -1 outside all of them."""
+        if not len(self):
+            return np.full(len(times), -1, np.int32)
+        found = np.searchsorted(self.starts, times, side="right") - 1
+        inside = (found >= 0) & (times < self.ends[np.maximum(found, 0)])
+        return np.where(inside, found, -1).astype(np.int32)
+
+    def overlaps(self, low: Times, high: Times) -> npt.NDArray[np.bool_]:
+        """Whether any span has an instant in [low, high], for each pair."""
+        if not len(self):
+            return np.zeros(len(low), np.bool_)
+        first = np.searchsorted(self.ends, low, side="right")
+        found = first < len(self)
+        starts = self.starts[np.minimum(first, len(self) - 1)]
+        return np.asarray(found & (starts <= high))
+
+    def hours(self, spans: npt.NDArray[np.integer], times: Times) -> npt.NDArray[np.int32]:
+        """Whole hours from each time's span start, kept inside the span."""
+        starts, ends = self.starts[spans], self.ends[spans]
+        return hours_within(times, starts, ends)
+
+
+def hours_of(times: Times, start: int, end: int) -> npt.NDArray[np.int32]:
+    """As `hours_within`, where rows of a stream may have any time: 0 for those after the span.
+
+    Where they are, and not their time, says when they came.
+    """
+    return np.where(times >= end, 0, hours_within(times, start, end)).astype(np.int32)
+
+
+def outside(times: Times, start: int, end: int) -> npt.NDArray[np.int8] | None:
+    """-1 for times before [start, end), 1 for those after it; None where all are in it."""
+    found = (times >= end).astype(np.int8) - (times < start).astype(np.int8)
+    return found if found.any() else None
+
+
+def misplaced(times: Times, start: int, end: int) -> npt.NDArray[np.int8] | None:
+    """As `outside` of rows in files, where none is late: 1 on either side."""
+    found = outside(times, start, end)
+    return None if found is None else np.abs(found)
+
+
+def hours_within(times: Times, start: Times | int, end: Times | int) -> npt.NDArray[np.int32]:
+    """Whole hours from `start` to each time, clamped to the span [start, end)."""
+    hours = np.clip(times, start, np.asarray(end) - 1)
+    hours -= start
+    if isinstance(start, int) and len(hours):
+        first = int(hours.min()) // HOUR_US
+        if first == int(hours.max()) // HOUR_US:  # as most chunks are: no row is divided
+            return np.full(len(hours), first, np.int32)
+    hours //= HOUR_US
+    return hours.astype(np.int32)
+
+
+def falls(hours: npt.NDArray[np.int32]) -> bool:
+    """Whether some hour is before the one of the row before it. Quicker than to make them rise."""
+    return bool((hours[1:] < hours[:-1]).any())

@@ -1,0 +1,89 @@
+"""`forebay kafka start|stop|status`: one real broker for the demo and tests, below FOREBAY_HOME."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from forebay.commands.shared.live_line import working
+from forebay.commands.shared.output import Form, Output, OutputFormat
+from forebay.commands.shared.own_home import closed_home
+from forebay.home.paths import Home
+
+if TYPE_CHECKING:
+    from forebay.embedded.kafka.broker import Broker, BrokerStatus
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(
+        help="A real Kafka broker (one node) on this machine.", no_args_is_help=True
+    )
+    group.command("start")(start)
+    group.command("stop")(stop)
+    group.command("status")(status)
+    app.add_typer(group, name="kafka")
+
+
+def start(output: Form = OutputFormat.TEXT) -> None:
+    """Start the broker and wait until it serves.
+
+    A broker that is already running is kept.
+
+    With KAFKA_BOOTSTRAP=host:port no broker is started; that one is checked.
+    """
+    from forebay.embedded.kafka.broker import BOOTSTRAP_NAME
+
+    if not os.environ.get(BOOTSTRAP_NAME):  # otherwise nothing is written to this home
+        closed_home()
+    with working("starting the broker"):
+        found = _broker().start()
+    _show(found, output)
+
+
+def stop(output: Form = OutputFormat.TEXT) -> None:
+    """Stop the broker. Its topics and records stay."""
+    broker = _broker()
+    with working("stopping the broker"):
+        stopped = broker.stop()
+    shown = Output(output)
+    if shown.is_json:
+        shown.json({"stopped": stopped, **_facts(broker.status())})
+    else:
+        shown.line("stopped" if stopped else "no broker of this FOREBAY_HOME was running")
+
+
+def status(output: Form = OutputFormat.TEXT) -> None:
+    """Say whether a broker runs, and where."""
+    _show(_broker().status(), output)
+
+
+def _broker() -> Broker:
+    from forebay.embedded.kafka.broker import Broker
+
+    return Broker(Home.from_environment())
+
+
+def _show(found: BrokerStatus, output: OutputFormat) -> None:
+    shown = Output(output)
+    if shown.is_json:
+        shown.json(_facts(found))
+    elif not found.running:
+        where = f" at {found.bootstrap}" if found.bootstrap else ""
+        shown.line(f"no broker is running{where}")
+    elif found.own:
+        shown.line(f"Kafka serves at {found.bootstrap} (pid {found.pid}, log {found.log})")
+    else:
+        shown.line(f"Kafka serves at {found.bootstrap} (KAFKA_BOOTSTRAP)")
+
+
+def _facts(found: BrokerStatus) -> dict[str, Any]:
+    return {
+        "running": found.running,
+        "bootstrap": found.bootstrap,
+        "own": found.own,
+        "pid": found.pid,
+        "log": found.log,
+    }

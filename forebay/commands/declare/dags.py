@@ -1,0 +1,52 @@
+"""`forebay dags sync`: the files that Airflow parses, one for each pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forebay.commands.shared import arguments
+from forebay.commands.shared.output import Form, Output, OutputFormat, option
+from forebay.system.output.counted import counted
+
+DagsDir = Annotated[Path, option("--dags", help="Airflow's DAGs folder.", metavar="DIR")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(help="The DAGs that Airflow sees.", no_args_is_help=True)
+    # With a callback, a group with only one command still needs its name on the command line.
+    group.callback()(_group)
+    group.command("sync")(sync_command)
+    app.add_typer(group, name="dags")
+
+
+def _group() -> None:
+    """The DAGs that Airflow sees."""
+
+
+def sync_command(
+    dags: DagsDir,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Write a DAG file for each pipeline.
+
+    Files of removed pipelines are deleted.
+
+    No other files are touched.
+    """
+    from forebay.dags.sync import sync
+
+    report = sync(config, dags)
+    shown = Output(output)
+    if shown.is_json:
+        shown.json(report._asdict())
+        return
+    for done, names in (("wrote", report.written), ("removed", report.removed)):
+        for name in names:
+            shown.line(f"{done} {dags / name}.py")
+    if not report.written and not report.removed:
+        shown.line(f"{dags}: {counted(len(report.kept), 'stub')}, all up to date")

@@ -1,0 +1,121 @@
+"""`forebay report`: the results of trained windows, as text and as one HTML file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forebay.commands.shared import arguments
+from forebay.commands.shared.live_line import working
+from forebay.commands.shared.output import Form, Output, OutputFormat, option
+from forebay.system.output.redaction import redacted
+
+if TYPE_CHECKING:
+    from forebay.executors.stages.target import LineTarget
+    from forebay.report.facts import Facts
+
+HtmlFile = Annotated[
+    Path | None,
+    option(
+        "--html",
+        help="Where to write the page (default: beside the summary; of a pipeline, in "
+        "FOREBAY_HOME/reports).",
+        metavar="FILE",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="A file of `forebay run … --summary FILE`; or a pipeline, with --from and --to.",
+            metavar="SUMMARY|PIPELINE",
+        ),
+    ],
+    first: Annotated[str, option("--from", help="First window of the pipeline.")] = "",
+    last: arguments.LastWindow = "",
+    html: HtmlFile = None,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Show results of trained windows; write them as HTML.
+
+    The HTML file needs no network.
+
+    It shows windows trained by `forebay run` and by Airflow.
+    """
+    with working("reading results"):
+        from rich.console import Console
+
+        from forebay.report.facts import read_facts
+        from forebay.report.text import print_report
+
+        if first or last:
+            facts, source = _of_range(config, subject, first, last, line)
+        else:
+            source = Path(subject)
+            facts = read_facts(source)
+        page = html or source.with_suffix(".html")
+        _write_page(page, facts)
+    out = Output(output)
+    if out.is_json:
+        out.json({"html": str(page), **asdict(facts)})
+    else:
+        print_report(facts, Console())
+        out.line(f"report  {page}")
+
+
+def _write_page(page: Path, facts: Facts) -> None:
+    from forebay.report.html import render_html
+    from forebay.system.files.durable import writing
+
+    with writing(page):
+        page.write_text(redacted(render_html(facts)))
+
+
+def _changes(target: LineTarget, config: Path, keys: list[str]) -> list[str]:
+    """Notes on files that were added, changed or removed since the windows were planned."""
+    from forebay.datatasks.look.changes import changes_since
+
+    trained = {key: link.generation for key in keys if (link := target.chain.newest(key))}
+    ledger, project = target.ledger, target.project
+    plans = list(ledger.plans(trained).values())
+    changed = changes_since(project.root, target.pipeline, project.sources, ledger, plans)
+    why = ["forebay", "why", target.pipeline.name]
+    options = [] if target.line == arguments.DEFAULT_LINE else ["--line", target.line]
+    options += [] if config == arguments.DEFAULT_CONFIG else ["--config", str(config)]
+    return [
+        f"window {key}: {'; '.join(texts)} (`{join([*why, key, *options])}`)"
+        for key, texts in changed.items()
+    ]
+
+
+def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> tuple[Facts, Path]:
+    """Facts of trained windows, however they were trained, and the path of their new summary."""
+    from forebay.datatasks.window_range import parse_range
+    from forebay.executors.evaluation.range_summary import summarise_windows
+    from forebay.executors.job.job_id import range_job_id
+    from forebay.executors.stages.target import LineTarget
+    from forebay.report.facts import facts_of
+    from forebay.system.files.durable import write_atomically
+
+    target = LineTarget.load(config, pipeline, line)
+    keys = [window.key for window in parse_range(target.pipeline, first, last)]
+    summary = summarise_windows(target.pipeline, target.chain, keys)
+    summary["notes"] += _changes(target, config, keys)
+    name = range_job_id(pipeline, line, keys[0], keys[-1])
+    path = target.home.root / "reports" / f"{name}.json"
+    write_atomically(path, redacted(json.dumps(summary, indent=1)) + "\n")
+    return facts_of(summary), path

@@ -1,0 +1,151 @@
+"""What all commands share: options with environment names, and output as text or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from forebay.system.output.table import TableColumn, table_lines
+from forebay.system.output.text import columns as width_of_terminal
+from forebay.system.output.text import fitted, printable
+
+# Exit code of a command ended by Ctrl-C, as in shells.
+INTERRUPTED = 130
+
+
+class OutputFormat(StrEnum):
+    """How data is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def option(*names: str, help: str, variable: str = "", **settings: Any) -> Any:  # noqa: A002, ANN401 - as typer names it
+    """A typer option that can also be set as FOREBAY_<NAME> in the environment, or as `variable`.
+
+    A variable has one meaning: options with the same name but different meanings have their own.
+    """
+    variable = variable or (
+        "FOREBAY_" + names[0].split("/")[0].lstrip("-").replace("-", "_").upper()
+    )
+    return typer.Option(*names, help=help, envvar=variable, **settings)
+
+
+Form = Annotated[OutputFormat, option("--output", help="Text for people or JSON for programs.")]
+
+
+def is_terminal() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout.isatty()
+
+
+def note(text: str) -> None:
+    """Print a line that is not part of the data, on standard error."""
+    sys.stderr.write(fitted(printable(text), sys.stderr) + "\n")
+
+
+class Output:
+    """Prints a command's data in the chosen form, on standard output."""
+
+    def __init__(self, form: OutputFormat) -> None:
+        """Keep the form."""
+        self.form = form
+
+    @property
+    def is_json(self) -> bool:
+        """Whether JSON was requested."""
+        return self.form is OutputFormat.JSON
+
+    def json(self, value: object) -> None:
+        """One JSON document; times in ISO form with Z."""
+        sys.stdout.write(json.dumps(value, indent=2, default=_plain, ensure_ascii=False) + "\n")
+
+    def line(self, text: str = "") -> None:
+        """One line of text; on a terminal it is wrapped between words."""
+        sys.stdout.write(fitted(printable(text), sys.stdout) + "\n")
+
+    def exact(self, text: str) -> None:
+        """One line to be copied, or aligned with the line above: never wrapped."""
+        sys.stdout.write(printable(text) + "\n")
+
+    def table(
+        self,
+        rows: Iterable[Mapping[str, object]],
+        columns: Sequence[str],
+        below: Sequence[str] = (),
+    ) -> None:
+        """Rows as a table, or as a JSON list of objects with these keys.
+
+        below: columns that are moved below their row first if the terminal is too narrow for all.
+        """
+        kept = [{column: row.get(column) for column in columns} for row in rows]
+        if self.is_json:
+            self.json(kept)
+        elif is_terminal():
+            for line in _table_that_fits(kept, columns, below):
+                self.exact(line)
+        else:
+            for line in _plain_table(kept, columns):
+                self.line(line)
+
+
+def cell(value: object) -> str:
+    """A value as a table shows it."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(cell(item) for item in value)
+    if isinstance(value, datetime):
+        return instant(value)
+    if value is None or isinstance(value, bool):
+        return {None: "-", True: "yes", False: "no"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def instant(value: datetime) -> str:
+    """A time in UTC, written as briefly as possible."""
+    if (value.hour, value.minute, value.second) == (0, 0, 0):
+        return value.strftime("%Y-%m-%d")
+    return value.strftime("%Y-%m-%dT%H:%MZ" if value.second == 0 else "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _plain_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> Iterable[str]:
+    cells = [list(columns), *([cell(row[column]) for column in columns] for row in rows)]
+    widths = [max(len(line[number]) for line in cells) for number in range(len(columns))]
+    right = [any(_is_number(row[column]) for row in rows) for column in columns]
+    for line in cells:
+        padded = (
+            text.rjust(width) if number else text.ljust(width)
+            for text, width, number in zip(line, widths, right, strict=True)
+        )
+        yield "  ".join(padded).rstrip()
+
+
+def _table_that_fits(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], below: Sequence[str]
+) -> Iterable[str]:
+    table = [
+        TableColumn(column, any(_is_number(row[column]) for row in rows), column in below)
+        for column in columns
+    ]
+    cells = [[printable(cell(row[column])) for column in columns] for row in rows]
+    return table_lines(table, cells, width_of_terminal())

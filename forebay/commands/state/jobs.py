@@ -1,0 +1,308 @@
+"""`forebay jobs ls|show|logs`: running and finished jobs, their state and their logs."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forebay.commands.shared import arguments, complete
+from forebay.commands.shared.known_pipeline import require_known
+from forebay.commands.shared.output import (
+    INTERRUPTED,
+    Form,
+    Output,
+    OutputFormat,
+    instant,
+    note,
+    option,
+)
+from forebay.config.yaml.spelling import nearest
+from forebay.errors import UsageError
+from forebay.home.paths import DEFAULT_LINE
+from forebay.system.names import is_name
+
+if TYPE_CHECKING:
+    from forebay.executors.job.stored_jobs import StoredJob
+    from forebay.system.output.process_log import LogTail
+
+POLL_SECONDS = 0.25
+# The state is read less often than the files: it may be in a database on another host.
+STATE_SECONDS = 1.0
+_COLUMNS = ("job", "state", "windows", "submitted", "took")
+_LOG_FILES_MAX = 1_000
+
+JobId = Annotated[
+    str,
+    typer.Argument(
+        help="A job's id, or a pipeline's name for its newest job.",
+        metavar="JOB",
+        autocompletion=complete.job_ids,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(help="Running and finished jobs.", no_args_is_help=True)
+    group.command("ls")(ls)
+    group.command("show")(show)
+    group.command("logs")(logs)
+    app.add_typer(group, name="jobs")
+
+
+def ls(
+    pipeline: arguments.OnePipeline = None,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.OneLine = None,
+    jobs_max: Annotated[
+        int, option("--jobs-max", help="Show at most this many.", min=1, max=10_000)
+    ] = 20,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """List the newest jobs of all pipelines, or of one."""
+    from forebay.executors.job.stored_jobs import newest_jobs
+    from forebay.home.database.format import open_home
+
+    if line is not None and pipeline is None:
+        raise UsageError(f"--line {line}: name the pipeline too, as in `forebay jobs ls PIPELINE`")
+    home = open_home()
+    found, count = newest_jobs(home, pipeline, line, jobs_max)
+    if pipeline is not None and not found:
+        require_known(home, pipeline, config, line)
+    now = datetime.now(UTC)
+    shown = Output(output)
+    if not found and not shown.is_json:
+        of = "" if pipeline is None else f" of pipeline {pipeline!r}"
+        shown.line(f"no jobs{of}" + (f" on line {line!r}" if line else ""))
+        return
+    columns = _COLUMNS if shown.is_json else [name for name in _COLUMNS if name != "windows"]
+    shown.table([_row(job, now, exact=shown.is_json) for job in found], columns)
+    if count > len(found):
+        note(f"… and {count - len(found)} older (--jobs-max)")
+
+
+def show(job: JobId, output: Form = OutputFormat.TEXT) -> None:
+    """Show one job: its windows, its progress, why it ended."""
+    found = _job(job)
+    shown = Output(output)
+    if shown.is_json:
+        shown.json(_facts(found))
+        return
+    for name, text in _told(found):
+        shown.line(f"{name:<10} {text}")
+
+
+def logs(
+    job: JobId,
+    follow: Annotated[
+        bool, option("--follow", "-f", help="Show new lines until the job ends.")
+    ] = False,
+    process: Annotated[
+        str | None,
+        option("--process", help="Only this one, such as trainer-0.", callback=arguments.name),
+    ] = None,
+    lines: Annotated[
+        int,
+        option(
+            "--lines",
+            help="Last lines of each process.",
+            variable="FOREBAY_LOG_LINES",
+            min=0,
+            max=10_000,
+        ),
+    ] = 50,
+) -> None:
+    """Show what the processes of a job have written.
+
+    The last lines of each process come first. With -f, new lines of all processes follow as they
+    are written, until the job ends. Ctrl-C does not stop the job.
+    """
+    found = _job(job)
+    if not found.is_here:
+        raise UsageError(f"job {found.job_id} belongs to another host: its logs are there")
+    followed = _Logs(found, process)
+    try:
+        followed.show_last(lines)
+        if follow:
+            state = followed.follow()
+            note(f"job {found.job_id} {_ENDS.get(state, state).format(job=found.job_id)}")
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+class _Logs:
+    """The log files of a job: more appear while its processes start."""
+
+    def __init__(self, job: StoredJob, process: str | None) -> None:
+        """Find the job's log files.
+
+        Raises:
+            UsageError: when the job has ended and there are none, or none of the process.
+        """
+        self._job = job
+        self._process = process
+        self._folder = job.folder.supervisor_log.parent
+        self._tails: dict[str, LogTail] = {}
+        self._output = Output(OutputFormat.TEXT)
+        self._look()
+        if not self._tails and not job.row.is_active:
+            raise UsageError(self._nothing())
+
+    def show_last(self, lines: int) -> None:
+        """The last lines of each process."""
+        for name, tail in self._tails.items():
+            self._print(name, tail.last(lines))
+
+    def follow(self) -> str:
+        """Print lines as they are added, until the job has ended. Returns its state."""
+        from forebay.executors.job.stored_jobs import stored_job
+
+        asked_at = 0.0
+        while True:
+            over = False
+            if time.monotonic() - asked_at >= STATE_SECONDS:
+                status = stored_job(self._job.home, self._job.job_id).status
+                over, asked_at = not status.is_active, time.monotonic()
+            self._look()
+            added = self._print_added()  # after reading the state: if over, nothing more is added
+            if over and not added:
+                self._print_rests()
+                return status.state
+            if not added:
+                time.sleep(POLL_SECONDS)
+
+    def _print_added(self) -> bool:
+        printed = [self._print(name, list(tail.added())) for name, tail in self._tails.items()]
+        return any(printed)
+
+    def _print_rests(self) -> None:
+        for name, tail in self._tails.items():
+            if rest := tail.rest():
+                self._print(name, [rest])
+
+    def _print(self, name: str, lines: list[str]) -> bool:
+        for line in lines:
+            self._output.line(f"{name:<12} {line}")
+        return bool(lines)
+
+    def _look(self) -> None:
+        """Find log files that are new."""
+        from forebay.system.output.process_log import LogTail
+
+        for path in sorted(self._folder.glob("*.log")):
+            wanted = self._process in {None, path.stem}
+            if wanted and path.stem not in self._tails and len(self._tails) < _LOG_FILES_MAX:
+                self._tails[path.stem] = LogTail(path)
+
+    def _nothing(self) -> str:
+        there = ", ".join(sorted(path.stem for path in self._folder.glob("*.log")))
+        if not there:
+            return f"job {self._job.job_id} no longer has logs: {self._folder}"
+        return f"job {self._job.job_id} has no process {self._process!r}. It has: {there}"
+
+
+_ENDS = {
+    "succeeded": "has succeeded",
+    "failed": "has failed: `forebay jobs show {job}` says why",
+    "cancelled": "was cancelled",
+    "lost": "lost its supervisor: run its windows again, to continue from the newest checkpoint",
+}
+
+
+def _job(text: str) -> StoredJob:
+    """The job that an id or a pipeline's name refers to.
+
+    Raises:
+        UsageError: when the text is neither an id nor a name, or when there is no such job.
+    """
+    from forebay.executors.job.stored_jobs import newest_jobs, stored_job
+    from forebay.home.database.format import open_home
+    from forebay.home.database.recorded import recorded_pipelines
+
+    home = open_home()
+    if not is_name(text):  # an id contains dots, a name does not
+        home.job(text)  # rejects a text that cannot be an id
+        return stored_job(home, text)
+    found, _ = newest_jobs(home, text, None, 1)
+    if not found:
+        guess = nearest(text, recorded_pipelines(home) - {text})
+        way_out = f"did you mean {guess}?" if guess else "see `forebay jobs ls`"
+        raise UsageError(f"pipeline {text!r} has no job in {home.root} ({way_out})")
+    return found[0]
+
+
+def _row(job: StoredJob, now: datetime, *, exact: bool) -> dict[str, Any]:
+    status = job.status
+    took = _seconds(job, now)
+    return {
+        "job": job.job_id,
+        "state": status.state,
+        "windows": len(job.windows),
+        "submitted": status.submitted_at if exact else instant(_whole(status.submitted_at)),
+        "took": took if exact or took is None else str(timedelta(seconds=round(took))),
+    }
+
+
+def _seconds(job: StoredJob, now: datetime) -> float | None:
+    """From the start to the end, or until now; None if the job has not started or was lost."""
+    status = job.status
+    if status.started_at is None or status.state == "lost":
+        return None
+    return ((status.ended_at or now) - status.started_at).total_seconds()
+
+
+def _whole(time_: datetime) -> datetime:
+    return time_.replace(second=0, microsecond=0)
+
+
+def _facts(job: StoredJob) -> dict[str, Any]:
+    progress = job.progress
+    return {
+        "pipeline": job.row.pipeline,
+        "line": job.row.line,
+        "windows": [each._asdict() for each in job.windows],
+        "here": job.is_here,
+        "logs": str(job.folder.supervisor_log.parent) if job.is_here else None,
+        "status": job.status.model_dump(mode="json"),
+        "progress": progress.model_dump(mode="json") if progress else None,
+    }
+
+
+def _told(job: StoredJob) -> list[tuple[str, str]]:
+    """A job as lines of (name, text)."""
+    status, windows = job.status, job.windows
+    keys = [each.key for each in windows]
+    count = f"{len(keys)} windows, {keys[0]} to {keys[-1]}" if len(keys) > 1 else "".join(keys)
+    told = [
+        ("job", job.job_id),
+        ("pipeline", f"{job.row.pipeline}, line {job.row.line}"),
+        ("windows", count),
+        ("state", status.state),
+        ("submitted", instant(status.submitted_at.replace(microsecond=0))),
+    ]
+    if (took := _seconds(job, datetime.now(UTC))) is not None:
+        told.append(("took", str(timedelta(seconds=round(took)))))
+    if progress := job.progress:
+        told.append(("progress", _progress(progress)))
+    restarts = ", ".join(f"{role} {n}" for role, n in status.restarts.items() if n)
+    told.append(("restarts", restarts or "none"))
+    told += [("hung", text) for text in status.hung]
+    if status.error is not None:
+        told.append(("error", f"{status.error.error}: {status.error.message}"))
+    told.append(("logs", f"forebay jobs logs {job.job_id}" if job.is_here else "on another host"))
+    if status.is_active:
+        line = () if job.row.line == DEFAULT_LINE else ("--line", job.row.line)
+        told.append(("to end it", shlex.join(["forebay", "cancel", job.row.pipeline, *line])))
+    return told
+
+
+def _progress(progress: Any) -> str:  # noqa: ANN401 - imported late
+    rows = ", ".join(f"{name} {count:,}" for name, count in progress.rows.items())
+    return (
+        f"{progress.windows_done} of {progress.windows_total} windows, step {progress.step:,}"
+        + (f", rows {rows}" if rows else "")
+    )

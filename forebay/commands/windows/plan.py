@@ -1,0 +1,111 @@
+"""`forebay plan PIPELINE`: list the data tasks of windows and record them in the ledger."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from forebay.commands.shared import arguments
+from forebay.commands.shared.live_line import working
+from forebay.commands.shared.output import Form, Output, OutputFormat, note
+from forebay.commands.shared.own_home import closed_home
+from forebay.system.output.counted import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from forebay.commands.shared.live_line import LiveLine
+    from forebay.datatasks.planning.planner import PlanReport
+    from forebay.datatasks.plans.plan import WindowPlan
+
+PARTITIONS_SHOWN_MAX = 8
+COLUMNS = ("window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows")
+
+_BELOW = ("reason", "offsets", "files", "generation")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan")(plan)
+
+
+def plan(
+    pipeline: arguments.PipelineName,
+    first: arguments.FirstWindow,
+    last: arguments.LastWindow,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Plan windows as `run` would, and record the plans.
+
+    A later run uses them.
+
+    Trained windows are also compared with their data, and a note says if it has changed.
+    """
+    with working(f"planning pipeline {pipeline}") as seen:
+        report = _plan(config, pipeline, line, first, last, seen)
+    shown = Output(output)
+    rows = [row for plan in report.plans for row in _rows(plan)]
+    columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
+    shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns, _BELOW)
+    for text in report.notes:
+        note(f"note: {text}")
+    if not shown.is_json:
+        shown.line()
+        shown.line(
+            f"{counted(len(report.plans), 'window')}, {report.reused} of them planned before, "
+            f"{counted(report.storage_calls, 'storage call')}"
+        )
+
+
+def _plan(
+    config: Path, pipeline: str, line: str, first: str, last: str, seen: LiveLine
+) -> PlanReport:
+    from forebay.config.load import load_project
+    from forebay.datatasks.planning.planner import plan_windows
+    from forebay.datatasks.plans.ledger import Ledger
+    from forebay.datatasks.window_range import parse_range
+    from forebay.executors.arrow_start import start_arrow
+    from forebay.home.database.format import open_home
+
+    project = load_project(config)
+    spec = project.pipeline(pipeline)
+    home = closed_home(open_home())
+    start_arrow(project.source(name).kind for name in spec.source_names)
+    return plan_windows(
+        project.root,
+        spec,
+        project.sources,
+        Ledger(home, spec.name, line),
+        parse_range(spec, first, last),
+        warm_start=None,
+        clock=lambda: datetime.now(UTC),
+        check_trained=True,
+        waiting=seen.say,
+    )
+
+
+def _rows(plan: WindowPlan) -> list[dict[str, object]]:
+    return [
+        {
+            "window": plan.window,
+            "generation": plan.generation,
+            **{name: getattr(source, name) for name in (*COLUMNS[1:2], *COLUMNS[3:])},
+            "offsets": source.offsets,
+            "reason": source.reason,
+        }
+        for source in plan.sources.values()
+    ]
+
+
+def _as_text(row: dict[str, object]) -> dict[str, object]:
+    """A row with the first partitions' offsets as text: 0:12-40 is [12, 40) of partition 0."""
+    offsets = cast("Mapping[str, tuple[int, int]]", row["offsets"])
+    shown = [f"{name}:{first}-{end}" for name, (first, end) in offsets.items()]
+    more = len(shown) - PARTITIONS_SHOWN_MAX
+    rest = [f"and {more} more (--output json)"] if more > 0 else []
+    return row | {"offsets": " ".join([*shown[:PARTITIONS_SHOWN_MAX], *rest])}

@@ -1,0 +1,220 @@
+"""`forebay run`: train the windows of a range, show progress, write the summary."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forebay.commands.shared import arguments
+from forebay.commands.shared.live_line import LiveLine
+from forebay.commands.shared.output import (
+    INTERRUPTED,
+    Form,
+    Output,
+    OutputFormat,
+    is_terminal,
+    note,
+    option,
+)
+from forebay.commands.shared.own_home import closed_home
+from forebay.system.output.counted import counted
+from forebay.system.output.redaction import redacted
+
+if TYPE_CHECKING:
+    from forebay.datatasks.planning.planner import PlanReport
+    from forebay.datatasks.plans.plan import WindowPlan
+    from forebay.errors import InfrastructureError
+    from forebay.executors.job.progress import Progress
+    from forebay.executors.job.request import JobStatus
+
+
+class OnStale(StrEnum):
+    """What a run does where a window would start from a stale model."""
+
+    REFUSE = "refuse"
+    TRAIN = "train"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    pipeline: arguments.PipelineName,
+    first: arguments.FirstWindow,
+    last: arguments.LastWindow,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    summary: Annotated[
+        Path | None, option("--summary", help="Write a summary of the run here, as JSON.")
+    ] = None,
+    reprocess: Annotated[
+        bool, option("--reprocess", help="Read and train these windows again.")
+    ] = False,
+    on_stale: Annotated[
+        OnStale,
+        option("--on-stale", help="What to do where a window would start from a stale model."),
+    ] = OnStale.REFUSE,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Train the windows of a range that are not trained yet.
+
+    Each window continues the model of the previous window. Ctrl-C ends only this command: the job
+    continues in the background, and the same command follows it again.
+    """
+    stream = sys.stderr if output is OutputFormat.JSON else sys.stdout
+    live = is_terminal() and stream is sys.stdout
+    line_option = [] if line == arguments.DEFAULT_LINE else ["--line", line]
+    cancel = shlex.join(["forebay", "cancel", pipeline, *line_option])
+    with LiveLine(stream, live=live) as shown:
+        seen = _Seen(shown, cancel)
+        try:
+            facts = _run(
+                seen, config, pipeline, line, first, last, reprocess=reprocess, on_stale=on_stale
+            )
+        except KeyboardInterrupt:
+            shown.interrupted()
+            seen.interrupted()
+            raise typer.Exit(INTERRUPTED) from None
+    if summary is not None:
+        from forebay.system.files.durable import make_folder, writing
+
+        make_folder(summary.parent)
+        with writing(summary):
+            summary.write_text(redacted(json.dumps(facts, indent=1)) + "\n")
+    _print(Output(output), facts, summary)
+
+
+def _run(
+    seen: _Seen,
+    config: Path,
+    pipeline: str,
+    line: str,
+    first: str,
+    last: str,
+    *,
+    reprocess: bool,
+    on_stale: OnStale,
+) -> dict[str, Any]:
+    """The facts of the run. Late imports take seconds, so a line says first what is happening."""
+    seen.doing(f"reading pipeline {pipeline}")
+    from forebay.executors.arrow_start import start_arrow
+    from forebay.executors.run import Run, Watch
+    from forebay.executors.stages.target import LineTarget
+
+    target = LineTarget.load(config, pipeline, line)
+    closed_home(target.home)
+    start_arrow(target.kinds)
+    watch = Watch(
+        doing=seen.doing,
+        warned=seen.warned,
+        waiting=seen.waiting,
+        planned=seen.planned,
+        submitted=seen.submitted,
+        progress=seen.progress,
+        away=seen.away,
+    )
+    return Run(target, watch).execute(first, last, reprocess=reprocess, on_stale=on_stale.value)
+
+
+class _Seen:
+    """What the user sees of a run."""
+
+    def __init__(self, shown: LiveLine, cancel: str) -> None:
+        """Nothing is shown yet. cancel: the command that ends the job."""
+        self._shown = shown
+        self._cancel = cancel
+        self._away = ""
+        self._job_id = ""
+        self._is_over = False
+
+    def doing(self, text: str) -> None:
+        self._shown.doing(text)
+
+    def warned(self, text: str) -> None:
+        self._shown.say(f"WARNING: {text}")
+
+    def waiting(self, text: str) -> None:
+        self._shown.say(text)
+
+    def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
+        reused = len(report.plans) - len(todo)
+        self._shown.say(
+            f"planned {counted(len(report.plans), 'window')} with "
+            f"{counted(report.storage_calls, 'storage call')}; "
+            f"{len(todo)} to train, {reused} reused (trained before)"
+        )
+        for text in report.notes:
+            self._shown.say(f"note: {text}")
+
+    def submitted(self, job_id: str, _folder: Path) -> None:
+        self._job_id = job_id
+        self._shown.say(f"job   {job_id}")
+        self._shown.say(f"logs  forebay jobs logs -f {job_id}")
+
+    def progress(self, progress: Progress, status: JobStatus) -> None:
+        self._is_over = status.ended
+        text = _progress_text(progress, sum(status.restarts.values()), self._shown.width)
+        self._shown.figures(text)
+
+    def away(self, error: InfrastructureError) -> None:
+        text = f"the job continues, but its state cannot be read: {error}"
+        if text != self._away:
+            self._shown.say(text)
+        self._away = text
+
+    def interrupted(self) -> None:
+        """Say that the job continues without this command, and how to end it."""
+        if not self._job_id:
+            note("interrupted: no job was started; the same command starts again")
+        elif self._is_over:
+            note(f"interrupted: job {self._job_id} has ended; the same command shows its results")
+        else:
+            note(f"interrupted: job {self._job_id} continues in the background")
+            note("to follow it: run the same command again")
+            note(f"its logs:     forebay jobs logs -f {self._job_id}")
+            note(f"to end it:    {self._cancel}")
+            note("              (a later run continues from its newest checkpoint)")
+
+
+def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
+    """One line, with rows by source if they fit, else with as much as fits."""
+    parts = [
+        f"{progress.windows_done}/{progress.windows_total} windows",
+        progress.window,
+        f"step {progress.step:,}",
+        "  ".join(f"{name} {count:,}" for name, count in progress.rows.items()),
+        f"{progress.rows_per_second:,.0f} rows/s",
+        f"lag {progress.lag_seconds / 3600:.0f}h",
+        *([f"restarts {restarts}"] if restarts else []),
+    ]
+    if width is not None and len("  ".join(parts)) > width:
+        parts[3] = f"{sum(progress.rows.values()):,} rows"
+        while len("  ".join(parts)) > width and len(parts) > 1:
+            parts.pop(3 if len(parts) > 3 else -1)
+    return "  ".join(part for part in parts if part)
+
+
+def _print(output: Output, facts: dict[str, Any], summary: Path | None) -> None:
+    if output.is_json:
+        output.json(facts)
+        return
+    from rich.console import Console
+
+    from forebay.report.facts import facts_of
+    from forebay.report.text import print_report
+
+    output.line()
+    print_report(facts_of(facts), Console())
+    if summary is not None:
+        command = join(["forebay", "report", str(summary)])
+        output.line(f"summary  {summary}  (`{command}` makes an HTML page of it)")

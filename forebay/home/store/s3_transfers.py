@@ -1,0 +1,150 @@
+"""Uploads and downloads, several at once; a large file is sent in parts, which appear together."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+from weakref import WeakSet
+
+from boto3.s3.transfer import TransferConfig, create_transfer_manager
+
+from forebay.home.store.s3_client import CUT_OFF, REQUESTS_AT_ONCE, S3Address, calling
+from forebay.home.store.trees import Digest
+from forebay.system.liveness import current_activity, progressed
+
+# A name, and the path or the buffer of its content.
+Files = Iterable[tuple[str, str | io.BytesIO]]
+_PART_BYTES = 16 << 20
+_READ_BYTES = 1 << 20
+# Attempts at a download whose bytes stop coming; each one retries its request as usual.
+_DOWNLOADS = 2
+
+
+class _Progress:
+    """Counts the bytes that boto3's threads transfer as progress of the thread that waits."""
+
+    def __init__(self) -> None:
+        """Created by the thread that is going to wait."""
+        self._activity = current_activity()
+
+    def on_progress(self, **_: object) -> None:
+        """Called by boto3 with every part."""
+        if self._activity is not None:
+            self._activity.marks += 1
+
+
+class _Closing:
+    """The client for one call of ours, which closes the objects that are still open when it ends.
+
+    boto3 drops the body of an object that it no longer wants, for example when the disk is full.
+    The connection would stay open until the garbage collector finds it.
+    """
+
+    def __init__(self, client: Any) -> None:  # noqa: ANN401 - boto3's
+        self._client = client
+        self._bodies: WeakSet[Any] = WeakSet()
+
+    def get_object(self, **request: object) -> Any:  # noqa: ANN401 - boto3's
+        """See `client.get_object`."""
+        answer = self._client.get_object(**request)
+        self._bodies.add(answer["Body"])
+        return answer
+
+    def close(self) -> None:
+        """Called when all threads of the call have ended."""
+        for body in self._bodies:
+            body.close()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - boto3's
+        return getattr(self._client, name)
+
+
+class S3Transfers:
+    """Transfers of one client. An error cancels what is not done yet."""
+
+    def __init__(self, client: Any, address: S3Address) -> None:  # noqa: ANN401 - boto3's
+        """Nothing is opened yet."""
+        self._client = client
+        self._address = address
+
+    def upload(self, files: Files) -> None:
+        """Store objects; on return all of them are durable."""
+        progress = [_Progress()]
+        with self._manager() as manager:
+            self._finish(
+                (
+                    name,
+                    manager.upload(
+                        content,
+                        self._address.bucket,
+                        self._address.key(name),
+                        subscribers=progress,
+                    ),
+                )
+                for name, content in files
+            )
+
+    def download(self, files: Files) -> None:
+        """Fetch objects.
+
+        Raises:
+            DataError: when one of them is missing.
+        """
+        bucket, progress = self._address.bucket, [_Progress()]
+        with self._manager() as manager:
+            self._finish(
+                (
+                    name,
+                    manager.download(bucket, self._address.key(name), target, subscribers=progress),
+                )
+                for name, target in files
+            )
+
+    def digest(self, name: str) -> Digest:
+        """Read an object to its end without keeping it.
+
+        Raises:
+            DataError: when it is missing.
+        """
+        attempts = 1
+        with calling(self._address.url(name)):
+            while True:
+                try:
+                    return self._read(name)
+                except CUT_OFF:
+                    if attempts == _DOWNLOADS:
+                        raise
+                    attempts += 1
+
+    def _read(self, name: str) -> Digest:
+        found = Digest()
+        key = self._address.key(name)
+        answer = self._client.get_object(Bucket=self._address.bucket, Key=key)
+        with closing(answer["Body"]) as body:
+            for content in body.iter_chunks(_READ_BYTES):
+                found.write(content)
+                progressed()
+        return found
+
+    @contextmanager
+    def _manager(self) -> Iterator[Any]:
+        config = TransferConfig(
+            multipart_threshold=2 * _PART_BYTES,
+            multipart_chunksize=_PART_BYTES,
+            max_concurrency=REQUESTS_AT_ONCE,
+            num_download_attempts=_DOWNLOADS,
+        )
+        with (
+            calling(self._address.url()),
+            closing(_Closing(self._client)) as client,
+            create_transfer_manager(client, config) as manager,
+        ):
+            yield manager
+
+    def _finish(self, transfers: Iterable[tuple[str, Any]]) -> None:
+        """Start all of them, and wait for each."""
+        for name, future in list(transfers):
+            with calling(self._address.url(name)):
+                future.result()

@@ -1,0 +1,197 @@
+"""The index of a tree in a store: every file with size and checksum, and every folder.
+
+The checksum of a tree is that of its index, so a row that names the index names all bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from forebay.errors import DataError
+from forebay.home.store.base import STORE_NAME, Stored
+from forebay.system.files.durable import file_digest, writing
+from forebay.system.message import Message
+
+# What a tree holds below its own name.
+INDEX_NAME, CONTENT_NAME = "index.json", "content"
+
+
+class TreeFile(Message):
+    """One file. path: relative, with slashes; checksum: SHA-256."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+
+
+class TreeIndex(Message):
+    """All files and folders of a tree, in order."""
+
+    folders: tuple[str, ...]
+    files: tuple[TreeFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """What the files hold together."""
+        return sum(file.size_bytes for file in self.files)
+
+
+class Listed(Message):
+    """Relative paths of a folder's files and subfolders; a folder before what is in it."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def list_tree(source: Path) -> Listed:
+    """What is below a folder.
+
+    Raises:
+        DataError: when it is not a folder, or holds what no store can keep.
+    """
+    folders: list[str] = []
+    files: list[str] = []
+    if not source.is_dir():
+        raise DataError(f"{source} is not a folder: nothing was stored")
+    _list(source, "", folders, files)
+    return Listed(folders=tuple(folders), files=tuple(files))
+
+
+def indexed(folder: Path, path: str) -> TreeFile:
+    """One file of a folder, read to its end."""
+    file = folder / path
+    return TreeFile(path=path, size_bytes=file.stat().st_size, checksum=file_digest(file))
+
+
+def stored_tree(name: str, index: TreeIndex, content: bytes) -> Stored:
+    """The record that names a tree. content: the bytes of its index."""
+    checksum = hashlib.sha256(content).hexdigest()
+    return Stored(name=name, checksum=checksum, size_bytes=index.size_bytes)
+
+
+def index_bytes(index: TreeIndex) -> bytes:
+    """An index as it is stored."""
+    return index.model_dump_json().encode()
+
+
+def _list(folder: Path, prefix: str, folders: list[str], files: list[str]) -> None:
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path = prefix + entry.name
+        if not _is_text(entry.name):
+            raise DataError(f"{entry.path!r} has a name that is not UTF-8: rename it")
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(path)
+            _list(folder / entry.name, f"{path}/", folders, files)
+        elif entry.is_file(follow_symlinks=False):
+            files.append(path)
+        else:
+            raise DataError(f"{entry.path} is neither a file nor a folder: nothing was stored")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_RESTORE = f"Restore it from a backup, or correct {STORE_NAME}"
+
+
+class Digest:
+    """Counts bytes and computes their checksum, without keeping them."""
+
+    def __init__(self) -> None:
+        """No bytes yet."""
+        self.size_bytes = 0
+        self._digest = hashlib.sha256()
+
+    def write(self, content: bytes) -> None:
+        """Add the next bytes."""
+        self._digest.update(content)
+        self.size_bytes += len(content)
+
+    def require(self, checksum: str, place: str) -> None:
+        """Check that these are the bytes that were stored. place: for the error.
+
+        Raises:
+            DataError: when they are not.
+        """
+        if self._digest.hexdigest() != checksum:
+            raise _damaged(place)
+
+
+def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
+    """The index of a tree.
+
+    Raises:
+        DataError: when these are not the bytes that were stored.
+    """
+    if hashlib.sha256(content).hexdigest() != stored.checksum:
+        raise _damaged(f"{place}/{INDEX_NAME}")
+    index = TreeIndex.model_validate_json(content)
+    require_size(stored, index.size_bytes, place)
+    return index
+
+
+def require_size(stored: Stored, size_bytes: int, place: str) -> None:
+    """Check that what is stored has the size that was recorded.
+
+    Raises:
+        DataError: when it does not.
+    """
+    if size_bytes != stored.size_bytes:
+        raise DataError(
+            f"{place} has {size_bytes} bytes, but {stored.size_bytes} are expected: the row that "
+            "names it is damaged. Restore the database from a backup"
+        )
+
+
+def verify_file(path: Path, checksum: str, place: str) -> None:
+    """Check that a file is as it was stored. place: for the error.
+
+    Raises:
+        DataError: when it is missing or damaged.
+    """
+    with writing(path):
+        try:
+            found = file_digest(path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise missing(place) from None
+    if found != checksum:
+        raise _damaged(place)
+
+
+def verify_tree(folder: Path, stored: Stored, place: str) -> Path:
+    """Check that a tree is as it was stored; returns the folder with its content.
+
+    Raises:
+        DataError: naming the first file that is missing or damaged.
+    """
+    with writing(folder):
+        try:
+            content = (folder / INDEX_NAME).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise missing(f"{place}/{INDEX_NAME}" if folder.is_dir() else place) from None
+    index = read_index(content, stored, place)
+    for path in index.folders:
+        if not (folder / CONTENT_NAME / path).is_dir():
+            raise missing(f"{place}/{CONTENT_NAME}/{path}")
+    for file in index.files:
+        where = f"{place}/{CONTENT_NAME}/{file.path}"
+        verify_file(folder / CONTENT_NAME / file.path, file.checksum, where)
+    return folder / CONTENT_NAME
+
+
+def missing(place: str) -> DataError:
+    """The error for what is not in the store."""
+    return DataError(f"{place} is missing. {_RESTORE}")
+
+
+def _damaged(place: str) -> DataError:
+    return DataError(f"{place} is damaged: its checksum is not the one stored. {_RESTORE}")

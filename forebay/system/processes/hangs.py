@@ -1,0 +1,117 @@
+"""Ends a process that is alive but makes no progress: it logs its stacks, then gets SIGKILL.
+
+`HangWatch` decides, from the signs of life of a process and one steady clock; `HangGuard` acts.
+Jobs and the embedded Airflow share them.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from typing import Protocol
+
+from forebay.system.liveness import Pulse
+from forebay.system.processes.identity import ProcessIdentity
+
+LOOK_SECONDS = 1.0
+# Between the request for stacks and SIGKILL.
+GRACE_SECONDS = 2.0
+# A process has at least this long until its first sign of life: it imports its libraries.
+STARTING_SECONDS = 60.0
+# A look that comes this long after the previous one starts over: the watcher itself was stopped,
+# and maybe the whole machine with it.
+_PAUSE_SECONDS = 5.0
+_LOG = logging.getLogger(__name__)
+
+
+class SignsOfLife(Protocol):
+    """The signs of life of the process of one role or component."""
+
+    def forget(self) -> None:
+        """A process is about to start: discard what an earlier one showed."""
+
+    def read(self) -> Pulse | None:
+        """What it shows now; None before its first sign of life."""
+
+
+class HangWatch:
+    """Whether one process hangs. Instants are seconds of one steady clock, the caller's."""
+
+    def __init__(
+        self, deadline_seconds: float, now: float, starting_seconds: float = STARTING_SECONDS
+    ) -> None:
+        """The process was started just now."""
+        self._deadline = deadline_seconds
+        self._starting = starting_seconds
+        self._beats = 0
+        self._since = self._looked_at = now
+
+    def reason(self, pulse: Pulse | None, now: float) -> str | None:
+        """Why the process counts as hung; None if it does not."""
+        beats = 0 if pulse is None else pulse.beats
+        if beats != self._beats or now - self._looked_at > _PAUSE_SECONDS:
+            self._beats, self._since = beats, now
+        self._looked_at = now
+        silent = now - self._since
+        if pulse is None:
+            limit = max(self._deadline, self._starting)
+            return f"no sign of life for {silent:.0f} s after its start" if silent > limit else None
+        if silent > self._deadline:
+            return f"no sign of life for {silent:.0f} s"
+        if pulse.still_seconds > self._deadline:
+            return f"no progress for {pulse.still_seconds:.0f} s ({pulse.doing})"
+        return None
+
+
+class HangGuard:
+    """Watches the process of one role or component, and ends it when it hangs.
+
+    reason: why the newest process was ended; empty if it was not.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signs: SignsOfLife,
+        deadline_seconds: float,
+        starting_seconds: float = STARTING_SECONDS,
+    ) -> None:
+        """Nothing is started yet."""
+        self.reason = ""
+        self._name = name
+        self._signs = signs
+        self._limits = deadline_seconds, starting_seconds
+        self._watch: HangWatch | None = None
+        self._next_at = 0.0
+
+    def begin(self, now: float) -> None:
+        """A process is about to start."""
+        self._signs.forget()
+        self.reason = ""
+        deadline_seconds, starting_seconds = self._limits
+        self._watch = HangWatch(deadline_seconds, now, starting_seconds)
+        self._next_at = now
+
+    def tick(self, process: ProcessIdentity, now: float) -> bool:
+        """Look at the process, and take the next step if it hangs. Nothing here waits.
+
+        Returns:
+            Whether it was found to hang just now.
+        """
+        if self._watch is None or now < self._next_at:
+            return False
+        if self.reason:
+            process.signal(signal.SIGKILL)
+            self._watch = None
+            return False
+        self._next_at = now + LOOK_SECONDS
+        reason = self._watch.reason(self._signs.read(), now)
+        if reason is not None:
+            _LOG.warning(
+                "%s hangs: %s; its stacks are logged, then it is killed", self._name, reason
+            )
+            self.reason = f"hung: {reason}"
+            self._next_at = now + GRACE_SECONDS
+            process.signal(signal.SIGUSR1)
+            process.signal(signal.SIGCONT)  # a stopped process then writes them
+        return reason is not None

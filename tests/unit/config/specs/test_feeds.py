@@ -1,0 +1,85 @@
+"""Which tower a stream feeds, and which paradigm learns from what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.stages import pipeline
+
+from forebay.config.specs.datasets import StreamSpec
+from forebay.config.specs.feeds import Phase, has_stream, learns_from, stream_feed, unread_hours
+from forebay.config.specs.models import Paradigm
+from forebay.config.specs.sources import SourceSpec
+from forebay.errors import ConfigError
+
+SOURCES = {
+    name: SourceSpec.model_validate({"name": name, "kind": kind, "columns": {"a": "int"}})
+    for name, kind in (("history", "parquet"), ("lake", "iceberg"), ("clicks", "kafka"))
+}
+
+
+@pytest.mark.parametrize(
+    ("stream", "feed"),
+    [
+        ({"sources": ["history", "lake"]}, "batch"),
+        ({"sources": ["clicks"]}, "stream"),
+        ({"sources": ["clicks"], "feed": "batch"}, "batch"),
+        ({"sources": ["history", "clicks"], "feed": "stream"}, "stream"),
+    ],
+)
+def test_the_feed_of_a_stream(stream: dict[str, Any], feed: str) -> None:
+    assert stream_feed("all", StreamSpec.model_validate(stream), SOURCES) == feed
+
+
+def test_sources_that_disagree_need_an_explicit_feed() -> None:
+    stream = StreamSpec(sources=["history", "clicks", "lake"])
+    problem = r"stream 'all' mixes bounded \(history, lake\) and unbounded \(clicks\) sources"
+    with pytest.raises(ConfigError, match=problem):
+        stream_feed("all", stream, SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("streams", "fresh"),
+    [(["history"], False), (["clicks"], True), (["history", "clicks"], True)],
+)
+def test_whether_a_pipeline_has_fresh_rows(streams: list[str], fresh: bool) -> None:
+    declared = pipeline(streams)
+    assert has_stream(declared, SOURCES) is fresh
+
+
+@pytest.mark.parametrize(
+    ("paradigm", "warm", "end", "window"),
+    [
+        ("batch", {"batch"}, {"batch"}, {"batch"}),
+        ("stream", {"stream"}, {"stream"}, {"stream"}),
+        ("batch_then_stream", {"batch"}, {"batch", "stream"}, {"stream"}),
+        ("mixed", {"batch", "stream"}, {"batch", "stream"}, {"batch", "stream"}),
+        ("mixture", {"batch", "stream"}, {"batch", "stream"}, {"batch", "stream"}),
+    ],
+)
+def test_paradigms(paradigm: Paradigm, warm: set[str], end: set[str], window: set[str]) -> None:
+    def learnt(phase: Phase) -> set[str]:
+        feeds = ("batch", "stream")
+        return {feed for feed in feeds if learns_from(paradigm, feed, phase)}
+
+    assert learnt("warm_start") == warm
+    assert learnt("warm_start_end") == end
+    assert learnt("window") == window
+
+
+@pytest.mark.parametrize(
+    ("offsets", "hours"),
+    [
+        ({"history": "24h"}, 0),
+        ({"clicks": "0h"}, 0),
+        ({"history": "24h", "clicks": "0h"}, 24),
+        ({"history": "24h", "clicks": "2h"}, 22),
+        ({"history": "1h", "clicks": "3h"}, 0),
+        ({"history": "24h", "lake": "6h", "clicks": "0h"}, 6),
+    ],
+)
+def test_the_last_hours_that_history_does_not_hold_yet(offsets: dict[str, str], hours: int) -> None:
+    streams = {name: {"sources": [name], "offset": offset} for name, offset in offsets.items()}
+    declared = pipeline((), dataset={"streams": streams})
+    assert unread_hours(declared, SOURCES) == hours

@@ -1,0 +1,124 @@
+"""Source kinds by entry point: ours, an unknown one, and those of another package."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from forebay.config.specs import registry
+from forebay.config.specs.registry import installed_kinds, kind_named, kind_names
+from forebay.errors import ConfigError, MissingExtraError
+
+KIND = """\
+from forebay.config.base import Spec
+from forebay.config.registry import SourceKind
+
+class Tape(SourceKind):
+    name = "tape"
+    bounded = False
+    source = "tapes.reader:TapeSource"
+
+    class Options(Spec):
+        address: str
+"""
+
+
+def test_our_kinds() -> None:
+    assert {"iceberg", "kafka", "log", "memory", "parquet"} <= set(kind_names())
+    assert all(kind.name == name for name, kind in installed_kinds().items())
+    assert not kind_named("kafka").bounded
+
+
+def test_reading_declarations_of_our_kinds_is_light() -> None:
+    """Airflow's parser and `forebay check` do it."""
+    code = (
+        "import sys; from forebay.config.specs.registry import installed_kinds; installed_kinds()\n"
+        "heavy = {'pyarrow', 'numpy', 'pandas', 'kafka', 'pyiceberg', 'fsspec'}\n"
+        "print(*(heavy & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "\n"
+
+
+def test_an_unknown_kind_says_what_is_installed() -> None:
+    with pytest.raises(ConfigError, match=r"unknown kind 'kakfa' \(did you mean kafka\?\).*log"):
+        kind_named("kakfa")
+
+
+def package(folder: Path, module: str | None) -> None:
+    """Installs a package with a kind, as its wheel would do it."""
+    info = folder / "tapes-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tapes\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[forebay.sources]\ntape = tapes:Tape\n")
+    if module is not None:
+        (folder / "tapes.py").write_text(module)
+
+
+def check(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    (folder / "config/sources").mkdir(parents=True)
+    (folder / "config/sources/reel.yaml").write_text(source)
+    return subprocess.run(
+        [sys.executable, "-m", "forebay", "check"],
+        cwd=folder,
+        env={"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_kind_of_another_package(tmp_path: Path) -> None:
+    """What reads its storage is not imported: there is no such module."""
+    package(tmp_path, KIND)
+    result = check(tmp_path, "kind: tape\noptions: {adress: x}\ncolumns: {a: int}\n")
+    assert result.returncode == 1
+    assert result.stdout == (
+        "config/sources/reel.yaml:2:11: unknown key 'adress' in options (did you mean address?)\n"
+    )
+
+
+def test_a_kind_whose_package_cannot_be_imported(tmp_path: Path) -> None:
+    package(tmp_path, "import a_module_that_is_not_there\n")
+    result = check(tmp_path, "kind: tape\ncolumns: {a: int}\n")
+    assert result.returncode == 1
+    (line,) = result.stdout.splitlines()
+    assert line.endswith(
+        ":1:7: kind 'tape' is registered as tapes:Tape and cannot be imported: "
+        "No module named 'a_module_that_is_not_there'; reinstall or upgrade the package that "
+        "provides it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "problem"),
+    [
+        ("", " is registered as tapes:Tape and cannot be imported: module 'tapes' has no attrib"),
+        ("Tape = 5\n", ": tapes:Tape is not a SourceKind"),
+        ("class Tape:\n    pass\n", ": tapes:Tape is not a SourceKind"),
+        (KIND.replace('name = "tape"', ""), ": tapes:Tape has no name"),
+        (KIND.replace("bounded = False", ""), ": tapes:Tape has no bounded"),
+        (KIND.replace('"tape"', '"cassette"'), ": tapes:Tape has the name 'cassette'"),
+    ],
+)
+def test_what_is_no_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, problem: str
+) -> None:
+    (tmp_path / "tapes.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tapes", raising=False)
+    entry = EntryPoint("tape", "tapes:Tape", registry.GROUP)
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"tape": entry})
+    with pytest.raises(MissingExtraError, match=f"^kind 'tape'{re.escape(problem)}"):
+        kind_named.__wrapped__("tape")
+
+
+def test_a_name_like_no_kind_is_no_slip() -> None:
+    with pytest.raises(ConfigError, match=r"unknown kind 'qqqqqqqq'\. Installed kinds: "):
+        kind_named("qqqqqqqq")

@@ -1,0 +1,79 @@
+"""Did you mean."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.config.yaml.spelling import edits, nearest
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "expected"),
+    [("", "", 0), ("kind", "kind", 0), ("kidn", "kind", 1), ("knd", "kind", 1), ("ab", "cd", 2)],
+)
+def test_edits(word: str, other: str, expected: int) -> None:
+    assert edits(word, other) == edits(other, word) == expected
+
+
+def test_nearest() -> None:
+    assert nearest("kakfa", ["iceberg", "kafka", "log"]) == "kafka"
+    assert nearest("LOG", ["iceberg", "kafka", "log"]) == "log"
+    assert nearest("zebra", ["iceberg", "kafka", "log"]) == ""
+    assert nearest("x", []) == ""
+
+
+def test_equals_are_told_apart_by_what_is_preferred() -> None:
+    assert nearest("cat", ["bat", "hat"], ["hat"]) == "hat"
+    assert nearest("cat", ["bat", "hat", "rat"], ["rat"], ["hat"]) == "rat"
+
+
+def plain_edits(word: str, other: str) -> int:
+    """The definition, by recursion over the ends of both words."""
+
+    @cache
+    def between(i: int, j: int) -> int:
+        if not i or not j:
+            return i + j
+        options = [
+            between(i - 1, j) + 1,
+            between(i, j - 1) + 1,
+            between(i - 1, j - 1) + (word[i - 1] != other[j - 1]),
+        ]
+        if i > 1 and j > 1 and word[i - 2 : i] == other[j - 2 : j][::-1]:
+            options.append(between(i - 2, j - 2) + 1)
+        return min(options)
+
+    return between(len(word), len(other))
+
+
+@given(st.text("abc", max_size=7), st.text("abc", max_size=7))
+def test_edits_are_the_definition(word: str, other: str) -> None:
+    assert edits(word, other) == plain_edits(word, other)
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("abcdef", "xxcdef", True),  # two edits of six letters
+        ("abcde", "xxcde", True),  # two edits of five, and three fifths alike
+        ("abcd", "xxcd", False),  # two edits of four, and half alike
+        ("abcdefghi", "xxxdefghi", True),
+        ("xyzuvw", "xxxxxw", False),
+        ("ab", "ax", True),  # one edit is always near
+        ("a", "x", True),
+        ("offset_hours", "offset", True),  # six edits, and two thirds alike
+    ],
+)
+def test_how_far_a_slip_may_be(word: str, known: str, meant: bool) -> None:
+    assert (nearest(word, [known]) == known) is meant
+
+
+def test_fewest_edits_come_before_what_is_preferred_and_that_before_likeness() -> None:
+    assert nearest("weight", ["weigth", "weights", "wait"], ["wait"]) in {"weigth", "weights"}
+    assert nearest("abc", ["abd", "xbc"]) == nearest("abc", ["xbc", "abd"])
+    assert nearest("abcd", ["abxd", "abcx"], [], ["abcx"]) == "abcx"
+    assert nearest("stream", ["streams", "steam"], ["missing"], ["steam"]) == "steam"

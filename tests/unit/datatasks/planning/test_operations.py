@@ -1,0 +1,295 @@
+"""What one source gives to one window, and the digest that says whether it changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.stages import DAY, START, memory_source, noon, pipeline, stages, table
+
+from forebay.config.specs.windows import WindowGrid, WindowSize
+from forebay.datatasks.planning import operations
+from forebay.datatasks.planning.operations import (
+    SourceOperation,
+    by_stream,
+    fingerprint_of,
+    identity_of,
+    shares_of,
+    too_late,
+)
+from forebay.datatasks.plans.plan import SourcePlan
+from forebay.datatasks.sources.common.contract.base import Scan
+from forebay.datatasks.sources.common.contract.borders import Proposed
+from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
+from forebay.datatasks.sources.memory.source import MEMORY
+from forebay.datatasks.task_table import TASK_SCHEMA
+from forebay.errors import ConfigError, DataError, NotReadyError
+
+WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-02")
+
+
+def share(stream: dict[str, Any] | None = None, **source: Any) -> Any:
+    spec = pipeline(("a",), dataset={"streams": {"s": {"sources": ["a"], **(stream or {})}}})
+    ((found,),) = shares_of(spec, {"a": memory_source("a", **source)}, [WINDOW]).values()
+    return found
+
+
+def test_a_share_is_the_window_moved_back_by_the_offset() -> None:
+    found = share({"offset": "24h"})
+    assert (found.whole.start, found.whole.end) == (START, START + DAY)
+    assert found.span == found.whole
+    assert (found.reason, found.hour_base, found.feed) == ("", 0, "batch")
+    assert share({"feed": "stream"}).feed == "stream"
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "reason", "base"),
+    [
+        ("2026-03-02T05:30", None, "", 5),
+        ("2026-03-02T06:00", "2026-03-02T07:00", "", 6),
+        ("2026-03-03", None, "before start", 0),
+        ("2026-03-02T23:59:59", None, "", 23),
+        (None, "2026-03-02", "after end", 0),
+        ("2026-01-01", "2026-03-01", "after end", 0),
+        (None, "2026-03-02T00:00:01", "", 0),
+    ],
+)
+def test_a_share_is_clipped_to_the_source(
+    starts: str | None, ends: str | None, reason: str, base: int
+) -> None:
+    found = share(starts=starts, ends=ends)
+    assert (found.reason, found.hour_base) == (reason, base)
+    assert (found.span is None) is bool(reason)
+    plan = found.plan(tasks=3)
+    assert (plan.tasks, plan.files, plan.rows, plan.hour_base) == (3, 0, 0, base)
+    assert plan.data_from == (found.span or found.whole).start
+
+
+def test_a_source_that_two_streams_read_has_shares_of_both() -> None:
+    streams = {"x": {"sources": ["a"]}, "y": {"sources": ["a"], "offset": "7d", "feed": "stream"}}
+    spec = pipeline((), dataset={"streams": streams})
+    found = shares_of(spec, {"a": memory_source("a")}, [WINDOW])
+    assert list(found) == ["a@x", "a@y"]
+    plans = [each.plan() for (each,) in found.values()]
+    assert [(each.source, each.stream, each.feed) for each in plans] == [
+        ("a@x", "x", "batch"),
+        ("a@y", "y", "stream"),
+    ]
+    assert [each.offset_seconds for each in plans] == [0, 7 * 86_400]
+    assert plans[0].data_from - plans[1].data_from == 7 * DAY
+
+
+@pytest.mark.parametrize("streams", [{"x": ["a", "a"]}, {"x": ["a"], "y": ["a"]}])
+def test_no_window_reads_rows_twice(streams: dict[str, Any]) -> None:
+    twice = {name: {"sources": names} for name, names in streams.items()}
+    with pytest.raises(ConfigError, match="reads source 'a', and stream 'x' does with the same"):
+        shares_of(pipeline((), dataset={"streams": twice}), {"a": memory_source("a")}, [WINDOW])
+
+
+def test_sources_are_declared() -> None:
+    sources = {"a": memory_source("a")}
+    with pytest.raises(ConfigError, match="reads source 'b': not declared"):
+        shares_of(pipeline(("a", "b")), sources, [WINDOW])
+
+
+def plan(**changes: Any) -> SourcePlan:
+    values = {
+        "stream": "s",
+        "source": "a",
+        "feed": "batch",
+        "data_from": START,
+        "data_to": START + DAY,
+        "tasks": 1,
+        "files": 1,
+        "rows": 5,
+        "fingerprint": "f",
+    }
+    return SourcePlan.model_validate(values | changes)
+
+
+def test_a_fingerprint_is_of_what_decides_the_rows_and_of_nothing_else() -> None:
+    changed: list[dict[str, Any]] = [
+        {},
+        {"stream": "t"},
+        {"feed": "stream"},
+        {"data_from": START + timedelta(hours=1)},
+        {"data_to": START + timedelta(hours=1)},
+        {"fingerprint": "g"},
+    ]
+    found = {fingerprint_of({"a": plan(**each)}) for each in changed}
+    found |= {fingerprint_of({"b": plan()}), fingerprint_of({"a": plan(), "b": plan()})}
+    assert len(found) == len(changed) + 2
+    assert {len(each) for each in found} == {32}
+    same = {fingerprint_of({"a": plan(**each)}) for each in ({}, {"rows": 6}, {"reason": "x"})}
+    assert len(same) == 1
+    assert identity_of(plan()) == ("a", "s", "batch", START, START + DAY)
+    assert identity_of(plan(fingerprint="g", rows=9)) == identity_of(plan())
+
+
+def operation(found: Any, windows: int, ahead: int = 99) -> SourceOperation:
+    shares = shares_of(found.pipeline, found.sources, [found.window(n) for n in range(windows)])
+    return SourceOperation(
+        use="a",
+        spec=found.sources["a"],
+        root=found.root,
+        shares=shares["a"],
+        clock=lambda: found.now,
+        ahead=ahead,
+        borders=Proposed(),
+        cache=PlanCache(),
+    )
+
+
+def test_one_scan_lists_all_windows_that_are_complete_up_to_a_bound(tmp_path: Path) -> None:
+    with stages(tmp_path) as found:
+        MEMORY["a"] = table([noon(0), noon(1), noon(1), noon(3)])
+        every = operation(found, 5, ahead=3)
+        keys = [found.window(number).key for number in range(5)]
+        assert not every.is_listed(keys[0])
+        first = every.list_window(keys[0])
+        assert [every.is_listed(key) for key in keys] == [True, True, True, False, False]
+        assert len(found.scans) == 1
+        assert (first.plan.rows, first.plan.tasks, first.plan.reason) == (1, 1, "")
+        assert every.list_window(keys[1]).plan.rows == 2
+        empty = every.list_window(keys[2])
+        assert (empty.plan.rows, empty.plan.reason) == (0, "no rows")
+        assert every.storage_calls == 1
+        every.list_window(keys[4])
+        assert not every.is_listed(keys[3]), "an earlier window is not scanned with a later one"
+        assert len(found.scans) == 2
+
+
+def test_windows_that_are_not_over_are_left_to_their_own_scan(tmp_path: Path) -> None:
+    with stages(tmp_path) as found:
+        MEMORY["a"] = table([noon(0), noon(1), noon(2)])
+        found.now = found.window(1).end
+        listed = operation(found, 3)
+        listed.list_window(found.window(0).key)
+        keys = [found.window(number).key for number in range(3)]
+        assert [listed.is_listed(key) for key in keys] == [True, True, False]
+        with pytest.raises(StopIteration):
+            listed.list_window("2020-01-01")
+
+
+@pytest.mark.parametrize(("late", "waits"), [("skip", "0s"), ("fail", "0s"), ("fail", "1m")])
+def test_a_late_source_fails_or_is_left_out(tmp_path: Path, late: str, waits: str) -> None:
+    ready = {"late": late, "wait": waits}
+    with stages(tmp_path, source={"ready": ready}) as found:
+        MEMORY["a"] = table([noon(0)])
+        found.late["a"] = START
+        clock = iter([found.now, found.now + timedelta(minutes=2)])
+        listed = operation(found, 1)
+        listed.clock = lambda: next(clock, found.now + timedelta(minutes=2))
+        key = found.window(0).key
+        if late == "skip":
+            skipped = listed.list_window(key)
+            assert skipped.plan.reason == "skipped: no marker"
+            assert (skipped.tasks.num_rows, skipped.plan.fingerprint) == (0, "skipped")
+        else:
+            with pytest.raises(NotReadyError, match=r"is not complete.*: no marker") as raised:
+                listed.list_window(key)
+            assert ("after 1m" in str(raised.value)) is (waits == "1m")
+
+
+def test_the_clock_stands_for_one_wait_of_all_windows() -> None:
+    spec = memory_source("a")
+    assert "after" not in str(too_late("a", spec.ready.wait, "w", "no marker"))
+
+
+def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path) -> None:
+    streams = {"both": {"sources": ["a", "b"]}, "alone": {"sources": ["c"]}}
+    with stages(tmp_path, ("a", "b", "c"), dataset={"streams": streams}) as found:
+        for name, hours in (("a", [0, 5]), ("b", [0, 3]), ("c", [1])):
+            MEMORY[name] = table([START + timedelta(hours=hour) for hour in hours])
+        shares = shares_of(found.pipeline, found.sources, [found.window(0)])
+        listed = [
+            SourceOperation(
+                name,
+                found.sources[name],
+                tmp_path,
+                shares[name],
+                lambda: found.now,
+                9,
+                Proposed(),
+                PlanCache(),
+            ).list_window(found.window(0).key)
+            for name in ("a", "b", "c")
+        ]
+        tables = by_stream(listed)
+        assert list(tables) == ["both", "alone"]
+        hours = tables["both"]["hour"].to_pylist()
+        assert hours == sorted(hours)
+        firsts = [
+            s
+            for s, hour in zip(tables["both"]["source"].to_pylist(), hours, strict=True)
+            if not hour
+        ]
+        assert firsts == ["a", "b"]
+        assert isinstance(tables["alone"], pa.Table)
+
+
+def test_a_time_before_the_epoch_is_a_time(tmp_path: Path) -> None:
+    with stages(tmp_path) as found:
+        MEMORY["a"] = table([datetime(1969, 1, 1, tzinfo=UTC)])
+        listed = operation(found, 1)
+        assert listed.list_window(found.window(0).key).plan.rows == 0
+        MEMORY["a"] = pa.table({"at": pa.array([None], pa.timestamp("us", "UTC")), "n": [1]})
+        with pytest.raises(DataError):
+            operation(found, 1).list_window(found.window(0).key)
+
+
+def test_a_source_is_looked_at_soon_and_then_more_rarely_until_the_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stages(tmp_path, source={"ready": {"wait": "20s"}}) as found:
+        found.late["a"] = START
+        slept: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            found.now += timedelta(seconds=seconds)
+
+        monkeypatch.setattr(operations, "time", SimpleNamespace(sleep=sleep))
+        told: list[tuple[str, str, str]] = []
+        listed = operation(found, 2)
+        listed.waiting = lambda *facts: told.append(facts)
+        with pytest.raises(NotReadyError):
+            listed.list_window(found.window(0).key)
+        assert slept[0] == 0.05
+        assert all(later <= 1.5 * earlier + 1e-9 for earlier, later in pairwise(slept))
+        assert sum(slept) == pytest.approx(20)
+        assert max(slept) <= 5
+        assert told == [(found.window(0).key, "a", "no marker")]
+        slept.clear()
+        with pytest.raises(NotReadyError):
+            listed.list_window(found.window(1).key)
+        assert slept == [], "the wait is one for all windows"
+
+
+def test_the_deadline_may_pass_while_it_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stages(tmp_path, source={"ready": {"wait": "20s"}}) as found:
+        found.late["a"] = START
+        slept: list[float] = []
+        monkeypatch.setattr(operations, "time", SimpleNamespace(sleep=slept.append))
+        instants = [found.now + timedelta(seconds=seconds) for seconds in (0, 19.9, 20.1)]
+        listed = operation(found, 1)
+        listed.clock = lambda: instants.pop(0) if instants else found.now + DAY
+        with pytest.raises(NotReadyError):
+            listed.list_window(found.window(0).key)
+        assert slept == [0.0]
+
+
+def test_where_only_reading_can_count_the_rows_are_unknown() -> None:
+    task = {"span": 0, "hour": 3, "partition": "t/0", "ranges": [], "size_bytes": 0, "cut": False}
+    for counts, rows in (([5, None], None), ([5, 6], 11), ([], 0)):
+        tasks = pa.Table.from_pylist([task | {"rows": n} for n in counts], TASK_SCHEMA)
+        found = operations.listed(share(), Scan(tasks, ["digest"], 1), 0, "")
+        assert (found.plan.rows, found.plan.tasks) == (rows, len(counts))
+        assert found.plan.reason == ("" if counts else "no rows")

@@ -1,0 +1,475 @@
+"""Planning windows: fusion, generations, starts and ends, lateness, Primus' window cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from support.model_lines import mark_trained
+from support.stages import let_count, table
+from support.stages import memory_source as declared_source
+
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval, Window, warm_start_window
+from forebay.datatasks.planning.planner import PlanReport, plan_windows
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.sources.common.contract.base import Readiness
+from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
+from forebay.errors import ConfigError, DataError, NotReadyError
+from forebay.home.paths import Home
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def memory_source(name: str, times: list[datetime], **more: Any) -> SourceSpec:
+    MEMORY[name] = table(times)
+    return declared_source(name, **more)
+
+
+def pipeline(streams: dict[str, Any], window: str = "1d", **dataset: Any) -> PipelineSpec:
+    return PipelineSpec.model_validate(
+        {
+            "name": "ads",
+            "dataset": {
+                "window": window,
+                "start": "2020-01-01",
+                "event_id": "n",
+                "label": {"column": "n"},
+                "streams": streams,
+                "features": {"n": {"encode": "numeric"}},
+                **dataset,
+            },
+        }
+    )
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    before = set(MEMORY)
+    yield Ledger(Home(tmp_path / "home"), "ads")
+    for name in set(MEMORY) - before:
+        del MEMORY[name]
+
+
+def plan(
+    ledger: Ledger,
+    spec: PipelineSpec,
+    sources: list[SourceSpec],
+    first: str,
+    last: str,
+    *,
+    warm: Window | None = None,
+    reprocess: bool = False,
+    now: datetime = NOW,
+    check_trained: bool = False,
+) -> PlanReport:
+    windows = spec.dataset.grid.between(first, last)
+    return plan_windows(
+        ledger.home.root.parent,
+        spec,
+        {source.name: source for source in sources},
+        ledger,
+        windows,
+        warm_start=warm,
+        again={each.key for each in windows} if reprocess else frozenset(),
+        clock=lambda: now,
+        check_trained=check_trained,
+    )
+
+
+def rows(report: PlanReport) -> list[dict[str, int | None]]:
+    return [{name: each.rows for name, each in p.sources.items()} for p in report.plans]
+
+
+def reasons(report: PlanReport, source: str) -> list[str]:
+    return [p.sources[source].reason for p in report.plans]
+
+
+def noons(*days: str) -> list[datetime]:
+    return [at(f"{day}T12:00") for day in days]
+
+
+def test_one_scan_plans_all_windows(ledger: Ledger) -> None:
+    days = [f"2020-03-{day:02d}" for day in range(1, 11)]
+    source = memory_source("a", noons(*days, "2020-02-01"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    warm = warm_start_window(at("2020-01-05"), spec.dataset.grid.parse("2020-03-01"))
+    report = plan(ledger, spec, [source], "2020-03-01", "2020-03-10", warm=warm)
+    assert rows(report) == [{"a": 1}] * 11
+    assert report.storage_calls == 1
+    assert report.plans[0].window == "2020-01-05_2020-03-01"
+    assert ledger.windows() == [p.window for p in report.plans]
+    again = plan(ledger, spec, [source], "2020-03-01", "2020-03-10", warm=warm)
+    assert (again.plans, again.reused) == (report.plans, 11)
+
+
+def test_plan_ahead_bounds_a_scan(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-03-01"))
+    spec = pipeline({"history": {"sources": ["a"]}}, plan_ahead_windows=4)
+    assert plan(ledger, spec, [source], "2020-03-01", "2020-03-10").storage_calls == 3
+
+
+def test_offsets_move_what_is_read(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-03-01", "2020-03-01", "2020-03-03"))
+    spec = pipeline({"history": {"sources": ["a"], "offset": "24h"}})
+    report = plan(ledger, spec, [source], "2020-03-01", "2020-03-04")
+    assert rows(report) == [{"a": 0}, {"a": 2}, {"a": 0}, {"a": 1}]
+    assert reasons(report, "a") == ["no rows", "", "no rows", ""]
+    second = report.plans[1].sources["a"]
+    assert (second.data_from, second.data_to) == (at("2020-03-01"), at("2020-03-02"))
+
+
+def test_starts_and_ends_clip_windows(ledger: Ledger) -> None:
+    hours = [at("2020-03-02T00:00") + timedelta(hours=n) for n in range(48)]
+    source = memory_source("a", hours, starts="2020-03-02T06:00", ends="2020-03-03T18:00")
+    spec = pipeline({"history": {"sources": ["a"]}})
+    report = plan(ledger, spec, [source], "2020-03-01", "2020-03-04")
+    assert rows(report) == [{"a": 0}, {"a": 18}, {"a": 18}, {"a": 0}]
+    assert reasons(report, "a") == ["before start", "", "", "after end"]
+    second = report.plans[1].sources["a"]
+    assert (second.data_from, second.data_to, second.hour_base) == (
+        at("2020-03-02T06:00"),
+        at("2020-03-03"),
+        6,
+    )
+    table = ledger.tasks("2020-03-02", 1)
+    assert table["hour"].to_pylist() == list(range(6, 24))
+    assert Ledger.data_task(table, 0, report.plans[1]).hour_base == 6
+
+
+def test_changed_data_makes_a_new_generation_of_a_window_that_is_not_trained(
+    ledger: Ledger,
+) -> None:
+    source = memory_source("a", noons("2020-03-01", "2020-03-02"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    first = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
+    MEMORY["a"] = table(noons("2020-03-01", "2020-03-02", "2020-03-02"))
+    second = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
+    assert second.plans[0] == first.plans[0]
+    assert (second.plans[1].generation, second.reused) == (2, 1)
+    assert ledger.latest_plan("2020-03-02") == second.plans[1]
+
+
+def test_trained_windows_are_not_looked_at_again(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-03-01", "2020-03-02"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    first = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
+    for window in ("2020-03-01", "2020-03-02"):
+        mark_trained(ledger, window, 1)
+    MEMORY["a"] = table(noons("2020-03-01", "2020-03-01"))
+    second = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
+    assert (second.plans, second.storage_calls, second.reused) == (first.plans, 0, 2)
+    assert second.notes == []
+    checked = plan(ledger, spec, [source], "2020-03-01", "2020-03-02", check_trained=True)
+    assert checked.plans == first.plans
+    assert len(checked.notes) == 2
+    assert "--reprocess" in checked.notes[0]
+
+
+def test_a_scan_for_new_windows_leaves_trained_ones_out(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = memory_source("a", noons("2020-03-01", "2020-03-02", "2020-03-03"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    plan(ledger, spec, [source], "2020-03-02", "2020-03-02")
+    mark_trained(ledger, "2020-03-02", 1)
+    scanned: list[list[int]] = []
+    scan = MemorySource.scan
+
+    def watch(self: MemorySource, spans: Any) -> Any:
+        scanned.append([span.start.day for span in spans])
+        return scan(self, spans)
+
+    monkeypatch.setattr(MemorySource, "scan", watch)
+    plan(ledger, spec, [source], "2020-03-01", "2020-03-03")
+    assert scanned == [[1, 3]]
+
+
+def test_reprocess_makes_a_new_generation_with_the_same_tasks(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-02-01", "2020-03-01", "2020-03-02"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    warm = warm_start_window(at("2020-01-05"), spec.dataset.grid.parse("2020-03-01"))
+    plan(ledger, spec, [source], "2020-03-01", "2020-03-02", warm=warm)
+    mark_trained(ledger, "2020-03-02", 1)
+    again = plan(ledger, spec, [source], "2020-03-02", "2020-03-02", warm=warm, reprocess=True)
+    assert [(p.window, p.generation) for p in again.plans] == [
+        ("2020-01-05_2020-03-01", 1),
+        ("2020-03-02", 2),
+    ]
+    assert ledger.tasks("2020-03-02", 2).equals(ledger.tasks("2020-03-02", 1))
+    kept = plan(ledger, spec, [source], "2020-03-02", "2020-03-02", warm=warm)
+    assert kept.plans[1].generation == 1, "what is proposed counts once a job trains it"
+    assert ledger.proposed("2020-03-02") == 2
+    let_count(ledger, "2020-03-02", 2)
+    resumed = plan(ledger, spec, [source], "2020-03-02", "2020-03-02", warm=warm)
+    assert resumed.plans == again.plans, "a reprocess that was cut off goes on"
+
+
+def test_a_declaration_that_asks_for_other_rows(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-03-01", "2020-03-02"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
+    mark_trained(ledger, "2020-03-01", 1)
+    moved = pipeline({"history": {"sources": ["a"], "offset": "24h"}})
+    report = plan(ledger, moved, [source], "2020-03-01", "2020-03-02")
+    assert [p.generation for p in report.plans] == [1, 2]
+    assert "streams or offsets have been changed" in report.notes[0]
+
+
+def test_a_window_that_is_not_over_is_refused_and_earlier_ones_are_kept(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-03-01"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    with pytest.raises(NotReadyError, match="2020-03-02 is not over"):
+        plan(ledger, spec, [source], "2020-03-01", "2020-03-02", now=at("2020-03-02T05:00"))
+    assert ledger.windows() == ["2020-03-01"]
+    assert ledger.history("2020-03-02")[-1]["event"] == "not planned"
+
+
+class _Late(MemorySource):
+    """Complete only up to 2020-03-02."""
+
+    def readiness(self, span: Interval) -> Any:
+        found = super().readiness(span)
+        late = span.end > at("2020-03-03")
+        return type(found)(ready=not late, reason="no marker" if late else "")
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", _Late)
+
+
+@pytest.mark.usefixtures("late")
+def test_late_data_fails_the_run_and_earlier_windows_are_kept(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-03-01", "2020-03-02"))
+    spec = pipeline({"history": {"sources": ["a"]}})
+    with pytest.raises(NotReadyError, match="window 2020-03-03: source 'a' is not complete"):
+        plan(ledger, spec, [source], "2020-03-01", "2020-03-04")
+    assert ledger.windows() == ["2020-03-01", "2020-03-02"]
+
+
+def test_what_is_recorded_has_no_hole(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    class LateA(MemorySource):
+        def readiness(self, span: Interval) -> Readiness:
+            return Readiness(ready=self.spec.name != "a", reason="no marker")
+
+    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", LateA)
+    late = memory_source("a", noons("2020-03-03"), ends="2020-03-04")
+    whole = memory_source("b", noons("2020-03-03", "2020-03-04"))
+    spec = pipeline({"history": {"sources": ["a", "b"]}})
+    with pytest.raises(NotReadyError, match="window 2020-03-03: source 'a' is not complete"):
+        plan(ledger, spec, [late, whole], "2020-03-03", "2020-03-04")
+    assert ledger.windows() == []
+
+
+@pytest.mark.usefixtures("late")
+def test_late_data_is_skipped_by_policy_and_planned_when_it_comes(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = memory_source("a", noons("2020-03-02", "2020-03-03"), ready={"late": "skip"})
+    spec = pipeline({"history": {"sources": ["a"]}})
+    report = plan(ledger, spec, [source], "2020-03-02", "2020-03-03")
+    assert rows(report) == [{"a": 1}, {"a": 0}]
+    assert reasons(report, "a") == ["", "skipped: no marker"]
+    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", MemorySource)
+    again = plan(ledger, spec, [source], "2020-03-02", "2020-03-03")
+    assert rows(again) == [{"a": 1}, {"a": 1}]
+    assert [p.generation for p in again.plans] == [1, 2]
+
+
+@pytest.mark.usefixtures("late")
+def test_waiting_is_bounded_for_all_windows_together(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-03-03"), ready={"wait": "1s", "late": "skip"})
+    spec = pipeline({"history": {"sources": ["a"]}})
+    started = datetime.now(UTC)
+    report = plan_windows(
+        ledger.home.root,
+        spec,
+        {"a": source},
+        ledger,
+        spec.dataset.grid.between("2020-03-03", "2020-03-09"),
+        warm_start=None,
+        clock=lambda: datetime.now(UTC),
+    )
+    assert 0.9 < (datetime.now(UTC) - started).total_seconds() < 5
+    assert len(set(reasons(report, "a"))) == 1
+    assert ledger.history("2020-03-03")[0]["event"] == "waiting"
+
+
+def test_a_source_in_two_streams_is_refused_where_they_have_one_offset(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-03-01"))
+    spec = pipeline({"one": {"sources": ["a"]}, "two": {"sources": ["a"]}})
+    with pytest.raises(ConfigError, match="stream 'two' reads source 'a', and stream 'one' does"):
+        plan(ledger, spec, [source], "2020-03-01", "2020-03-01")
+
+
+def test_each_stream_plans_its_own_rows_of_a_source_that_both_read(ledger: Ledger) -> None:
+    times = noons("2020-02-29", "2020-02-29", "2020-03-01", "2020-03-01", "2020-03-01")
+    source = memory_source("a", times + noons("2020-03-02"))
+    spec = pipeline({"one": {"sources": ["a"]}, "two": {"sources": ["a"], "offset": "24h"}})
+    first, second = plan(ledger, spec, [source], "2020-03-01", "2020-03-02").plans
+    rows = [{name: each.rows for name, each in one.sources.items()} for one in (first, second)]
+    assert rows == [{"a@one": 3, "a@two": 2}, {"a@one": 1, "a@two": 3}]
+    # The rows of a day are in its own window, and in the one after it.
+    assert first.sources["a@one"].fingerprint == second.sources["a@two"].fingerprint
+    tasks = ledger.tasks(first.window, first.generation)
+    assert set(tasks["source"].to_pylist()) == {"a@one", "a@two"}
+    ids = tasks["task_id"].to_pylist()
+    assert len(set(ids)) == len(ids)
+    again = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
+    assert (again.reused, [each.generation for each in again.plans]) == (2, [1, 1])
+
+
+def test_an_error_of_one_source_is_raised_after_the_others_have_ended(ledger: Ledger) -> None:
+    good = memory_source("a", noons("2020-03-01"))
+    bad = memory_source("b", noons("2020-03-01"), options={"table": "nowhere"})
+    spec = pipeline({"one": {"sources": ["a"]}, "two": {"sources": ["b"]}})
+    with pytest.raises(DataError, match="nowhere"):
+        plan(ledger, spec, [good, bad], "2020-03-01", "2020-03-01")
+    assert ledger.windows() == []
+
+
+# What upstream Primus tests of its windows (research: TestTimeRangeIterator and its end-to-end
+# test), as windows, starts and ends of ours.
+
+
+def test_primus_1_two_days_over_a_year_end(ledger: Ledger) -> None:
+    source = memory_source(
+        "a", noons("2020-12-31", "2021-01-01"), starts="2020-12-31", ends="2021-01-02"
+    )
+    spec = pipeline({"s": {"sources": ["a"]}})
+    report = plan(ledger, spec, [source], "2020-12-30", "2021-01-02")
+    assert reasons(report, "a") == ["before start", "", "", "after end"]
+    again = plan(ledger, spec, [source], "2020-12-30", "2021-01-02")
+    assert again.plans == report.plans
+
+
+def test_primus_2_an_unbounded_range_gives_35_days(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-01-01"), starts="2020-01-01")
+    spec = pipeline({"s": {"sources": ["a"]}})
+    report = plan(ledger, spec, [source], "2020-01-01", "2020-02-04")
+    assert len(report.plans) == 35
+    assert report.plans[-1].window == "2020-02-04"
+
+
+def test_primus_3_sources_that_begin_and_end_on_different_days(ledger: Ledger) -> None:
+    days = [f"2020-01-0{day}" for day in range(1, 8)]
+    spans = {"A": (1, 3), "B": (1, 3), "C": (3, 5), "D": (6, 7)}
+    sources = [
+        memory_source(name, noons(*days), starts=f"2020-01-0{low}", ends=f"2020-01-0{high}")
+        for name, (low, high) in spans.items()
+    ]
+    spec = pipeline({"s": {"sources": list(spans)}})
+    report = plan(ledger, spec, sources, "2020-01-01", "2020-01-06")
+    found = ["".join(n for n, each in p.sources.items() if each.rows) for p in report.plans]
+    assert found == ["AB", "AB", "C", "C", "", "D"]
+
+
+def test_primus_4_hours_over_midnight_and_year_end(ledger: Ledger) -> None:
+    times = [at("2020-12-31T23:30"), at("2021-01-01T00:30")]
+    source = memory_source("a", times)
+    spec = pipeline({"s": {"sources": ["a"]}}, window="1h")
+    report = plan(ledger, spec, [source], "2020-12-31T23", "2021-01-01T00")
+    assert [p.window for p in report.plans] == ["2020-12-31T23", "2021-01-01T00"]
+    assert rows(report) == [{"a": 1}, {"a": 1}]
+    assert sorted(ledger.windows()) == ledger.windows()
+
+
+def test_primus_5_an_hourly_range_in_daily_windows_is_clipped_to_it(ledger: Ledger) -> None:
+    daily = memory_source("A", noons("2020-01-01"), starts="2020-01-01", ends="2020-01-02")
+    hours = [at("2020-01-01") + timedelta(hours=n, minutes=5) for n in range(48)]
+    hourly = memory_source("B", hours, starts="2020-01-01T13:00", ends="2020-01-02T13:00")
+    spec = pipeline({"s": {"sources": ["A", "B"]}})
+    report = plan(ledger, spec, [daily, hourly], "2020-01-01", "2020-01-03")
+    assert rows(report) == [{"A": 1, "B": 11}, {"A": 0, "B": 13}, {"A": 0, "B": 0}]
+    assert ledger.tasks("2020-01-01", 1)["hour"].to_pylist() == [12, *range(13, 24)]
+
+
+def test_primus_6_no_windows_is_nothing_to_do(ledger: Ledger) -> None:
+    source = memory_source("a", noons("2020-01-01"))
+    spec = pipeline({"s": {"sources": ["a"]}})
+    report = plan_windows(
+        ledger.home.root,
+        spec,
+        {"a": source},
+        ledger,
+        [],
+        warm_start=None,
+        clock=lambda: NOW,
+    )
+    assert (report.plans, report.storage_calls, report.reused) == ([], 0, 0)
+    with pytest.raises(ValueError, match="before the first"):
+        spec.dataset.grid.between("2020-01-02", "2020-01-01")
+
+
+def test_primus_7_dates_and_hours_are_counted_in_the_calendar() -> None:
+    daily = pipeline({"s": {"sources": ["a"]}}).dataset.grid
+    hourly = pipeline({"s": {"sources": ["a"]}}, window="1h").dataset.grid
+    assert daily.at(at("2020-10-10") + timedelta(days=25)).key == "2020-11-04"
+    assert daily.at(at("2020-10-10") - timedelta(days=10)).key == "2020-09-30"
+    assert hourly.at(at("2020-10-10T00:00") + timedelta(hours=34)).key == "2020-10-11T10"
+    assert hourly.at(at("2020-10-10T10:00") - timedelta(hours=11)).key == "2020-10-09T23"
+
+
+def test_primus_20_daily_and_hourly_files_of_one_stream_go_out_in_order(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """Files of days 1 to 4 and of hours 0 and 1 of day 1: days' hours in between, in order."""
+    for day in range(1, 5):
+        write(tmp_path / f"daily/date=2020-01-0{day}/x.parquet", at(f"2020-01-0{day}T00:00"))
+    for hour in range(2):
+        write(tmp_path / f"hourly/2020-01-01/0{hour}/x.parquet", at(f"2020-01-01T0{hour}:00"))
+    daily = parquet_source("daily", "date={date}/*.parquet")
+    hourly = parquet_source("hourly", "{date}/{hour}/*.parquet")
+    spec = pipeline({"s": {"sources": ["daily", "hourly"]}})
+    report = plan_windows(
+        tmp_path,
+        spec,
+        {"daily": daily, "hourly": hourly},
+        ledger,
+        spec.dataset.grid.between("2020-01-01", "2020-01-04"),
+        warm_start=None,
+        clock=lambda: NOW,
+    )
+    order = [
+        (p.window, Ledger.data_task(tasks, row, p).task_id)
+        for p in report.plans
+        for tasks in [ledger.tasks(p.window, 1)]
+        for row in range(tasks.num_rows)
+    ]
+    assert order == [
+        ("2020-01-01", "daily/0"),
+        ("2020-01-01", "hourly/0"),
+        ("2020-01-01", "hourly/1"),
+        ("2020-01-02", "daily/0"),
+        ("2020-01-03", "daily/0"),
+        ("2020-01-04", "daily/0"),
+    ]
+    assert sum(sum(r or 0 for r in each.values()) for each in rows(report)) == 24
+
+
+def write(path: Path, start: datetime) -> None:
+    path.parent.mkdir(parents=True)
+    pq.write_table(table([start + timedelta(minutes=n) for n in range(4)]), path)
+
+
+def parquet_source(name: str, window_path: str) -> SourceSpec:
+    return SourceSpec.model_validate(
+        {
+            "name": name,
+            "kind": "parquet",
+            "options": {"path": name, "window_path": window_path},
+            "columns": {"at": "timestamp", "n": "int"},
+            "event_time": "at",
+            "starts": "2020-01-01",
+        }
+    )

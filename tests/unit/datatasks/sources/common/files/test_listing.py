@@ -1,0 +1,232 @@
+"""Files of a folder, local and behind fsspec: what is listed, hidden, counted and refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+
+from forebay.datatasks.sources.common.files.listing import Files, is_hidden, read_failure
+from forebay.errors import ConfigError, DataError, InfrastructureError
+
+NAMES = {
+    "a.parquet": 1,
+    "day=1/b.parquet": 22,
+    "_day=2/c.parquet": 333,
+    "day=1/deep/d.parquet": 4,
+    "day=1/e.txt": 5,
+    "_SUCCESS": 0,
+    "day=1/_SUCCESS": 0,
+    "day=1/.part": 6,
+    "_temporary/f.parquet": 7,
+    ".cache/g.parquet": 8,
+}
+SHOWN = [
+    "_day=2/c.parquet",
+    "a.parquet",
+    "day=1/b.parquet",
+    "day=1/deep/d.parquet",
+    "day=1/e.txt",
+]
+MARKERS = ["_SUCCESS", "day=1/.part", "day=1/_SUCCESS"]
+
+
+@pytest.fixture(params=["local", "memory"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
+    if request.param == "local":
+        for name, size in NAMES.items():
+            path = tmp_path / "data" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(bytes(size))
+        yield Files("data", tmp_path, {}, ".parquet")
+        return
+    system = fsspec.filesystem("memory")
+    for name, size in NAMES.items():
+        system.pipe_file(f"/bucket/data/{name}", bytes(size))
+    yield Files("memory://bucket/data", tmp_path, {}, ".parquet")
+    system.rm("/bucket", recursive=True)
+
+
+def test_everything_but_bookkeeping_is_listed(files: Files) -> None:
+    found = files.listing()
+    assert found.paths.to_pylist() == SHOWN
+    assert found.sizes.tolist() == [NAMES[name] for name in SHOWN]
+    assert files.calls == 1
+    with_markers = files.listing(hidden=True)
+    assert with_markers.paths.to_pylist() == sorted([*SHOWN, *MARKERS])
+    some = found.take(np.array([1, 3]))
+    assert (some.paths.to_pylist(), some.sizes.tolist()) == ([SHOWN[1], SHOWN[3]], [1, 4])
+    assert (len(some), files.calls) == (2, 2)
+
+
+def test_a_version_changes_with_the_file(files: Files, tmp_path: Path) -> None:
+    before = files.listing().versions.to_pylist()
+    assert all(before)
+    assert files.listing().versions.to_pylist() == before
+
+
+def test_what_lies_there_is_told_in_a_sentence(files: Files) -> None:
+    listing = files.listing()
+    assert files.lies_there(listing).endswith("contains " + ", ".join(SHOWN))
+    longer = listing.take(np.array([0, 1, 2, 3, 4, 4, 4]))
+    assert files.lies_there(longer).endswith("day=1/e.txt and 2 more")
+
+
+def test_markers_have_their_sizes_too(files: Files) -> None:
+    listing = files.listing(hidden=True)
+    sizes = dict(zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True))
+    assert (sizes["_SUCCESS"], sizes["day=1/.part"]) == (0, 6)
+
+
+def test_a_file_is_opened_where_it_lies(files: Files) -> None:
+    with files.opened("day=1/b.parquet") as opened:
+        found = Path(opened).read_bytes() if isinstance(opened, str) else opened.read()
+    assert found == bytes(22)
+
+
+def test_a_place_may_be_one_file(files: Files, tmp_path: Path) -> None:
+    one = Files(f"{files.place}/a.parquet", tmp_path, {}, ".parquet")
+    assert (one.folder, one.regex) == (files.folder, r"a\.parquet")
+
+
+def test_a_file_that_goes_away_meanwhile_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.parquet", "b.parquet"):
+        (tmp_path / name).touch()
+    scandir = os.scandir
+
+    def scan_and_lose(folder: str) -> list[os.DirEntry[str]]:
+        entries = list(scandir(folder))
+        (tmp_path / "a.parquet").unlink()
+        return entries
+
+    monkeypatch.setattr(os, "scandir", scan_and_lose)
+    assert Files(".", tmp_path, {}, ".parquet").listing().paths.to_pylist() == ["b.parquet"]
+
+
+def test_things_exist(files: Files) -> None:
+    assert files.exists("day=1/_SUCCESS")
+    assert not files.exists("day=9/_SUCCESS")
+    assert files.exists("")
+    assert files.calls == 3
+
+
+def test_folders_that_are_not_there_or_empty(tmp_path: Path) -> None:
+    missing = Files("nowhere", tmp_path, {}, ".parquet")
+    listing = missing.listing()
+    assert (len(listing), listing.paths.to_pylist()) == (0, [])
+    assert missing.lies_there(listing).endswith("nowhere does not exist")
+    (tmp_path / "empty").mkdir()
+    empty = Files("empty", tmp_path, {}, ".parquet")
+    assert empty.lies_there(empty.listing()).endswith("empty is empty")
+    remote = Files("memory://nowhere/at/all", tmp_path, {}, ".parquet")
+    assert len(remote.listing()) == 0
+    with pytest.raises(ConfigError, match="nosuchprotocol"):
+        Files("nosuchprotocol://x", tmp_path, {}, ".parquet").listing()
+
+
+@pytest.mark.parametrize(
+    ("place", "folder", "matching"),
+    [
+        ("data", "data", ["_day=2/c.parquet", "a.parquet", "day=1/deep/d.parquet"]),
+        ("data/*.parquet", "data", ["a.parquet"]),
+        ("data/day=*/?.parquet", "data", ["day=1/b.parquet"]),
+        ("data/a.parquet", "data", ["a.parquet"]),
+    ],
+)
+def test_places(tmp_path: Path, place: str, folder: str, matching: list[str]) -> None:
+    import re
+
+    for name in NAMES:
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    files = Files(place, tmp_path, {}, ".parquet")
+    assert files.folder == str(tmp_path / folder)
+    paths = files.listing().paths.to_pylist()
+    found = [path for path in paths if re.fullmatch(files.regex, path)]
+    assert set(matching) <= set(found)
+    assert not set(found) & {"day=1/e.txt"}
+    assert files.full("x") == f"{files.folder}/x"
+    assert files.full("") == files.folder
+
+
+def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r"rows\.parquet is not a file .*: move it away"):
+        Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff.parquet")).write_bytes(b"")
+    with pytest.raises(DataError, match=r"udcff\.parquet': its name is not UTF-8: rename it"):
+        Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_two_names_of_one_file(tmp_path: Path, scheme: str) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.parquet").write_bytes(b"same")
+    files = Files(f"{scheme}{tmp_path}", tmp_path, {}, ".parquet")
+    files.require_one_name(files.listing())
+    (tmp_path / "z.parquet").hardlink_to(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"b\.parquet and .*z\.parquet are the same file .*; rem"):
+        files.require_one_name(files.listing())
+    (tmp_path / "z.parquet").unlink()
+    if not scheme:
+        (tmp_path / "y.parquet").symlink_to("c.parquet")
+        with pytest.raises(DataError, match=r"c\.parquet and .*y\.parquet are the same file"):
+            files.require_one_name(files.listing())
+
+
+def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "sub").mkdir(parents=True)
+    (data / "sub" / "a.parquet").write_bytes(b"abc")
+    (data / "sub" / "back").symlink_to(data)
+    files = Files("data", tmp_path, {}, ".parquet")
+    assert files.listing().paths.to_pylist() == ["sub/a.parquet"]
+    (data / "gone.parquet").symlink_to(tmp_path / "nothing")
+    with pytest.raises(DataError, match="is a broken link"):
+        files.listing()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (FileNotFoundError(errno.ENOENT, "x"), DataError),
+        (PermissionError(errno.EACCES, "x"), InfrastructureError),
+        (OSError(errno.EIO, "x"), InfrastructureError),
+        (OSError(errno.EINVAL, "bad magic"), None),
+        (OSError("Couldn't deserialize thrift"), None),
+        (ValueError("x"), None),
+    ],
+)
+def test_what_an_error_while_reading_means(error: Exception, kind: Any) -> None:
+    found = read_failure(error, "/data/a.parquet")
+    assert type(found) is (kind or type(None))
+    assert found is None or "/data/a.parquet" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [("_SUCCESS", True), (".part", True), ("_day=1", False), ("day", False), (".a=b", True)],
+)
+def test_bookkeeping(name: str, hidden: bool) -> None:
+    assert is_hidden(name) is hidden
+
+
+def test_what_is_kept_of_a_place_is_named_without_its_secrets(tmp_path: Path) -> None:
+    def identity(**storage: str) -> str:
+        return Files("data/*.parquet", tmp_path, storage, ".parquet").identity
+
+    assert "planted" not in identity(secret="planted", key="k", endpoint_url="http://s3:1")
+    assert identity(token="planted-one") == identity(token="planted-two")
+    assert identity(endpoint_url="http://s3:1") != identity(endpoint_url="http://s3:2")

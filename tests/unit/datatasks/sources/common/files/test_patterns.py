@@ -1,0 +1,118 @@
+"""Globs and times in paths, the same in Python and in Arrow."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.datatasks.sources.common.files.path_times import matching, path_times
+from forebay.datatasks.sources.common.files.patterns import glob_regex, split_root, time_pattern
+from forebay.system.instants import from_us
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*.parquet", "a.parquet", True),
+        ("*.parquet", "b/a.parquet", False),
+        ("**/*.parquet", "a.parquet", True),
+        ("**/*.parquet", "b/c/a.parquet", True),
+        ("b/**", "b/c/a.parquet", True),
+        ("part-?.parquet", "part-1.parquet", True),
+        ("part-?.parquet", "part-12.parquet", False),
+        ("[ab].parquet", "b.parquet", True),
+        ("[!ab].parquet", "b.parquet", False),
+        ("[!ab].parquet", "a.parquet", False),
+        ("[!ab].parquet", "!.parquet", True),
+        ("[a].parquet", "a.parquet", True),
+        ("[a]bc", "abc", True),
+        ("b]c", "b]c", True),
+        ("[]a].parquet", "].parquet", True),
+        ("ab[12].parquet", "ab1.parquet", True),
+        ("a+b(1).parquet", "a+b(1).parquet", True),
+        ("[", "[", True),
+        ("**", "a\nb/c.parquet", True),
+        ("**/*.parquet", "a\nb/c\nd.parquet", True),
+    ],
+)
+def test_globs(pattern: str, path: str, matches: bool) -> None:
+    regex = glob_regex(pattern)
+    assert bool(re.fullmatch(regex, path)) is matches
+    assert bool(len(matching(pa.array([path]), regex))) is matches
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "pattern"),
+    [
+        ("data/flights", "data/flights", ""),
+        ("data/*/x.parquet", "data", "*/x.parquet"),
+        ("/data/*.parquet", "/data", "*.parquet"),
+        ("/*.parquet", "/", "*.parquet"),
+        ("*.parquet", "", "*.parquet"),
+        ("s3://bucket/a/b*/c", "s3://bucket/a", "b*/c"),
+    ],
+)
+def test_the_root_is_the_last_folder_without_a_pattern(path: str, root: str, pattern: str) -> None:
+    assert split_root(path) == (root, pattern)
+
+
+def test_primus_8_folder_of_the_first_hour_of_a_year() -> None:
+    """StringUtilsTest: /lake/{{YYYY}}{{MM}}{{DD}}/{{HH}}/ is /lake/20200101/00/."""
+    pattern = time_pattern("{date:%Y%m%d}/{hour}/*")
+    start = datetime(2020, 1, 1, tzinfo=UTC)
+    assert pattern.folders(start, start + timedelta(hours=1)) == ["20200101/00"]
+
+
+def test_folders_of_a_span_that_crosses_midnight() -> None:
+    start = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+    end = start + timedelta(hours=1)
+    assert time_pattern("{date}/*").folders(start, end) == ["2026-03-01", "2026-03-02"]
+    assert time_pattern("{date}-{hour}/*").folders(start, end) == ["2026-03-01-23", "2026-03-02-00"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "hours"),
+    [
+        ("date={date}/*.parquet", "date=2026-03-01/a.parquet", 24),
+        ("{year}/{month}/{day}/{hour}/*", "2026/03/01/00/a.parquet", 1),
+        ("*/{date:%Y%m%dT%H}-*", "de/20260301T00-a.parquet", 1),
+        ("{date}/{date}-x", "2026-03-01/2026-03-01-x", 24),
+    ],
+)
+def test_times_of_paths(text: str, path: str, hours: int) -> None:
+    low, high = path_times(pa.array([path]), time_pattern(text))
+    assert from_us(int(low[0])) == datetime(2026, 3, 1, tzinfo=UTC)
+    assert from_us(int(high[0])) - from_us(int(low[0])) == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{dat}/*", "unknown placeholder {dat}"),
+        ("{hour}/*", "does not name a whole date"),
+        ("{date:%j}/*", "'%j' is not known"),
+        ("{hour:%H}/*", "unknown placeholder"),
+    ],
+)
+def test_patterns_that_say_no_time(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        time_pattern(text)
+
+
+def test_no_day_of_the_calendar() -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        path_times(pa.array(["2026-02-30/a"]), time_pattern("{date}/*"))
+
+
+@given(st.integers(0, 2**32), st.booleans())
+def test_a_folder_names_the_time_it_was_made_from(second: int, hourly: bool) -> None:
+    pattern = time_pattern("{date}/{hour}/*" if hourly else "{date}/*")
+    instant = datetime.fromtimestamp(second, UTC)
+    [folder] = pattern.folders(instant, instant + timedelta(microseconds=1))
+    low, high = path_times(pa.array([f"{folder}/file"]), pattern)
+    assert from_us(int(low[0])) <= instant < from_us(int(high[0]))

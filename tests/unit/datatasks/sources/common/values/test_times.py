@@ -1,0 +1,153 @@
+"""Instants as microseconds, and which span each belongs to, against plain datetimes."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.values.times import (
+    UNKNOWN,
+    Spans,
+    falls,
+    hours_within,
+    is_time,
+    times_of,
+    to_microseconds,
+)
+from forebay.system.instants import from_us, to_us
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HOUR = 3_600_000_000
+MOMENTS = st.integers(-20, 60)
+
+
+@given(st.integers(-(10**15), 10**15))
+def test_microseconds_there_and_back(value: int) -> None:
+    instant = EPOCH + timedelta(microseconds=value)
+    assert (to_us(instant), from_us(value)) == (value, instant)
+
+
+@pytest.mark.parametrize(
+    ("unit", "ticks", "wanted"),
+    [
+        ("s", [-1, 2], [-1_000_000, 2_000_000]),
+        ("ms", [-1, 2], [-1_000, 2_000]),
+        ("us", [-1, 2], [-1, 2]),
+        ("ns", [-1, 0, 999, 1_000, 1_001], [-1, 0, 0, 1, 1]),
+    ],
+)
+def test_ticks_of_every_unit(unit: str, ticks: list[int], wanted: list[int]) -> None:
+    assert to_microseconds(np.array(ticks), unit).tolist() == wanted
+    values = pa.array([*ticks, None], pa.timestamp(unit))
+    assert times_of(values).tolist() == [*wanted, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("stored", "value"),
+    [
+        (pa.date32(), date(1970, 1, 2)),
+        (pa.date64(), date(1970, 1, 2)),
+        (pa.string(), "1970-01-02"),
+        (pa.string(), "1970-01-02T00:00:00"),
+        (pa.string(), "1970-01-02 01:00:00+01:00"),
+        (pa.string(), "1970-01-02T00:00:00Z"),
+        (pa.dictionary(pa.int8(), pa.string()), "1970-01-02"),
+    ],
+)
+def test_days_texts_and_dictionaries(stored: pa.DataType, value: Any) -> None:
+    found = times_of(pa.array([value, None]).cast(stored))
+    assert found.tolist() == [24 * HOUR, UNKNOWN]
+
+
+def test_a_dictionary_of_instants_is_read_as_instants() -> None:
+    stored = pa.array([1_500, None], pa.timestamp("ns"))
+    assert times_of(stored.dictionary_encode()).tolist() == times_of(stored).tolist()
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        (pa.timestamp("s"), True),
+        (pa.date32(), True),
+        (pa.dictionary(pa.int8(), pa.timestamp("us")), True),
+        (pa.dictionary(pa.int8(), pa.string()), False),
+        (pa.string(), False),
+        (pa.int64(), False),
+    ],
+)
+def test_what_is_a_time(stored: pa.DataType, wanted: bool) -> None:
+    assert is_time(stored) is wanted
+
+
+def instant(hours: int, microseconds: int = 0) -> datetime:
+    return EPOCH + timedelta(hours=hours, microseconds=microseconds)
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> list[Interval]:
+    cuts = sorted(draw(st.sets(st.integers(0, 40), max_size=8)))
+    pairs = list(pairwise(cuts))
+    kept = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
+    return [
+        Interval(instant(low), instant(high))
+        for (low, high), keep in zip(pairs, kept, strict=True)
+        if keep
+    ]
+
+
+@given(spans(), st.lists(st.tuples(MOMENTS, st.sampled_from([-1, 0, 1])), min_size=1))
+def test_each_time_has_the_span_that_holds_it(
+    given_spans: list[Interval], moments: list[tuple[int, int]]
+) -> None:
+    found = Spans(given_spans)
+    times = [instant(*moment) for moment in moments]
+    wanted = [
+        next((n for n, span in enumerate(given_spans) if span.start <= time < span.end), -1)
+        for time in times
+    ]
+    index = found.index(np.array([to_us(time) for time in times]))
+    assert index.tolist() == wanted
+    assert len(found) == len(given_spans)
+    assert index.dtype == np.int32
+
+
+@given(spans(), st.lists(st.tuples(MOMENTS, st.integers(0, 30)), min_size=1))
+def test_a_span_overlaps_what_it_shares_an_instant_with(
+    given_spans: list[Interval], ranges: list[tuple[int, int]]
+) -> None:
+    pairs = [(instant(low), instant(low + length)) for low, length in ranges]
+    wanted = [
+        any(span.start <= high and low < span.end for span in given_spans) for low, high in pairs
+    ]
+    low, high = (np.array([to_us(pair[side]) for pair in pairs]) for side in (0, 1))
+    assert Spans(given_spans).overlaps(low, high).tolist() == wanted
+
+
+def test_hours_are_counted_from_the_start_of_the_span_and_stay_inside() -> None:
+    times = np.array([-5, 0, HOUR - 1, HOUR, 3 * HOUR - 1, 3 * HOUR, 9 * HOUR])
+    assert hours_within(times, 0, 3 * HOUR).tolist() == [0, 0, 0, 1, 2, 2, 2]
+    two = Spans([Interval(instant(0), instant(2)), Interval(instant(4), instant(9))])
+    found = two.hours(np.array([0, 1, 1]), np.array([HOUR, 4 * HOUR, 7 * HOUR + 1]))
+    assert found.tolist() == [1, 0, 3]
+
+
+@given(st.lists(st.integers(-5, 4 * HOUR), max_size=9), st.integers(-3, 3).map(HOUR.__mul__))
+def test_hours_of_one_hour_are_those_of_each_row(values: list[int], start: int) -> None:
+    """Where all rows are of one hour none is divided."""
+    end = start + 3 * HOUR
+    found = hours_within(np.array(values, np.int64) + start, start, end)
+    assert found.dtype == np.int32
+    assert found.tolist() == [max(0, min(value, 3 * HOUR - 1)) // HOUR for value in values]
+
+
+@given(st.lists(st.integers(0, 3), max_size=6))
+def test_hours_fall_where_one_is_before_the_one_before_it(hours: list[int]) -> None:
+    assert falls(np.array(hours, np.int32)) == (sorted(hours) != hours)
