@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.log import mask_secret
 
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.system.output.redaction import redacted
+from forebay.system.output.redaction import hidden_values, redacted
 
 
 def as_airflow(error: ForebayError) -> AirflowException:
@@ -29,3 +30,9 @@ def failing_as_airflow() -> Iterator[None]:
         yield
     except ForebayError as error:
         raise as_airflow(error) from None
+
+
+def mask_secrets() -> None:
+    """Make Airflow mask the secrets that this process knows from its environment and from YAML."""
+    for value in hidden_values():
+        mask_secret(value)

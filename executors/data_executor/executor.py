@@ -11,13 +11,16 @@ import os
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
+from forebay.config.specs.feeds import hours_together, stream_feed
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
-from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
 from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.data_executor.task_runner import Outcome
 from forebay.executors.job.endpoints import mark_registered
@@ -40,9 +43,46 @@ from forebay.executors.wire.rpc import DriverClient, patience_seconds
 from forebay.home.paths import Home
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.kernels.library import start_kernels
-from forebay.mixture.queue.queue import PrioritisedQueue
+from forebay.mixture.queue.queue import Limits, PrioritisedQueue, QueueSources
 from forebay.system.liveness import progressed
 from forebay.system.output.error_report import ErrorReport
+
+_CHUNKS = 2  # the bytes always have room for this many
+_NUMBER_BYTES = 8
+
+
+def queue_sources_of(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> QueueSources:
+    """Uses of sources in index order; each belongs to its stream."""
+    names, streams = zip(*pipeline.dataset.streams.items(), strict=True)
+    groups = [names.index(use.stream) for use in pipeline.uses]
+    return QueueSources(
+        names=pipeline.use_names,
+        feeds=[stream_feed(names[group], streams[group], sources) for group in groups],
+        weights=[streams[group].weight for group in groups],
+        groups=groups,
+        floors=[stream.floor for stream in streams],
+        queue_unit=pipeline.dataset.queue_unit,
+    )
+
+
+def limits_of(pipeline: PipelineSpec, columns: int) -> Limits:
+    """Bounds of the queue. columns: the most that are read of a row.
+
+    A chunk's bytes are known only once it is decoded, so rows of thousands of columns come in
+    smaller chunks from the first one on: each column counts as one number.
+    """
+    buffers = pipeline.job.buffers
+    narrow = buffers.bytes_max // _CHUNKS // (_NUMBER_BYTES * max(1, columns))
+    return Limits(
+        minibatch_rows=pipeline.train.minibatch_rows,
+        rows_max=buffers.rows_max,
+        bytes_max=buffers.bytes_max,
+        chunk_rows=max(1, min(buffers.chunk_rows, narrow)),
+        flush_seconds=buffers.flush_seconds,
+        hours_together=hours_together(pipeline),
+        settle_seconds=buffers.settle_seconds,
+    )
+
 
 BEAT_SECONDS = 0.2
 # A trial reader must answer within deadline / this, before this process itself counts as hung.

@@ -9,9 +9,8 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.windows import is_warm_start
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import ConfigError
-from forebay.executors.evaluation.later_labels import complete_judgements
 from forebay.executors.evaluation.summary import Json, build_summary, rows_verdict
-from forebay.executors.evaluation.windows import evaluate
+from forebay.executors.evaluation.windows import complete_judgements, evaluate
 from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.judging.gate import gate_decision
 from forebay.executors.model_line.chain import ModelChain

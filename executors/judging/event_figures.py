@@ -12,7 +12,7 @@ import numpy.typing as npt
 from forebay.config.specs.features import BucketiseFeature, FeatureSpec, VocabularyFeature
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.judging.event_rows import EventRows
-from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
+from forebay.executors.judging.evidence.gate_evidence import WindowFigures, counted_windows
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.calibration_curve import CalibrationCurve, added
 from forebay.mixture.metrics.losses import estimate_losses, pool_losses

@@ -10,14 +10,13 @@ import numpy as np
 from pydantic import Field
 
 from forebay.config.specs.jobs import GateMetric, PublishSpec
-from forebay.executors.judging.evidence.window_figures import WindowFigures, counted_windows
+from forebay.executors.judging.evidence.gate_evidence import WindowFigures, counted_windows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
-from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.estimate import Estimate, student_quantile
 from forebay.mixture.metrics.losses import LossEstimate, pool_losses
-from forebay.mixture.metrics.quantiles import student_quantile
 from forebay.mixture.metrics.seeds import Columns
 from forebay.mixture.metrics.verdict import difference_words
 from forebay.mixture.score_columns import ScoreColumn, over_seeds

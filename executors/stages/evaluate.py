@@ -35,8 +35,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     """
     from forebay.executors.advice.line import line_warnings
     from forebay.executors.advice.repeated_events import repeat_warnings
-    from forebay.executors.evaluation.later_labels import complete_judgements
-    from forebay.executors.evaluation.windows import evaluate
+    from forebay.executors.evaluation.windows import complete_judgements, evaluate
 
     chain, ledger, key = target.chain, target.ledger, target.key
     standing = chain.standing(key)

@@ -24,10 +24,9 @@ from forebay.executors.trainer.remote_reader import FRAME_WAIT_SECONDS, RemoteRe
 from forebay.executors.trainer.seal_copier import SealCopier
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.trainer.window.ending import WindowEnding
-from forebay.executors.trainer.window.loaded_model import LoadedModel
 from forebay.executors.trainer.window.open_window import OpenWindow
 from forebay.executors.trainer.window.opening import WindowOpener
-from forebay.executors.trainer.window.parts import TrainerParts
+from forebay.executors.trainer.window.parts import LoadedModel, TrainerParts
 from forebay.executors.trainer.window.sealing import WindowSealer
 from forebay.executors.trainer.window.steps import WindowSteps
 from forebay.home.paths import Home

@@ -13,7 +13,7 @@ import llvmlite.binding as llvm
 from numba import cfunc, types
 
 from forebay.mixture.kernels import columns, ids, numbers
-from forebay.mixture.kernels.entries import ENTRIES
+from forebay.mixture.kernels.codes import ENTRIES
 from forebay.mixture.kernels.library import target_machine
 
 _OUTSIDE = {"memcpy", "memmove", "memset", "memcmp", "bcmp"}  # LLVM emits these for byte loops

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.mixture.kernels.entries import ENTRIES
+from forebay.mixture.kernels.codes import ENTRIES
 from forebay.system.files.private_cache import cache_folder, cached
 from forebay.system.liveness import waiting
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 
 # Two seeds say almost nothing about how much seeds differ.
@@ -34,3 +35,23 @@ class Estimate:
     def covers(self) -> str:
         """What the interval allows for, in words."""
         return "rows only" if self.seeds < SEEDS_MIN else f"rows and {self.seeds} seeds"
+
+
+# Of the standard normal distribution, at 0.975.
+NORMAL_QUANTILE = 1.959963984540054
+# For 1 to 9 degrees of freedom, rounded up; above that, the expansion below is accurate to 0.0005.
+_FEW = (12.7063, 4.3027, 3.1825, 2.7765, 2.5706, 2.4470, 2.3647, 2.3061, 2.2622)
+
+
+def student_quantile(degrees: float) -> float:
+    """The quantile for degrees of freedom from 1 on; below 10, they are rounded down.
+
+    From 10 on, by the expansion in powers of 1/degrees (Abramowitz and Stegun 1964, 26.7.5).
+    """
+    if degrees < len(_FEW) + 1:
+        return _FEW[math.floor(degrees) - 1]
+    z, more = NORMAL_QUANTILE, 1.0 / degrees
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + more * (first + more * (second + more * third))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forebay.mixture.metrics.estimate import SEEDS_MIN, Estimate
-from forebay.mixture.metrics.quantiles import NORMAL_QUANTILE, student_quantile
+from forebay.mixture.metrics.estimate import NORMAL_QUANTILE, SEEDS_MIN, Estimate, student_quantile
 
 Floats = npt.NDArray[np.float64]
 # One column, or those of all seeds of one variant, in the same order for every variant.

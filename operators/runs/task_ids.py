@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.config.specs import datasets as source_uses
+from forebay.config.specs.datasets import AT
 
 TIMER = "timer"
 SOURCES = "sources"
@@ -16,7 +16,7 @@ PUBLISH = "publish"
 
 def source_label(use: str) -> str:
     """Name of a source use's task within its group. Airflow does not allow @ in ids."""
-    return use.replace(source_uses.AT, ".")
+    return use.replace(AT, ".")
 
 
 def source_task(use: str) -> str:

@@ -12,8 +12,7 @@ from airflow.sdk import BaseOperator
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
 from forebay.home.paths import DEFAULT_LINE
-from forebay.operators.failures import failing_as_airflow
-from forebay.operators.masked import mask_secrets
+from forebay.operators.failures import failing_as_airflow, mask_secrets
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.settings import home, interpreter
 from forebay.operators.stage_process import StageCommand, StageProcess, StageResult

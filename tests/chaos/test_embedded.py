@@ -22,8 +22,7 @@ from forebay.embedded.airflow.components import NAMES
 from forebay.embedded.airflow.http import ApiError, Endpoint, NotFoundError
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.embedded.airflow.settings import MARK_NAME, component_environment
-from forebay.embedded.postgres.place import database_place
-from forebay.embedded.postgres.programs import wheel_programs
+from forebay.embedded.postgres.place import database_place, wheel_programs
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 from forebay.system.processes.identity import processes_with

@@ -30,9 +30,9 @@ from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.retention.home_garbage import Found, find_garbage, remove_garbage
-from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.seal_copier import SealCopier
 from forebay.executors.trainer.stored_files import WindowArchive
+from forebay.executors.trainer.window.open_window import DurableCounters
 from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
 from forebay.executors.window_files.dead_letters import DeadLetterWriter, read_letters
 from forebay.executors.window_files.poisons import PoisonRecord

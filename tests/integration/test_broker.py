@@ -31,8 +31,7 @@ from support.planted import (
 from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic, publish
 from forebay.embedded.kafka.broker import Broker, free_ports
-from forebay.embedded.kafka.jars import class_path, verify_jars
-from forebay.embedded.kafka.runtime import find_java, kafka_jars
+from forebay.embedded.kafka.runtime import class_path, find_java, kafka_jars, verify_jars
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 

@@ -13,9 +13,12 @@ from support.judged import HOUR, Event, write_judged
 
 from forebay.executors.judging.event_figures import EventFigures
 from forebay.executors.judging.event_rows import EventSpan, event_rows
-from forebay.executors.judging.evidence.gate_evidence import GateEvidence, KnownWindow
+from forebay.executors.judging.evidence.gate_evidence import (
+    GateEvidence,
+    KnownWindow,
+    WindowFigures,
+)
 from forebay.executors.judging.evidence.gather import TrainedWindow, gather
-from forebay.executors.judging.evidence.window_figures import WindowFigures
 from forebay.executors.model_line.link import Parent
 from forebay.executors.window_files.scores import Segments
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.mixture.metrics.auc import estimate_auc
+from forebay.mixture.metrics.estimate import NORMAL_QUANTILE
 from forebay.mixture.metrics.losses import LossEstimate, estimate_losses, pool_losses
 from forebay.mixture.metrics.probabilities import log_loss, normalised_entropy
-from forebay.mixture.metrics.quantiles import NORMAL_QUANTILE
 from forebay.mixture.metrics.seeds import mean_over_seeds
 
 SHARES = st.integers(0, 20).map(lambda share: share / 20)

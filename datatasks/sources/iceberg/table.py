@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,31 @@ from forebay.datatasks.sources.common.files.versions import version_text
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
 from forebay.system.extras import require_extra
 from forebay.system.output.redaction import redacted
+
+# To connect, and between two parts of an answer: metadata of a large table takes its time.
+CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
+
+
+def bound_rest_catalogs() -> None:
+    """Have pyiceberg open bounded ones, however it was told that a catalog is one of REST."""
+    from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
+
+    AVAILABLE_CATALOGS[CatalogType.REST] = _bounded
+
+
+def _bounded(name: str, properties: dict[str, Any]) -> Any:  # noqa: ANN401 - lazily imported
+    """A catalog of pyiceberg with deadlines on each of its requests."""
+    from pyiceberg.catalog.rest import RestCatalog
+
+    class BoundedCatalog(RestCatalog):
+        def _create_session(self) -> Any:  # noqa: ANN401 - of requests, which has no types
+            session: Any = super()._create_session()
+            # All of the session's methods come through here, whatever signs their requests.
+            session.request = partial(session.request, timeout=(CONNECT_SECONDS, ANSWER_SECONDS))
+            return session
+
+    return BoundedCatalog(name, **properties)
+
 
 _SQLITE = "sqlite:///"
 _FILE = "file://"
@@ -175,8 +201,6 @@ class IcebergTable:
         if self._catalog is not None:
             return self._catalog
         from pyiceberg.catalog import load_catalog
-
-        from forebay.datatasks.sources.iceberg.rest import bound_rest_catalogs
 
         bound_rest_catalogs()
         uri = self._properties.get("uri", "")

@@ -6,17 +6,48 @@ from the score segments of the windows that it names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import numpy as np
 from pydantic import Field
 
-from forebay.executors.judging.evidence.window_figures import WindowFigures
 from forebay.executors.model_line.link import Parent
 from forebay.mixture.metrics.auc import AucEstimate
 from forebay.mixture.metrics.losses import LossEstimate, entropy_of
 from forebay.system.message import Message
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """Figures of the judged rows whose events happened in a window.
+
+    columns: names of the C scores. all_here: whether every window that brings complete labels is
+    trained. auc, losses: of all columns; None with one class only.
+    """
+
+    window: str
+    columns: tuple[str, ...]
+    all_here: bool
+    auc: AucEstimate | None
+    losses: LossEstimate | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the window may be part of pooled figures and verdicts."""
+        return self.all_here and self.auc is not None
+
+
+AnyFigures = TypeVar("AnyFigures", bound=WindowFigures)
+
+
+def counted_windows(windows: Iterable[AnyFigures]) -> list[AnyFigures]:
+    """Windows that count, and were scored by the same columns as the last of them."""
+    counted = [one for one in windows if one.counts]
+    return [one for one in counted if one.columns == counted[-1].columns]
+
 
 EVIDENCE_FILE = "evidence.json"
 _US = timedelta(microseconds=1)

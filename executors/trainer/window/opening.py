@@ -12,8 +12,7 @@ from forebay.executors.judging.judge import EventJudge
 from forebay.executors.model_line.adjoining import covered_by, require_adjoining
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.start import require_heard, require_no_gap
-from forebay.executors.trainer.counters import DurableCounters
-from forebay.executors.trainer.window.open_window import COUNTERS, OpenWindow
+from forebay.executors.trainer.window.open_window import COUNTERS, DurableCounters, OpenWindow
 from forebay.executors.trainer.window.parts import TrainerParts
 from forebay.executors.trainer.window.sealed_rows import learnt_rows_of, window_rows
 from forebay.executors.window_files.checkpoints import Beginning, CheckpointStore, Seal

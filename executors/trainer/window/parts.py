@@ -8,15 +8,71 @@ from dataclasses import dataclass
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.plans.ledger import Ledger
+from forebay.errors import InfrastructureError
 from forebay.executors.judging.judges import EventJudges
 from forebay.executors.label_join.join import LabelJoins
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link, Parent
+from forebay.executors.model_line.start import require_checkpoint
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.trainer.seal_copier import SealCopier
 from forebay.executors.trainer.stored_files import WindowArchive
-from forebay.executors.trainer.window.loaded_model import LoadedModel
 from forebay.mixture.learner import Learner
+
+
+class LoadedModel:
+    """Loads the model of a link, unless the learner already holds it."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        chain: ModelChain,
+        archive: WindowArchive,
+        model_fingerprint: str,
+        checkpoints_kept: int,
+    ) -> None:
+        """Nothing is loaded: the learner has its initial values."""
+        self._learner = learner
+        self._chain = chain
+        self._archive = archive
+        self._model_fingerprint = model_fingerprint
+        self._checkpoints_kept = checkpoints_kept
+        self._standing: Parent | None = None
+
+    def bring_to_parent(self, parent: Link | None) -> None:
+        """Load the model of the window before; without one, keep the initial values.
+
+        Raises:
+            DataError: when the checkpoint of the parent is of another model, or damaged.
+            InfrastructureError: when a window without a parent follows a trained one.
+        """
+        if parent is None:
+            if self._standing is not None:
+                raise InfrastructureError("a window without a parent follows a trained window")
+            return
+        self._chain.require_same_fingerprint(parent, self._model_fingerprint)
+        self.bring_to(parent)
+
+    def bring_to(self, link: Link) -> None:
+        """Load a link's model, unless the learner already holds it.
+
+        Raises:
+            ConfigError: when its checkpoint is no longer kept.
+            DataError: when its checkpoint is damaged.
+        """
+        if self._standing != link.name:
+            require_checkpoint(self._chain, link, self._checkpoints_kept)
+            self._archive.load(self._learner, link)
+            self._standing = link.name
+
+    def moves(self) -> None:
+        """Steps of a window begin: the learner no longer holds the model of a link."""
+        self._standing = None
+
+    def ended(self, link: Link) -> None:
+        """Its steps ended with this link."""
+        self._standing = link.name
 
 
 @dataclass(frozen=True)

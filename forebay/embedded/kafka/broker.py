@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import psutil
 
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
-from forebay.embedded.kafka.jars import class_path
-from forebay.embedded.kafka.runtime import JAVA_PROCESS, find_java, kafka_jars
+from forebay.embedded.kafka.runtime import JAVA_PROCESS, class_path, find_java, kafka_jars
 from forebay.errors import InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.privacy import make_home

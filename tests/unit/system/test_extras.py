@@ -15,7 +15,7 @@ from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.iceberg.table import IcebergTable
 from forebay.datatasks.sources.kafka.client import kafka_library
 from forebay.datatasks.sources.kafka.producer import avro_writer, protobuf_writer
-from forebay.embedded.postgres.programs import wheel_programs
+from forebay.embedded.postgres.place import wheel_programs
 from forebay.errors import MissingExtraError
 from forebay.mixture.tensorflow_start import start_tensorflow
 from forebay.report.facts import facts_of

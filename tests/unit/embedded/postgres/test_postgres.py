@@ -22,9 +22,10 @@ from forebay.embedded.postgres.place import (
     database_place,
     own_folder,
     prepare_place,
+    reachable_programs,
     remove_database,
+    wheel_programs,
 )
-from forebay.embedded.postgres.programs import reachable_programs, wheel_programs
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 
@@ -136,7 +137,7 @@ def test_programs_in_a_closed_folder_are_copied_and_run(tmp_path: Path) -> None:
 def test_programs_that_all_can_reach_are_not_copied(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("forebay.embedded.postgres.programs.closed_on_the_way", lambda _path: None)
+    monkeypatch.setattr("forebay.embedded.postgres.place.closed_on_the_way", lambda _path: None)
     assert reachable_programs(tmp_path / "programs", tmp_path / "copy") == tmp_path / "programs"
     assert not (tmp_path / "copy").exists()
 

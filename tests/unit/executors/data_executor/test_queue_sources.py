@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.stages import memory_source, pipeline
 
 from forebay.config.specs.sources import SourceSpec
-from forebay.executors.data_executor.queue_sources import limits_of, queue_sources_of
+from forebay.executors.data_executor.executor import limits_of, queue_sources_of
 from forebay.mixture.queue.queue import Limits
 
 STREAMS = {

@@ -13,9 +13,8 @@ from support.stages import pipeline
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.evaluation.event_words import event_words
-from forebay.executors.evaluation.later_labels import complete_judgements
 from forebay.executors.evaluation.summary import opinion
-from forebay.executors.evaluation.windows import evaluate
+from forebay.executors.evaluation.windows import complete_judgements, evaluate
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.database.format import record_format
 from forebay.home.paths import Home

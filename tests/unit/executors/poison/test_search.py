@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.datatasks.tasks import Position, ReadUnit
-from forebay.executors.poison.search import UNITS_MIN, PoisonSearch
+from forebay.executors.poison.examination import UNITS_MIN, PoisonSearch
 from forebay.executors.poison.trial import TrialDiedError
 
 

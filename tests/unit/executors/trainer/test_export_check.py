@@ -18,7 +18,7 @@ from support.learning import THREADS, dataset, layout_of, make_towers, minibatch
 
 from forebay.config.specs.sources import ColumnType
 from forebay.errors import ExportError, TrainingError
-from forebay.executors.trainer import export as export_check
+from forebay.executors.trainer import export
 from forebay.executors.trainer.export import CHECKED_ROWS, check_served, made_up_rows
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.home.store.folder_store import FolderStore
@@ -213,7 +213,7 @@ def test_an_export_that_is_not_finite_is_seen(
     def nothing(self: Any, rows: Any, threads: int) -> list[dict[str, float]]:
         return [{"score": float("nan")} for _ in rows]
 
-    monkeypatch.setattr(export_check.ServedModel, "score", nothing)
+    monkeypatch.setattr(export.ServedModel, "score", nothing)
     with pytest.raises(ExportError, match="gives nan"):
         check(exported, learner)
 

@@ -12,8 +12,8 @@ import pytest
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import WindowRequest
 from forebay.executors.trainer import progress_reporter as module
-from forebay.executors.trainer.counters import DurableCounters
 from forebay.executors.trainer.progress_reporter import ProgressReporter
+from forebay.executors.trainer.window.open_window import DurableCounters
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.system.liveness import Activity, ActivityAges
 

@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import norm, t
 
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc
-from forebay.mixture.metrics.estimate import Estimate
-from forebay.mixture.metrics.quantiles import student_quantile
+from forebay.mixture.metrics.estimate import Estimate, student_quantile
 from forebay.mixture.metrics.seeds import difference_of, mean_over_seeds
 from forebay.mixture.metrics.verdict import difference_words
 

@@ -11,7 +11,7 @@ from support.model_lines import keep_checkpoint, record_link
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.trainer.window.loaded_model import LoadedModel
+from forebay.executors.trainer.window.parts import LoadedModel
 from forebay.home.paths import Home
 
 
