@@ -1,4 +1,5 @@
 """Declare: sources, streams, datasets, models, jobs, pipelines; YAML with positions.
 
-May not know storage, plans or processes: it reads files and says what is wrong with them.
+Runs in every process that reads declarations. May not know storage, plans or processes: it reads
+files and says what is wrong with them.
 """

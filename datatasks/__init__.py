@@ -1,4 +1,5 @@
 """Plan: windows become data tasks through timer, source, joiner and sink operations.
 
-May not know models, features or who reads the tasks.
+Runs where windows are planned (a stage, or the command line) and in data executors. May not know
+models, features or who reads the tasks.
 """

@@ -1,4 +1,4 @@
 """YAML with positions: which file and line says what, and a problem in words.
 
-Read where declarations are loaded. May not know what is declared.
+Runs in every process that reads declarations. May not know what is declared.
 """

@@ -1,4 +1,5 @@
 """Where the processes of a job run: one `Plane` per kind of machine.
 
-May not know what the processes do, when they are restarted, or what their exit codes mean.
+Used by whatever starts a job, and by its supervisor. May not know what the processes do, when they
+are restarted, or what their exit codes mean.
 """

@@ -1,4 +1,4 @@
 """Communication between processes: messages, control calls, frames, sockets, tokens, limits.
 
-May not know who calls or answers.
+Used by all processes of a job. May not know who calls or answers.
 """

@@ -1,4 +1,5 @@
 """The results of a run, for people, made from the summary alone.
 
-May not know home, ledger or model line: everything it shows is in that file.
+Runs in the command line. May not know home, ledger or model line: everything it shows is in that
+file.
 """

@@ -1,5 +1,5 @@
 """Compiled loops over Arrow's memory: hashing, buckets, vocabularies, numbers.
 
-May not know features, models or files of a job. numba compiles these once per machine (`build`);
-processes load the result (`library`) and never import numba.
+Run in data executors. May not know features, models or files of a job. numba compiles these once
+per machine (`build`); processes load the result (`library`) and never import numba.
 """

@@ -1,5 +1,6 @@
 """Models in TensorFlow: embeddings, towers, paradigms, their train step and export.
 
-The only room, besides `features.tensors`, that imports TensorFlow at module level; make_learner
-imports it once TensorFlow was started. May not know processes, windows or sources.
+Run in the trainer. The only room, besides `features.tensors`, that imports TensorFlow at module
+level; make_learner imports it once TensorFlow was started. May not know processes, windows or
+sources.
 """

@@ -32,7 +32,7 @@ _NO_FILES = {"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/de
 _LOADER = create_loader()
 # Whatever becomes of the tests, the kernel ends the server with them.
 _SERVE = """
-from forebay.system.parent import die_with_parent
+from forebay.system.processes.parent import die_with_parent
 die_with_parent()
 from moto.server import main
 main(["-H", "127.0.0.1", "-p", "0"])

@@ -1,4 +1,4 @@
 """What several source kinds share: the `Source` contract, rows, times, files, row ids.
 
-May not know any kind.
+Used where windows are planned and in data executors. May not know any kind.
 """

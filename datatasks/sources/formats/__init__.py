@@ -1,4 +1,4 @@
 """Payload formats of messages: a decoder for each, found by name.
 
-May not know where a payload comes from.
+They run where streams are planned and in data executors. May not know where a payload comes from.
 """

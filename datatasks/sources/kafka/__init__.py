@@ -1,4 +1,5 @@
 """Source kind `kafka`: one topic, read in whole record batches; a producer helper beside it.
 
-May not know another kind; what a message holds, its format knows.
+Runs where windows are planned and in data executors. May not know another kind; what a message
+holds, its format knows.
 """

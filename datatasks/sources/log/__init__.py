@@ -1,4 +1,5 @@
 """Source kind `log`: an append-only directory of Arrow segments, and its writer.
 
-May not know another kind.
+Runs where windows are planned and in data executors; the writer, in the program that writes. May
+not know another kind.
 """

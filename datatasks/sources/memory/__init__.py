@@ -1,4 +1,4 @@
 """Source kind `memory`: tables of this process, for tests.
 
-May not know another kind.
+Runs in the process of the test. May not know another kind.
 """

@@ -1,4 +1,5 @@
 """The embedded Airflow from outside: settings, components' commands, REST API, and its jobs.
 
-May not import Airflow, which runs in processes of its own, nor know how components are kept alive.
+Runs in the command line and in the keeper. May not import Airflow, which runs in processes of its
+own, nor know how components are kept alive.
 """

@@ -1,4 +1,4 @@
 """PostgreSQL from a wheel: its programs, where its data is, the server's command.
 
-May not start anything, and knows nothing of Airflow.
+Used by the keeper. May not start anything, and knows nothing of Airflow.
 """

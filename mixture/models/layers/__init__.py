@@ -1,4 +1,5 @@
 """What models are built of: embedding tables, towers and optimisers.
 
-TensorFlow operations whose state we save ourselves. May not know paradigms, feeds and labels.
+Run in the trainer. TensorFlow operations whose state we save ourselves. May not know paradigms,
+feeds and labels.
 """

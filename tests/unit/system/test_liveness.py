@@ -185,7 +185,7 @@ def test_a_large_file_and_the_wait_for_a_lock_are_progress(
 FULL = """
 import resource, sys, time
 from pathlib import Path
-from forebay.system.pulse import PulseFile, start_pulse
+from forebay.system.liveness import PulseFile, start_pulse
 
 path = Path(sys.argv[1])
 start_pulse(path)

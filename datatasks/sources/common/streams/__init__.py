@@ -1,4 +1,4 @@
 """Borders of windows in streams that count offsets.
 
-Runs where windows are planned. May not know any kind.
+Runs in the process that plans windows. May not know any kind.
 """

@@ -16,8 +16,8 @@ from forebay.config.specs.registry import installed_kinds, kind_named, kind_name
 from forebay.errors import ConfigError, MissingExtraError
 
 KIND = """\
-from forebay.config.base import Spec
-from forebay.config.registry import SourceKind
+from forebay.config.specs.base import Spec
+from forebay.config.specs.registry import SourceKind
 
 class Tape(SourceKind):
     name = "tape"

@@ -14,7 +14,7 @@ from forebay.system.files.locks import FileLock, is_held, locked
 HOLDER = """
 import sys, time
 from pathlib import Path
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
 assert FileLock(Path(sys.argv[1])).acquire(0)
 print("held", flush=True)
 time.sleep(60)
@@ -73,7 +73,7 @@ def test_locked_gives_up_at_its_deadline(tmp_path: Path) -> None:
 INHERITS = """
 import sys
 from pathlib import Path
-from forebay.system.locks import FileLock
+from forebay.system.files.locks import FileLock
 lock = FileLock.inherited(Path(sys.argv[1]), int(sys.argv[2]))
 print("held" if lock else "not", flush=True)
 sys.stdin.read()

@@ -23,7 +23,7 @@ from forebay.system.files.locks import TurnLock
 TAKES = """
 import sys
 from pathlib import Path
-from forebay.system.turns import TurnLock
+from forebay.system.files.locks import TurnLock
 lock = TurnLock(Path(sys.argv[1]))
 assert lock.acquire(30.0)
 print("has it", flush=True)
@@ -33,7 +33,7 @@ lock.release()
 COUNTS = """
 import sys
 from pathlib import Path
-from forebay.system.turns import TurnLock
+from forebay.system.files.locks import TurnLock
 count = Path(sys.argv[2])
 for _ in range(100):
     lock = TurnLock(Path(sys.argv[1]))

@@ -173,7 +173,7 @@ def test_long_texts_take_a_time_that_grows_with_their_length() -> None:
 
 _PROCESS = """
 import logging, threading
-from forebay.system.process_log import set_up_logging
+from forebay.system.output.process_log import set_up_logging
 set_up_logging("role-0")
 logging.getLogger("x").error("logged planted-secret")
 try:

@@ -19,8 +19,8 @@ DEAF = "import signal, time; signal.signal(15, 1); print('deaf', flush=True); ti
 ADOPTS = """
 import os, sys, time
 from pathlib import Path
-from forebay.system.children import Children, wait_or_kill
-from forebay.system.parent import adopt_orphans
+from forebay.system.processes.children import Children, wait_or_kill
+from forebay.system.processes.parent import adopt_orphans
 from forebay.system.processes import descendants
 
 def until(condition):
