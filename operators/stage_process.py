@@ -8,12 +8,10 @@ Airflow task as they arrive.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TypeVar
 
@@ -23,6 +21,7 @@ from forebay.errors import ConfigError, InfrastructureError, error_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.environment import PLANNING, inherited
 from forebay.system.message import Message
+from forebay.system.processes.ends import end_group, how_it_ended
 
 LogLine = Callable[[str], None]
 StageResult = TypeVar("StageResult", bound=Message)
@@ -74,7 +73,7 @@ class StageOutput:
             ConfigError, NotReadyError, DataError, InfrastructureError: by the exit code.
         """
         if self.code != 0:
-            raise error_of(self.code, self.error or f"`{command}` ended with {_code(self.code)}")
+            raise error_of(self.code, self.error or f"`{command}` {how_it_ended(self.code)}")
         lines = self.printed.splitlines()
         if len(lines) != 1:
             raise InfrastructureError(
@@ -134,11 +133,11 @@ class StageProcess:
         """End the process and its children, unless it has already ended. Signal-safe."""
         if self._process.poll() is not None:
             return
-        end_group(self._process.pid, signal.SIGTERM)
+        end_group(self._process.pid)
         try:
             self._process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            end_group(self._process.pid, signal.SIGKILL)
+            end_group(self._process.pid, kill=True)
 
     def _listen(self, stream: IO[bytes]) -> None:
         for raw in iter(lambda: stream.readline(LOG_LINE_MAX), b""):
@@ -186,12 +185,6 @@ def interpreter_missing(python: str, error: OSError) -> ConfigError:
     )
 
 
-def end_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a process group that may have ended."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, number)
-
-
 def error_text(said: Sequence[str]) -> str:
     """The text from the last `error: …` line on; all of the last lines if there is none."""
     lines = list(said)
@@ -200,7 +193,3 @@ def error_text(said: Sequence[str]) -> str:
             lines = [lines[index].removeprefix(_ERROR_MARK), *lines[index + 1 :]]
             break
     return "\n".join(lines).strip()
-
-
-def _code(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"

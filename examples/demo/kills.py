@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +45,7 @@ class Kills:
         victim = _process(job, name)
         if victim is None or not self._replaced(job):
             return
-        if victim.signal(signal.SIGKILL):
+        if victim.kill():
             self.struck.append(name)
             self._dead = (job.folder, victim)
             self.say(f"KILLED {name} (pid {victim.pid}) in window {job.progress.window}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +19,8 @@ from pydantic import ValidationError
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.system.files.durable import write_atomically, writing
 from forebay.system.message import Message
+from forebay.system.processes.ends import CRASHES, was_killed
 
-# Signals of a process whose own memory or code is broken.
-CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})
 # One may be anyone's `kill -9`; a payload that takes all memory is killed at the same place again.
 KILLS_TO_SUSPECT = 2
 _MARKS, _SUSPICIONS, _EXPLAINED = "reading", "suspicions", "explained"
@@ -141,7 +139,7 @@ class Suspicions:
         if number in CRASHES:
             # What one thread reads may break memory, and another thread then dies.
             suspected = suspected or [place for _, place in marks]
-        elif number != signal.SIGKILL:
+        elif not was_killed(number):
             return False
         due = [self._suspect(place, end, crashed=number in CRASHES) for place in suspected]
         return any(due)

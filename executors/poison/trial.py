@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import select
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-import psutil
-
 from forebay.datatasks.sources.common.rows.read_units import Poison, whole_ranges
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import InfrastructureError
-from forebay.executors.poison.suspicions import CRASHES
 from forebay.executors.poison.trial_reader import MODULE, TrialCall, TrialReply
 from forebay.system.liveness import progressed
+from forebay.system.memory import available_bytes
 from forebay.system.processes.children import PipedProcess
+from forebay.system.processes.ends import CRASHES, how_it_ended
+from forebay.system.processes.identity import cpu_seconds, memory_bytes
 from forebay.system.processes.parent import PARENT_PID_NAME
 
 _LOOK_MS = 50
@@ -81,7 +79,7 @@ class Trial:
         self._poisons = poisons
         self._deadline = deadline_seconds
         self._crashed = crashed
-        self._memory = memory_bytes or max(_GIB, psutil.virtual_memory().available // 2)
+        self._memory = memory_bytes or max(_GIB, available_bytes() // 2)
         self._child: PipedProcess | None = None
         self._is_fresh = True
         self._blind = False
@@ -147,7 +145,7 @@ class Trial:
         return TrialReply.model_validate_json(line)
 
     def _line(self, child: PipedProcess) -> bytes:
-        began, before = time.monotonic(), _cpu_seconds_of(child.process)
+        began, before = time.monotonic(), cpu_seconds(child.process.pid)
         poller = select.poll()
         poller.register(child.answers, select.POLLIN)
         line = b""
@@ -157,21 +155,19 @@ class Trial:
                 if not found:
                     raise self._death(child)
                 line += found
-            elif _memory_of(child.process) > self._memory:
+            elif memory_bytes(child.process.pid) > self._memory:
                 self.close()
-                raise self._died(
-                    signal.SIGKILL,
-                    f"reading it takes more than {self._memory / _GIB:.1f} GiB of memory",
-                )
+                gib = self._memory / _GIB
+                raise self._died(f"reading it takes more than {gib:.1f} GiB of memory")
             elif (passed := time.monotonic() - began) > self._deadline:
-                self._require_busy(passed, _cpu_seconds_of(child.process) - before)
+                self._require_busy(passed, cpu_seconds(child.process.pid) - before)
         return line
 
     def _require_busy(self, passed: float, busy: float) -> None:
         """End a child that is late: at once if it waits, otherwise after much CPU time."""
         if busy >= max(_BUSY_SECONDS_MIN, _BUSY_PART * self._deadline):
             self.close()
-            raise self._died(signal.SIGKILL, f"reading it takes more than {busy:.0f} s of CPU time")
+            raise self._died(f"reading it takes more than {busy:.0f} s of CPU time")
         if busy < _IDLE_PART * passed or passed > _PATIENCE * self._deadline:
             self.close()
             raise TrialInVainError(f"no answer for {passed:.0f} s")
@@ -184,26 +180,10 @@ class Trial:
             return InfrastructureError(
                 f"a trial reader ended with exit code {code}: its reason is in this process's log"
             )
-        name = signal.Signals(-code).name
-        return self._died(-code, f"the process that read it was ended by {name}")
+        reason = f"the process that read it {how_it_ended(code)}"
+        return self._died(reason, by_itself=-code in CRASHES)
 
-    def _died(self, number: int, reason: str) -> TrialDiedError | TrialInVainError:
-        by_itself = number in CRASHES
+    def _died(self, reason: str, *, by_itself: bool = False) -> TrialDiedError | TrialInVainError:
         if self._crashed and not by_itself:
             return TrialInVainError(reason)
         return TrialDiedError(reason, is_certain=self._is_fresh and by_itself)
-
-
-def _cpu_seconds_of(child: subprocess.Popen[bytes]) -> float:
-    try:
-        times = psutil.Process(child.pid).cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return float(times.user + times.system)
-
-
-def _memory_of(child: subprocess.Popen[bytes]) -> int:
-    try:
-        return int(psutil.Process(child.pid).memory_info().rss)
-    except psutil.NoSuchProcess:
-        return 0

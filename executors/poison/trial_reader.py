@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from forebay.datatasks.sources.common.contract.base import Source
@@ -23,10 +22,10 @@ from forebay.executors.poison.readers import Readers
 from forebay.executors.role import role_arguments, started_by_supervisor
 from forebay.system.message import Message
 from forebay.system.output.process_log import set_up_logging
+from forebay.system.processes.ends import give_way_first
 from forebay.system.processes.parent import die_with_parent
 
 MODULE = "forebay.executors.poison.trial_reader"
-_FIRST_VICTIM = "1000"
 _LOG = logging.getLogger(__name__)
 
 
@@ -97,8 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is not an answer
-    with suppress(OSError):  # then the kernel chooses as it likes
-        Path("/proc/self/oom_score_adj").write_text(_FIRST_VICTIM)
+    give_way_first()
     answering = TrialAnswers(job_dir)
     for line in sys.stdin.buffer:
         reply = answering.answer(TrialCall.model_validate_json(line))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import time
 import uuid
 from collections import defaultdict
@@ -23,6 +22,7 @@ from forebay.executors.supervisor.commands import RoleCommand, role_environment
 from forebay.system.liveness import PulseFile
 from forebay.system.output.counted import counted
 from forebay.system.output.error_report import ErrorReport
+from forebay.system.processes.ends import how_it_ended
 from forebay.system.processes.hangs import HangGuard
 from forebay.system.processes.supervision import RestartPolicy, SupervisedProcess
 
@@ -193,7 +193,7 @@ class JobProcesses:
 
     def _after_end(self, ended: RoleProcess, exit_code: int) -> JobOutcome | None:
         command, name = ended.command, ended.command.name
-        _LOG.info("%s %s", name, _describe(exit_code))
+        _LOG.info("%s %s", name, how_it_ended(exit_code))
         if command.role == "trainer" and exit_code == 0:
             return JobOutcome(None)
         failure = read_failure(self._folder.path, command.role, command.index)
@@ -261,21 +261,12 @@ class JobProcesses:
         last = _last_line(_tail(log_path))
         return ErrorReport(
             error="ProcessEnded",
-            message=f"{command.name} {_describe(exit_code)}: {last} (log: {log_path})",
+            message=f"{command.name} {how_it_ended(exit_code)}: {last} (log: {log_path})",
             # Without a failure file, 1 is Python's own code (an import that failed), not ours.
             exit_code=exit_code
             if exit_code in REMEDY_CODES - {1}
             else InfrastructureError.exit_code,
         )
-
-
-def _describe(exit_code: int) -> str:
-    if exit_code >= 0:
-        return f"ended with exit code {exit_code}"
-    try:
-        return f"was ended by {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"was ended by signal {-exit_code}"
 
 
 def _tail(path: Path) -> str:

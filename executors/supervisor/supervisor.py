@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from forebay.home.runtime import processes_of_job
 from forebay.system.files.locks import FileLock
 from forebay.system.output.error_report import ErrorReport
 from forebay.system.output.process_log import set_up_logging
+from forebay.system.processes.ends import when_told_to_end
 from forebay.system.processes.identity import kill_all
 
 STOP_GRACE_SECONDS = 5.0
@@ -126,8 +126,7 @@ class Supervisor:
     def _run_processes(
         self, status: JobStatus, processes: JobProcesses, reporter: StateReporter
     ) -> int:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._terminate)
+        when_told_to_end(self._terminate)
         now = datetime.now(UTC)
         waited = max(0.0, (now - status.submitted_at).total_seconds())
         status = self._changed(status, state="running", started_at=now, phases={"start": waited})

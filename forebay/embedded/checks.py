@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import resource
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
-
-import psutil
 
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
@@ -21,6 +20,7 @@ from forebay.executors.wire.sockets import sockets_problem
 from forebay.home.privacy import exposed, mode_text, require_own
 from forebay.home.store.base import STORE_NAME
 from forebay.system.extras import missing_modules
+from forebay.system.memory import available_bytes
 from forebay.system.message import Message
 from forebay.system.output.counted import counted
 
@@ -33,7 +33,6 @@ DISK_LOW, DISK_SCARCE = 1 * _GB, 5 * _GB
 MEMORY_LOW, MEMORY_SCARCE = 1 * _GB, 2.5 * _GB
 FILES_LOW = 1024
 LOAD_PER_CORE_HIGH = 2.0
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 class Check(Message):
@@ -185,7 +184,7 @@ def _disk(layout: Layout) -> Iterator[Check]:
         folders.pop("database", None)  # its own check reports it
     for name, folder in folders.items():
         near = nearest_folder(folder)
-        free = psutil.disk_usage(str(near)).free
+        free = shutil.disk_usage(near).free
         state = _low(free, DISK_LOW, DISK_SCARCE)
         remedy = f"free some space on the disk of {near}"
         if name == "home":
@@ -194,18 +193,10 @@ def _disk(layout: Layout) -> Iterator[Check]:
 
 
 def _memory() -> Check:
-    free = min(float(psutil.virtual_memory().available), *_memory_left_in_groups())
+    free = float(available_bytes())
     remedy = "stop other programs, or give this machine or container more memory"
     found = f"{free / _GB:.1f} GB free"
     return _measured("memory", _low(free, MEMORY_LOW, MEMORY_SCARCE), found, remedy)
-
-
-def _memory_left_in_groups() -> Iterator[float]:
-    """What a container's limit leaves; infinite if there is no limit."""
-    yield float("inf")
-    limit, used = _CGROUP / "memory.max", _CGROUP / "memory.current"
-    if limit.is_file() and used.is_file() and (text := limit.read_text().strip()) != "max":
-        yield float(text) - float(used.read_text())
 
 
 def _ports() -> Check:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +14,13 @@ from forebay.home.paths import Home
 from forebay.operators.stage_process import (
     StageCommand,
     StageOutput,
-    end_group,
     environment,
     error_text,
     interpreter_missing,
 )
 from forebay.operators.triggers.base import WakingTrigger
 from forebay.system.output.redaction import redacted
+from forebay.system.processes.ends import KILLED, end_group
 
 FIRST_LOOK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
@@ -117,10 +116,10 @@ async def run_stage(command: StageCommand, home: Home, deadline_seconds: float) 
         ) from None
     finally:
         if process.returncode is None:
-            end_group(process.pid, signal.SIGKILL)
+            end_group(process.pid, kill=True)
             await asyncio.wait_for(process.wait(), _REAP_SECONDS)
     lines = said.decode(errors="replace").splitlines()
-    code = process.returncode if process.returncode is not None else -int(signal.SIGKILL)
+    code = process.returncode if process.returncode is not None else KILLED
     return StageOutput(
         code, printed[:_OUTPUT_BYTES_MAX].decode(errors="replace"), error_text(lines)
     )

@@ -13,14 +13,13 @@ import base64
 import json
 import os
 import resource
-import signal
 import sys
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from forebay.system.processes.ends import give_way_first, ignore_ctrl_c
 
 MODULE = "forebay.datatasks.sources.parquet.footer_process"
 KNOWN, TO_READ, ALL_NULL = range(3)
@@ -32,7 +31,6 @@ CPU_SECONDS = 60
 ROW_GROUPS_MAX = 100_000
 # Of a file: more than that cannot be true, and sums of it would not be numbers of 64 bits.
 ROWS_MAX, BYTES_MAX = 1 << 40, 1 << 50
-_FIRST_VICTIM = "1000"
 _DAY_US = 86_400_000_000
 _INT64_MAX = 2**63 - 1
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -160,8 +158,7 @@ def answer(call: dict[str, Any], content: bytes) -> dict[str, Any]:
 
 def main() -> None:
     """Answer until stdin ends, as it does with whoever started this process."""
-    # Ctrl-C reaches all processes of a terminal, and is for whoever asked: no footer is to blame.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_ctrl_c()  # no footer is to blame
     calls, answers = sys.stdin.buffer, os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is not an answer
     _bound()
@@ -177,8 +174,7 @@ def _bound() -> None:
         _, hard = resource.getrlimit(kind)
         own = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (own, hard))
-    with suppress(OSError):  # then the kernel chooses as it likes
-        Path("/proc/self/oom_score_adj").write_text(_FIRST_VICTIM)
+    give_way_first()
 
 
 def _bound_time() -> None:

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import select
-import signal
 import sys
 import tempfile
 import threading
@@ -23,6 +22,7 @@ from forebay.errors import DataError, InfrastructureError
 from forebay.system.environment import BASE, inherited
 from forebay.system.message import Message
 from forebay.system.processes.children import PipedProcess
+from forebay.system.processes.ends import how_it_ended, is_from_outside, took_too_long
 
 COMMAND = (sys.executable, "-P", "-m", footer_process.MODULE)
 # Each costs the start of two children: whoever has more of them has no slip in one file.
@@ -34,7 +34,6 @@ _SECONDS_MAX = 600.0
 _PART_BYTES = 1 << 16
 _SAID_MAX = 200
 # What others end a process with: once, it says nothing of a file.
-_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _LOG = logging.getLogger(__name__)
 
 Int64 = Annotated[int, Field(ge=footer_process.UNKNOWN, lt=2**63)]
@@ -70,13 +69,12 @@ class _DeathError(Exception):
     """The child died. `is_crash`: by what it did itself, so that nobody else has killed it."""
 
     def __init__(self, number: int, last_words: str) -> None:
-        self.is_crash = number not in _FROM_OUTSIDE
-        if number == signal.SIGXCPU:
+        self.is_crash = not is_from_outside(number)
+        if took_too_long(number):
             super().__init__(f"reading its footer takes more than {footer_process.CPU_SECONDS} s")
             return
-        name = signal.Signals(number).name
         why = f": {last_words}" if last_words and self.is_crash else ""
-        super().__init__(f"the process that read its footer was ended by {name}{why}")
+        super().__init__(f"the process that read its footer {how_it_ended(-number)}{why}")
 
 
 class FooterReader:

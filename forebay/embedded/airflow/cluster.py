@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -143,7 +142,7 @@ class Embedded:
     def _stop(self, deadline: float) -> list[str]:
         keepers = left_processes(self.layout, **{COMPONENT_NAME: KEEPER})
         for keeper in keepers:
-            keeper.signal(signal.SIGTERM)
+            keeper.terminate()
         while any(keeper.alive() for keeper in keepers) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
         ended = read_status(self.layout) if keepers else None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -16,8 +15,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-
-import psutil
 
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
 from forebay.embedded.kafka.runtime import JAVA_PROCESS, class_path, find_java, kafka_jars
@@ -146,9 +143,9 @@ class Broker:
             running = self._running()
             if running is None:
                 return False
-            running.process.signal(signal.SIGTERM)
+            running.process.terminate()
             if not _ended(running.process, timeout_seconds):
-                running.process.signal(signal.SIGKILL)
+                running.process.kill()
                 if not _ended(running.process, timeout_seconds):
                     raise InfrastructureError(
                         f"the broker (pid {running.process.pid}) still runs after SIGKILL: check "
@@ -296,18 +293,10 @@ def _listens(address: tuple[str, int]) -> bool:
 def _ended(process: ProcessIdentity, timeout_seconds: float) -> bool:
     """Whether the process ended before the deadline. If it is our own child, it is reaped."""
     deadline = time.monotonic() + timeout_seconds
-    while process.alive() or _has_threads(process.pid):
+    while process.alive():
         if time.monotonic() >= deadline:
             return False
         time.sleep(_POLL_SECONDS)
     with contextlib.suppress(ChildProcessError):  # its parent is another process, which reaps it
         os.waitpid(process.pid, os.WNOHANG)
     return True
-
-
-def _has_threads(pid: int) -> bool:
-    """Whether threads of an ended process still run: they keep its ports and files open."""
-    try:
-        return psutil.Process(pid).num_threads() > 1
-    except psutil.NoSuchProcess:
-        return False

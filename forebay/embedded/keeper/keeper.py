@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -37,6 +36,7 @@ from forebay.home.paths import Home
 from forebay.system.files.locks import FileLock
 from forebay.system.output.process_log import set_up_logging
 from forebay.system.output.redaction import redacted
+from forebay.system.processes.ends import when_told_to_end
 from forebay.system.processes.identity import kill_all
 from forebay.system.processes.parent import adopt_orphans
 
@@ -84,8 +84,7 @@ class Keeper:
 
     def run(self) -> int:
         """Run until told to stop; returns the exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop_later)
+        when_told_to_end(self._stop_later)
         adopt_orphans()
         try:
             self._start()

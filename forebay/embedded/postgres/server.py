@@ -7,10 +7,9 @@ import socket
 import struct
 from pathlib import Path
 
-import psutil
-
 from forebay.embedded.postgres.place import DATABASE_USER, SOCKET_NAME, Place
 from forebay.system.files.durable import write_atomically
+from forebay.system.processes.identity import command_line
 
 _READY_NAME = "ready"
 _TABLES_NAME = "tables"
@@ -85,7 +84,10 @@ def empty_data(place: Place) -> None:
 def drop_stale_pid_file(place: Place) -> None:
     """Remove the file of a killed server: its pid may belong to another program by now."""
     path = place.data / "postmaster.pid"
-    if path.is_file() and str(place.data) not in _command(path.read_text().split("\n")[0]):
+    if not path.is_file():
+        return
+    pid = path.read_text().split("\n")[0].strip()
+    if not pid.isdigit() or str(place.data) not in command_line(int(pid)):
         path.unlink()
 
 
@@ -109,11 +111,3 @@ def answers(place: Place, timeout_seconds: float) -> bool:
             return bool(connection.recv(1))
         except OSError:
             return False
-
-
-def _command(pid: str) -> list[str]:
-    """Program and arguments of a process; empty if there is none."""
-    try:
-        return psutil.Process(int(pid)).cmdline()
-    except (ValueError, psutil.NoSuchProcess):
-        return []

@@ -7,7 +7,6 @@ Jobs and the embedded Airflow share them.
 from __future__ import annotations
 
 import logging
-import signal
 from typing import Protocol
 
 from forebay.system.liveness import Pulse
@@ -101,7 +100,7 @@ class HangGuard:
         if self._watch is None or now < self._next_at:
             return False
         if self.reason:
-            process.signal(signal.SIGKILL)
+            process.kill()
             self._watch = None
             return False
         self._next_at = now + LOOK_SECONDS
@@ -112,6 +111,5 @@ class HangGuard:
             )
             self.reason = f"hung: {reason}"
             self._next_at = now + GRACE_SECONDS
-            process.signal(signal.SIGUSR1)
-            process.signal(signal.SIGCONT)  # a stopped process then writes them
+            process.write_stacks()
         return reason is not None

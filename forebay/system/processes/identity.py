@@ -46,6 +46,19 @@ class ProcessIdentity(Message):
             return False
         return found.state not in "ZX" or found.threads > 1
 
+    def kill(self) -> bool:
+        """SIGKILL this very process. False when it has ended."""
+        return self.signal(signal.SIGKILL)
+
+    def terminate(self) -> bool:
+        """Ask this very process to end. False when it has ended."""
+        return self.signal(signal.SIGTERM)
+
+    def write_stacks(self) -> None:
+        """Have it write its threads' stacks, even one that is stopped."""
+        self.signal(signal.SIGUSR1)
+        self.signal(signal.SIGCONT)
+
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal to this very process. False when it has ended."""
         try:
@@ -101,6 +114,31 @@ def environment_variable(pid: int, name: str) -> str | None:
     return _environment(pid).get(name)
 
 
+def command_line(pid: int) -> list[str]:
+    """Program and arguments of a process; empty if there is none."""
+    try:
+        return psutil.Process(pid).cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far; 0 if there is none."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system)
+
+
+def memory_bytes(pid: int) -> int:
+    """Resident memory of a process; 0 if there is none."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
+
+
 def kill_all(processes: list[ProcessIdentity], wait_seconds: float = 5.0) -> None:
     """SIGKILL these processes and wait until they have ended.
 
@@ -108,7 +146,7 @@ def kill_all(processes: list[ProcessIdentity], wait_seconds: float = 5.0) -> Non
         InfrastructureError: when one is still there (stuck in the kernel) at the deadline.
     """
     for process in processes:
-        process.signal(signal.SIGKILL)
+        process.kill()
     deadline = time.monotonic() + wait_seconds
     while left := [process.pid for process in processes if process.alive()]:
         if time.monotonic() > deadline:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from forebay import cli
@@ -77,13 +77,12 @@ def test_a_fit_machine_has_no_failure(capsys: pytest.CaptureFixture[str], home: 
 
 
 def little_disk(patch: pytest.MonkeyPatch) -> None:
-    usage = psutil.disk_usage("/")._replace(free=1000)
-    patch.setattr(checks.psutil, "disk_usage", lambda _: usage)
+    usage = shutil.disk_usage("/")._replace(free=1000)
+    patch.setattr(checks.shutil, "disk_usage", lambda _: usage)
 
 
 def little_memory(patch: pytest.MonkeyPatch) -> None:
-    memory = psutil.virtual_memory()._replace(available=1000)
-    patch.setattr(checks.psutil, "virtual_memory", lambda: memory)
+    patch.setattr(checks, "available_bytes", lambda: 1000)
 
 
 def no_loopback(patch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ def test_a_stage_is_ended_from_a_signal_handler(tmp_path: Path, home: Home) -> N
     began = time.monotonic()
     output = process.wait(30)
     assert time.monotonic() - began < 10
-    with pytest.raises(InfrastructureError, match="ended with signal SIGTERM"):
+    with pytest.raises(InfrastructureError, match="was ended by SIGTERM"):
         output.result(command, TimerResult)
 
 

@@ -9,7 +9,8 @@ import pytest
 from support.letters import task
 
 from forebay.datatasks.tasks import DataTask, Position
-from forebay.executors.poison.suspicions import CRASHES, ReadingMark, Suspicions
+from forebay.executors.poison.suspicions import ReadingMark, Suspicions
+from forebay.system.processes.ends import CRASHES
 
 AT = Position(7, 3)
 

@@ -305,7 +305,7 @@ def test_a_kill_during_the_submission_ends_what_it_started(place: Place) -> None
     place.toy.answer(submit=[{"prints": SUBMITTED, "seconds": 30}])
     operator = place.data()
     later(lambda: job.tell("submitted"), 0.7)
-    with killed(operator, 1.0), pytest.raises(InfrastructureError, match="signal SIGTERM"):
+    with killed(operator, 1.0), pytest.raises(InfrastructureError, match="ended by SIGTERM"):
         operator.work(REQUEST, context())
     assert job.row.state == "cancelled"
 
@@ -320,7 +320,7 @@ def test_a_kill_during_the_submission_ends_no_other_job(when: str, place: Place)
         later(lambda: job.tell("succeeded"), 0.7)
     place.toy.answer(submit=[{"prints": SUBMITTED, "seconds": 30}])
     operator = place.data()
-    with killed(operator, 1.0), pytest.raises(InfrastructureError, match="signal SIGTERM"):
+    with killed(operator, 1.0), pytest.raises(InfrastructureError, match="ended by SIGTERM"):
         operator.work(REQUEST, context())
     assert job.row.cancel_epoch is None
     assert job.row.state == ("submitted" if when == "before" else "succeeded")

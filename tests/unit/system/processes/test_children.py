@@ -21,7 +21,7 @@ import os, sys, time
 from pathlib import Path
 from forebay.system.processes.children import Children, wait_or_kill
 from forebay.system.processes.parent import adopt_orphans
-from forebay.system.processes import descendants
+from forebay.system.processes.identity import descendants
 
 def until(condition):
     deadline = time.monotonic() + 20

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.datatasks.sources.iceberg import table
+from forebay.datatasks.sources.iceberg import table as iceberg_table
 from forebay.datatasks.sources.iceberg.table import IcebergTable
 from forebay.errors import InfrastructureError
 
@@ -41,7 +41,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_it_is_an_error_in_time(
     address: str, how: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(iceberg_table, "ANSWER_SECONDS", 0.5)
     table = IcebergTable({"uri": address, **how}, "shop.history", tmp_path)
     with pytest.raises(InfrastructureError, match="timed out"):
         table.load()
