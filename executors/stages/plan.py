@@ -12,7 +12,7 @@ from forebay.datatasks.planning.operations import (
     identity_of,
     shares_of,
 )
-from forebay.datatasks.planning.planner import sink_window
+from forebay.datatasks.planning.sink import sink_window
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.listing_rows import ListingHead
 from forebay.errors import UsageError

@@ -7,7 +7,8 @@ import logging
 import pytest
 
 from forebay.mixture.counting import CountingLearner
-from forebay.mixture.guard_alarm import GuardAlarm, GuardState
+from forebay.mixture.guard_alarm import GuardAlarm
+from forebay.mixture.label_guard import GuardState
 from forebay.mixture.left_out import LeftOut, learnt_and_left_out
 
 

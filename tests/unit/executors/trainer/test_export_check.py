@@ -18,8 +18,8 @@ from support.learning import THREADS, dataset, layout_of, make_towers, minibatch
 
 from forebay.config.specs.sources import ColumnType
 from forebay.errors import ExportError, TrainingError
-from forebay.executors.trainer import export
-from forebay.executors.trainer.export import CHECKED_ROWS, check_served, made_up_rows
+from forebay.executors.trainer import export_check
+from forebay.executors.trainer.export_check import CHECKED_ROWS, check_served, made_up_rows
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.home.store.folder_store import FolderStore
 from forebay.mixture.features.layout import FeatureLayout
@@ -213,14 +213,14 @@ def test_an_export_that_is_not_finite_is_seen(
     def nothing(self: Any, rows: Any, threads: int) -> list[dict[str, float]]:
         return [{"score": float("nan")} for _ in rows]
 
-    monkeypatch.setattr(export.ServedModel, "score", nothing)
+    monkeypatch.setattr(export_check.ServedModel, "score", nothing)
     with pytest.raises(ExportError, match="gives nan"):
         check(exported, learner)
 
 
 def test_rows_are_written_as_a_person_writes_them(exported: Path) -> None:
     """The check goes through the checks of `forebay score`, timestamps as text."""
-    from forebay.executors.trainer.export import _json
+    from forebay.executors.trainer.export_check import _json
 
     layout = layout_of(FEATURES, COLUMNS)
     features = ServedFeatures.model_validate_json((exported / "features.json").read_text())

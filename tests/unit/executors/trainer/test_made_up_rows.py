@@ -9,7 +9,7 @@ from typing import Any
 
 from support.learning import layout_of
 
-from forebay.executors.trainer.export import made_up_rows
+from forebay.executors.trainer.export_check import made_up_rows
 
 FEATURES: dict[str, Any] = {
     "place": {"encode": "vocabulary", "values": ["Köln", 0]},
