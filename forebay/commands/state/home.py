@@ -29,11 +29,11 @@ def register(app: typer.Typer) -> None:
 def check(output: Form = OutputFormat.TEXT) -> None:
     """Check the database and every stored file.
 
-    Its rows are compared with each other, and every byte in the store is read.
+    Rows that refer to others find them, each model begins with the rows that the one before had
+    seen, and every byte in the store is read.
 
     May run at any time. Exits with 0 if everything is there and consistent, otherwise with 3.
     """
-    from forebay.executors.documents import DOCUMENTS
     from forebay.home.home_check import HomeCheck
 
     home = open_home()
@@ -42,7 +42,7 @@ def check(output: Form = OutputFormat.TEXT) -> None:
             f"{home.root} is not a home yet: nothing to check (set FOREBAY_HOME to the "
             "folder that you mean)"
         )
-    shown, looked = Output(output), HomeCheck(home, DOCUMENTS)
+    shown, looked = Output(output), HomeCheck(home)
     with working("reading all facts and every stored file"):
         faults = list(looked.faults())
     if shown.is_json:
