@@ -31,7 +31,6 @@ class CountingLearner:
     """The learner of `kind: count`: a dry run whose row sums are as exact as a model's."""
 
     def __init__(self, source_count: int) -> None:
-        """Nothing has been seen yet."""
         self._steps = 0
         self._sums = np.zeros((source_count, 3), np.int64)
 

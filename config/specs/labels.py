@@ -95,17 +95,14 @@ class NamedLabelSpec(LabelSpec):
 
     @property
     def correction(self) -> Delay | None:
-        """See `LabelSpec.correction`."""
         return self.delay
 
     @property
     def share_of_loss(self) -> float:
-        """See `LabelSpec.share_of_loss`."""
         return self.weight
 
     @property
     def join_within(self) -> timedelta | None:
-        """See `LabelSpec.join_within`."""
         return self.label_join
 
 

@@ -66,24 +66,20 @@ class DecidedBorders(Borders):
         self._of = {"pipeline": pipeline, "source": source}
 
     def near(self, topic: str, borders: Iterable[Border]) -> dict[Border, int]:
-        """See `Borders.near`."""
         wanted = _by_partition(borders)
         return self._database.read(lambda rows: self._near(rows, topic, wanted))
 
     def partitions(self, topic: str) -> dict[str, datetime]:
-        """See `Borders.partitions`."""
         asked = {**self._of, "topic": topic}
         found = self._database.read(lambda rows: rows.execute(_PARTITIONS, asked).all())
         return {row.partition: from_us(row.last) for row in found}
 
     def latest_other(self, topic: str) -> tuple[str, datetime] | None:
-        """See `Borders.latest_other`."""
         asked = {**self._of, "topic": topic}
         found = self._database.read(lambda rows: rows.execute(_OTHER, asked).first())
         return None if found is None else (found.topic, from_us(found.instant))
 
     def last_segments(self, partitions: Iterable[str], path: str | None) -> dict[str, str]:
-        """See `Borders.last_segments`."""
 
         def work(rows: Connection) -> dict[str, str]:
             found: dict[str, str] = {}
@@ -108,7 +104,6 @@ class DecidedBorders(Borders):
         return {place: text for each in of_source for place, text in each.items()}
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
-        """See `Borders.decide`."""
         if not proposed:
             return {}
         wanted = _by_partition(proposed)

@@ -81,7 +81,6 @@ class GraphRun:
     """
 
     def __init__(self, graph: WindowGraph) -> None:
-        """Nothing has started."""
         self._operations = graph.operations
         self._places = {operation: place for place, operation in enumerate(graph.operations)}
         self._sorter = TopologicalSorter(graph.dependencies)

@@ -34,7 +34,6 @@ class Listings:
     """Listings of one pipeline. Written by the holder of a source's lock, read by anyone."""
 
     def __init__(self, ledger: Ledger) -> None:
-        """Nothing is read or created yet."""
         self._pipeline = ledger.pipeline
         self._ledger = ledger
 

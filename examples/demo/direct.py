@@ -30,7 +30,6 @@ class Direct:
     def __init__(
         self, home: Home, windows: Windows, config: Path, environ: Mapping[str, str]
     ) -> None:
-        """Nothing is started yet."""
         self._home = home
         self._windows = windows
         self._config = config

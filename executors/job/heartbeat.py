@@ -25,7 +25,6 @@ class HeartbeatWatch:
     """
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
         self._seen: object = None
         self._since = self._looked_at = 0.0
 

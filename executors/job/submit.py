@@ -99,7 +99,6 @@ class _Submission:
     """One call of `submit`: `start` and `join` are tried in turn until one of them can act."""
 
     def __init__(self, home: Home, request: JobRequest, run: str | None) -> None:
-        """Nothing is made yet."""
         self.home = home
         self.request = request
         self.run = run

@@ -346,7 +346,6 @@ class LabelJoins:
     def __init__(
         self, chain: ModelChain, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
     ) -> None:
-        """Nothing is read yet."""
         places = ["", *pipeline.dataset.further_labels]
         self._joins = {
             places.index(label): LabelJoin(chain, pipeline, sources, label)

@@ -28,7 +28,6 @@ class WithheldError(ConfigError):
     """Rows that a line was trained without have come back. first: the window that they are of."""
 
     def __init__(self, message: str, first: str) -> None:
-        """See the class."""
         super().__init__(message)
         self.first = first
 

@@ -55,7 +55,6 @@ class TrialAnswers:
     """Answers calls about tasks of one job."""
 
     def __init__(self, job_dir: Path) -> None:
-        """Nothing is opened yet."""
         request = JobRequest.read(job_dir, "a trial reader")
         start_arrow({spec.kind for spec in request.source_specs().values()})
         self._readers = Readers(request)

@@ -124,7 +124,6 @@ class _LonePlane(LocalPlane):
     """A plane whose processes find all state in the folder that they are given."""
 
     def start(self, launch: Launch) -> LocalExecution:
-        """See `Plane.start`."""
         elsewhere = (DATABASE_NAME, STORE_NAME)
         kept = {name: each for name, each in launch.environment.items() if name not in elsewhere}
         return super().start(replace(launch, environment=kept))

@@ -194,7 +194,6 @@ class WindowRows:
     """
 
     def __init__(self, wanted: Windows, position: ReadPosition | None) -> None:
-        """Nothing is planned or started yet."""
         self.features: FeatureLayout = layout_of(wanted)
         self.sources: tuple[str, ...] = tuple(wanted.pipeline.use_names)
         self._wanted, self._position = wanted, position

@@ -64,7 +64,6 @@ class LineRetention:
     """What is to be removed of one model line, and of the plans of its pipeline."""
 
     def __init__(self, home: Home, pipeline: PipelineSpec, line: str) -> None:
-        """Nothing is read yet."""
         self._home = home
         self._pipeline = pipeline.name
         self._line = line

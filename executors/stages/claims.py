@@ -23,7 +23,6 @@ class Claims:
     """Claims of one window on one model line: the ledger's."""
 
     def __init__(self, ledger: Ledger, window: str) -> None:
-        """Nothing is read yet."""
         self._ledger = ledger
         self._window = window
 

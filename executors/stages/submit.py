@@ -64,7 +64,6 @@ class _Submission:
     """One call. The methods are in the order in which `submit` calls them."""
 
     def __init__(self, target: StageTarget, claim: str, run: str | None, *, again: bool) -> None:
-        """Nothing is read or created yet."""
         self.target = target
         self.spec, self.window = target.pipeline, target.window
         self.ledger, self.chain = target.ledger, target.chain

@@ -34,7 +34,6 @@ class SealCopier:
         model_fingerprint: str,
         pause_seconds: float = PAUSE_SECONDS,
     ) -> None:
-        """Nothing is read or copied yet."""
         self._chain = chain
         self._archive = archive
         self._model_fingerprint = model_fingerprint

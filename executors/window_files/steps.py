@@ -70,7 +70,6 @@ class StepSeries:
     """Collects points while a window is trained; a step costs one addition of a few numbers."""
 
     def __init__(self, model_folder: Path, names: Sequence[str]) -> None:
-        """Nothing is read or written before `restore`."""
         self._folder = model_folder
         self._names = list(names)
         self.restore(0, np.zeros(len(self._names), np.int64))

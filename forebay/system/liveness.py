@@ -145,7 +145,6 @@ class ActivityAges:
     """For how long activities have made no progress, in time that their process ran."""
 
     def __init__(self) -> None:
-        """Nothing has been seen yet."""
         self._ages: dict[Activity, _Age] = {}
 
     def look(
@@ -208,7 +207,6 @@ class PulseFile:
     """The pulse of another process, by its file."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read yet."""
         self._path = path
 
     def forget(self) -> None:

@@ -107,7 +107,6 @@ class ServingBuffer:
     """Waiting rows of one source."""
 
     def __init__(self, room: Room) -> None:
-        """Nothing is waiting; `room` is for this source only."""
         self.rows = 0
         self.room = room
         self._queues: dict[Hashable, TaskQueue] = {}

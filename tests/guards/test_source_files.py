@@ -59,6 +59,33 @@ def test_every_module_says_what_it_is() -> None:
     assert [str(file) for file, tree in TREES.items() if not ast.get_docstring(tree)] == []
 
 
+def test_every_public_method_is_described_where_it_is_first_defined() -> None:
+    """An override needs no words of its own."""
+    classes = {node.name: node for _, node in nodes(ast.ClassDef) if isinstance(node, ast.ClassDef)}
+
+    def above(node: ast.ClassDef) -> Iterator[ast.ClassDef]:
+        for base in node.bases:
+            inner = base.value if isinstance(base, ast.Subscript) else base
+            found = classes.get(ast.unparse(inner).rpartition(".")[2])
+            if found is not None and found is not node:
+                yield from (found, *above(found))
+
+    def methods(node: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+        return {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+
+    silent = [
+        f"{place}: {node.name}.{name}"
+        for place, node in nodes(ast.ClassDef)
+        if isinstance(node, ast.ClassDef)
+        and not node.name.startswith("_")
+        and not place.startswith(("forebay/testing/", "benchmarks/"))
+        for name, method in methods(node).items()
+        if not (name.startswith("_") or ast.get_docstring(method))
+        and not any(name in methods(each) for each in above(node))
+    ]
+    assert silent == []
+
+
 def test_no_exception_is_swallowed() -> None:
     """A handler does something; suppress() names the one error that is fine."""
     empty = [

@@ -118,7 +118,6 @@ class ArrowDecoder(Decoder):
         self._alike: dict[tuple[int, pa.Schema], _Columns] = {}
 
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
-        """See `Decoder.decode`."""
         end = 0
         while end < len(values) or not end:
             held = self._held(values, end)
@@ -128,7 +127,6 @@ class ArrowDecoder(Decoder):
             end = held.end
 
     def described(self, value: bytes) -> dict[str, str]:
-        """See `Decoder.described`."""
         try:
             stored = _schema_of(value)
             first = next(frames(stored))

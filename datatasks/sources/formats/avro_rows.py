@@ -239,7 +239,6 @@ class AvroReader(RowReader):
     """Reads records of one schema with fastavro."""
 
     def __init__(self, schema: AvroSchema, declared: dict[str, ColumnType]) -> None:
-        """Nothing is read yet."""
         self._schema, self._declared = schema, declared
         self.names = frozenset(schema.fields)
         self.fixed_bytes, self.bytes_each = schema.cost.fixed, schema.cost.each
@@ -247,7 +246,6 @@ class AvroReader(RowReader):
         self._columns: list[tuple[str, pa.DataType]] = []
 
     def want(self, columns: Sequence[str]) -> None:
-        """See `RowReader.want`."""
         stored_type, declared = self._schema.stored_type, self._declared
         try:
             self._columns = [(name, stored_type(name, declared[name])) for name in columns]
@@ -255,7 +253,6 @@ class AvroReader(RowReader):
             self.problem = str(error)
 
     def read(self, payload: bytes) -> Any:  # noqa: ANN401
-        """See `RowReader.read`."""
         # One byte more, since not every reader of a value sees that the message ends in it.
         file = BytesIO(payload + b"\0")
         try:
@@ -269,11 +266,9 @@ class AvroReader(RowReader):
         return found
 
     def arrays(self, rows: Sequence[Any]) -> list[pa.Array]:
-        """See `RowReader.arrays`."""
         return [_array(list(map(itemgetter(name), rows)), stored) for name, stored in self._columns]
 
     def described(self) -> dict[str, str]:
-        """See `RowReader.described`."""
         return {name: self._schema.shown(node) for name, node in self._schema.fields.items()}
 
 
@@ -281,7 +276,6 @@ class AvroDecoder(WrittenDecoder):
     """Reads Avro records."""
 
     def reader(self, content: bytes, path: Path) -> RowReader:
-        """See `WrittenDecoder.reader`."""
         try:
             return AvroReader(AvroSchema(content), dict(self.declared))
         except SchemaError as error:

@@ -184,7 +184,6 @@ class JsonDecoder(Decoder):
         self._fields = [attrgetter(field) for field in fields]
 
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
-        """See `Decoder.decode`."""
         bad: dict[int, str] = {}
         fast, defined = self._objects(values, bad)
         batch = _in_memory(self._fast_batch, fast, bad)
@@ -200,7 +199,6 @@ class JsonDecoder(Decoder):
         yield Decoded(batch, numbers, np.zeros_like(numbers), (len(values), 0), bad)
 
     def described(self, value: bytes) -> dict[str, str]:
-        """See `Decoder.described`."""
         try:
             found = json_object(value)
         except (ValueError, MemoryError):

@@ -214,7 +214,6 @@ class ProtobufReader(RowReader):
         *,
         is_framed: bool,
     ) -> None:
-        """Nothing is read yet."""
         self._kind, self._declared = kind, declared
         self.names = frozenset(kind.fields)
         self._prefixes = kind.indexes if is_framed else (b"",)
@@ -224,7 +223,6 @@ class ProtobufReader(RowReader):
         self._instants: list[str] = []
 
     def want(self, columns: Sequence[str]) -> None:
-        """See `RowReader.want`."""
         stored_type, declared = self._kind.stored_type, self._declared
         try:
             self._columns = [(name, stored_type(name, declared[name])) for name in columns]
@@ -234,7 +232,6 @@ class ProtobufReader(RowReader):
         self._instants = [name for name, _ in self._columns if fields[name].message_type]
 
     def read(self, payload: bytes) -> Any:  # noqa: ANN401
-        """See `RowReader.read`."""
         prefix = next(filter(payload.startswith, self._prefixes), None)
         if prefix is None:
             raise ValueError("its framing names another message type of its schema's file")
@@ -250,11 +247,9 @@ class ProtobufReader(RowReader):
         return found
 
     def arrays(self, rows: Sequence[Any]) -> list[pa.Array]:
-        """See `RowReader.arrays`."""
         return [self._array(name, stored, rows) for name, stored in self._columns]
 
     def described(self) -> dict[str, str]:
-        """See `RowReader.described`."""
         return {name: shown(field) for name, field in self._kind.fields.items()}
 
     def _array(self, name: str, stored: pa.DataType, rows: Sequence[Any]) -> pa.Array:
@@ -278,7 +273,6 @@ class ProtobufDecoder(WrittenDecoder):
     """Reads protobuf messages."""
 
     def reader(self, content: bytes, path: Path) -> RowReader:
-        """See `WrittenDecoder.reader`."""
         try:
             kind = MessageType(content, self._written.message_type)
         except SchemaError as error:

@@ -159,7 +159,6 @@ class WrittenDecoder(Decoder):
         """The reader of a schema file. ConfigError where it is none."""
 
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
-        """See `Decoder.decode`."""
         bad: dict[int, str] = {}
         found: dict[int | None, dict[int, Any]] = {number: {} for number in self._readers}
         for number, value in enumerate(values):
@@ -177,7 +176,6 @@ class WrittenDecoder(Decoder):
         yield self._joined([part for part in parts if part[1]], len(values), bad)
 
     def described(self, value: bytes) -> dict[str, str]:
-        """See `Decoder.described`."""
         try:
             schema_id, _ = self._row(value)
         except (ValueError, MemoryError):

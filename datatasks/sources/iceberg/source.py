@@ -58,7 +58,6 @@ class IcebergSource(IcebergKind, MarkerSource):
     options: IcebergKind.Options
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
-        """Nothing is opened yet."""
         super().__init__(spec, options, root)
         self.table = IcebergTable(self.options.catalog, self.options.table, root)
         self._event_time = str(spec.event_time)
@@ -68,7 +67,6 @@ class IcebergSource(IcebergKind, MarkerSource):
         self._lock = threading.Lock()  # runner threads open tasks side by side
 
     def describe(self) -> Description:
-        """See `Source.describe`."""
         try:
             table = self.table.load()
         except NoTableError as error:
@@ -91,7 +89,6 @@ class IcebergSource(IcebergKind, MarkerSource):
         )
 
     def findings(self) -> list[Finding]:
-        """See `Source.findings`."""
         try:
             schema = _arrow_schema(self.table.load())
         except NoTableError as error:
@@ -171,7 +168,6 @@ class IcebergSource(IcebergKind, MarkerSource):
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """See `Source.open`."""
         with self._lock:
             table = self._loaded(fresh=False)
             scan_tasks = {}
@@ -210,7 +206,6 @@ class IcebergSource(IcebergKind, MarkerSource):
             return self._row_groups.location(task.ranges[position.part].path, position.row)
 
     def close(self) -> None:
-        """See `Source.close`."""
         self._keeper.close()
         self.table.close()
 

@@ -169,7 +169,6 @@ class Cluster:
         call_seconds: float = CALL_SECONDS,
         client: Mapping[str, Any] | None = None,
     ) -> None:
-        """Nothing is connected yet. `client` holds further options (security, timeouts)."""
         self.bootstrap = bootstrap
         self._client = client or {}
         self._call_seconds = call_seconds

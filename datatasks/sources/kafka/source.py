@@ -98,7 +98,6 @@ class KafkaSource(KafkaKind, Source):
     options: KafkaKind.Options
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
-        """Nothing is connected yet."""
         super().__init__(spec, options, root)
         client = self.options.client.settings(root)
         self.access = Access(
@@ -107,7 +106,6 @@ class KafkaSource(KafkaKind, Source):
         self._cluster = Cluster(self.options.bootstrap, client=client)
 
     def describe(self) -> Description:
-        """See `Source.describe`."""
         topic = self._cluster.topic(self.options.topic)
         if topic is None:
             return Description({}, empty_reason=self._no_topic())
@@ -185,7 +183,6 @@ class KafkaSource(KafkaKind, Source):
         return ended(span, self.options.close_delay)
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """See `Source.scan`."""
         topic = self._cluster.topic(self.options.topic)
         if topic is None:
             raise DataError(f"source {self.spec.name!r}: {self._no_topic()}")
@@ -242,13 +239,11 @@ class KafkaSource(KafkaKind, Source):
             )
 
     def before(self, task: DataTask, position: Position) -> DataTask:
-        """See `Source.before`."""
         (row_range,) = task.ranges
         shorter = row_range.model_copy(update={"end": min(position.part, row_range.end)})
         return task.model_copy(update={"ranges": (shorter,)})
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
-        """See `Source.location`."""
         topic, _, partition = task.ranges[0].path.rpartition("/")
         place: dict[str, str | int] = {
             "topic": topic,
@@ -271,7 +266,6 @@ class KafkaSource(KafkaKind, Source):
 
     @property
     def offset_unit(self) -> str:
-        """See `Source.offset_unit`."""
         return "messages" if self.options.format == "arrow-ipc" else "rows"
 
     def lag(self, group: str) -> list[PartitionLag]:
@@ -280,7 +274,6 @@ class KafkaSource(KafkaKind, Source):
         return [] if topic is None else partition_lags(self._cluster, self.access, topic, group)
 
     def close(self) -> None:
-        """See `Source.close`."""
         self._cluster.close()
 
     def _decoder(self, columns: Sequence[str]) -> Decoder:

@@ -44,7 +44,6 @@ class PlannedStretch:
     """A stretch with the version of its topic that was planned."""
 
     def __init__(self, cluster: Cluster, stretch: Stretch, version: TopicVersion) -> None:
-        """Nothing is asked yet."""
         self._cluster, self._stretch, self._version = cluster, stretch, version
         self._compacts = False
 

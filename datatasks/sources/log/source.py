@@ -85,7 +85,6 @@ class LogSource(LogKind, MarkerSource):
     options: LogKind.Options
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
-        """Look at nothing yet."""
         super().__init__(spec, options, root)
         self.close_delay = self.options.close_delay
         self._files = Files(self.options.path, root, {}, ".arrow")

@@ -28,7 +28,6 @@ class LogWriter:
     """Appends tables to one partition. Several writers of one partition take turns by a lock."""
 
     def __init__(self, folder: Path, partition: str | int) -> None:
-        """Nothing is created before the first append."""
         self.folder = folder / str(partition)
 
     def append(self, table: pa.Table, commit_time: datetime) -> Path | None:

@@ -35,7 +35,6 @@ class FooterCache:
     """
 
     def __init__(self, cache: PlanCache, files: Files, event_time: str | None) -> None:
-        """Nothing is read yet."""
         self._cache = cache
         self._files = files
         self._event_time = event_time

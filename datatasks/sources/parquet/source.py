@@ -61,7 +61,6 @@ class ParquetSource(ParquetKind, MarkerSource):
     options: ParquetKind.Options
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
-        """Look at nothing yet."""
         super().__init__(spec, options, root)
         storage = self.options.storage.model_dump(exclude_none=True)
         self._files = Files(self.options.path, root, storage, ".parquet")

@@ -30,7 +30,6 @@ class WindowOpener:
     """Opens one window after another. Not safe for several threads."""
 
     def __init__(self, parts: TrainerParts) -> None:
-        """Nothing is opened yet."""
         self._parts = parts
 
     def open(self, window: WindowRequest) -> OpenWindow:

@@ -16,7 +16,6 @@ class WindowSealer:
     """Seals the window that is open. Not safe for several threads."""
 
     def __init__(self, parts: TrainerParts) -> None:
-        """Nothing is sealed yet."""
         self._parts = parts
         self._alarm = GuardAlarm(parts.learner, parts.names)
 

@@ -22,7 +22,6 @@ class WindowSteps:
     """
 
     def __init__(self, parts: TrainerParts) -> None:
-        """Nothing is trained yet."""
         self._parts = parts
         self._has_stream = has_stream(parts.pipeline, parts.sources)
         self._unread_hours = unread_hours(parts.pipeline, parts.sources)

@@ -96,7 +96,6 @@ class HttpSession:
     """JSON requests with a token, which is requested when it is needed."""
 
     def __init__(self, endpoint: Endpoint, timeout_seconds: float) -> None:
-        """Nothing is sent yet."""
         self._endpoint = endpoint
         self._timeout = timeout_seconds
         self._token: str | None = None

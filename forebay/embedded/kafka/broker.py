@@ -100,7 +100,6 @@ class Broker:
     """The broker of one FOREBAY_HOME, or the user's own when KAFKA_BOOTSTRAP is set."""
 
     def __init__(self, home: Home, environ: Mapping[str, str] | None = None) -> None:
-        """Nothing is started yet."""
         self._environ = os.environ if environ is None else environ
         self._home = home
         self._folder = home.root.absolute() / "kafka"

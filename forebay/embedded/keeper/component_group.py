@@ -38,7 +38,6 @@ class ComponentGroup:
     """Components by name. Each is restarted when it ends, until it is stopped."""
 
     def __init__(self, layout: Layout, policy: RestartPolicy = COMPONENT_POLICY) -> None:
-        """Nothing is started yet. Components inherit this process's environment."""
         self._layout = layout
         self._policy = policy
         self._environment = dict(os.environ)

@@ -30,7 +30,6 @@ class ComponentProcess:
     def __init__(
         self, component: Component, layout: Layout, starter: Starter, policy: RestartPolicy
     ) -> None:
-        """Nothing is started yet."""
         self.component = component
         self._layout = layout
         self._process = SupervisedProcess(lambda: starter(component), policy)

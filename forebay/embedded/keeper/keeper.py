@@ -61,7 +61,6 @@ class Keeper:
     def __init__(
         self, layout: Layout, config_dirs: Sequence[Path], component_deadline_seconds: float
     ) -> None:
-        """Nothing is started yet."""
         self._layout = layout
         self._components = ComponentGroup(layout)
         self._watch = ConfigWatch(layout, config_dirs, self._components.launch)

@@ -54,7 +54,6 @@ class ConfigWatch:
         config_dirs: Sequence[Path],
         launch: Callable[[Component], subprocess.Popen[bytes]],
     ) -> None:
-        """Nothing is read yet; `launch` starts a command."""
         self._layout = layout
         self._config_dirs = config_dirs
         self._launch = launch

@@ -185,15 +185,12 @@ class PostgresDatabase(Database):
         self._checked = False
 
     def check(self) -> None:
-        """See `Database.check`."""
         self._check(make=False)
 
     def prepare(self) -> None:
-        """See `Database.prepare`."""
         self._check(make=True)
 
     def read(self, work: Work[T], *, patient: bool = True) -> T:
-        """See `Database.read`."""
         outer = _is_patient.set(patient)
         try:
             self._check(make=True)
@@ -202,13 +199,11 @@ class PostgresDatabase(Database):
             _is_patient.reset(outer)
 
     def transact(self, work: Work[T]) -> T:
-        """See `Database.transact`."""
         self._check(make=True)
         return self._repeated(lambda: self._committed(work, "SERIALIZABLE"))
 
     @contextmanager
     def exclusive(self, name: str, wait_seconds: float) -> Iterator[None]:
-        """See `Database.exclusive`."""
         self._check(make=True)
         key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
         deadline = time.monotonic() + wait_seconds
@@ -226,7 +221,6 @@ class PostgresDatabase(Database):
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
     def close(self) -> None:
-        """See `Database.close`."""
         self._engine.dispose()
 
     def _check(self, *, make: bool) -> None:

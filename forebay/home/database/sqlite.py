@@ -52,7 +52,6 @@ class SqliteDatabase(Database):
     shared: ClassVar[bool] = False
 
     def __init__(self, home: Home) -> None:
-        """Nothing is opened yet."""
         self._home = home
         self.path = home.root / FILE_NAME
         self._lock_path = home.root / f"{FILE_NAME}.lock"
@@ -60,16 +59,13 @@ class SqliteDatabase(Database):
         self._opening = threading.RLock()
 
     def check(self) -> None:
-        """See `Database.check`."""
         self.read(lambda _: None)
 
     def prepare(self) -> None:
-        """See `Database.prepare`."""
         if self._current() is None:
             self.transact(lambda _: None)
 
     def read(self, work: Work[T], *, patient: bool = True) -> T:  # noqa: ARG002 - no server
-        """See `Database.read`."""
         opened = self._current()
         if opened is None:
             return _called(_nothing(), work)
@@ -77,7 +73,6 @@ class SqliteDatabase(Database):
             return _called(opened.engine, work)
 
     def transact(self, work: Work[T]) -> T:
-        """See `Database.transact`."""
         lock = TurnLock(self._lock_path)
         with writing(self._lock_path):
             make_home(self._home)
@@ -95,7 +90,6 @@ class SqliteDatabase(Database):
             lock.release()
 
     def exclusive(self, name: str, wait_seconds: float) -> AbstractContextManager[None]:
-        """See `Database.exclusive`."""
         make_home(self._home)
         folder = self._home.root / "locks"
         make_folder(folder)
@@ -122,7 +116,6 @@ class SqliteDatabase(Database):
         sync(path)
 
     def close(self) -> None:
-        """See `Database.close`."""
         with self._opening:
             if self._opened is not None:
                 self._opened.engine.dispose()

@@ -36,7 +36,6 @@ class StoreCache:
     """Copies below one folder, by the last part of their names, which is used once."""
 
     def __init__(self, root: Path, limit_bytes: int = LIMIT_BYTES) -> None:
-        """Nothing is created yet."""
         self._root = root
         self._limit_bytes = limit_bytes
 

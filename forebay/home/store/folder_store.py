@@ -181,12 +181,10 @@ class FolderStore(Store):
     knows_writers = True
 
     def __init__(self, root: Path) -> None:
-        """Nothing is created yet."""
         self.root = root
         self._writing = root / WRITING_NAME
 
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
-        """See `Store.put`."""
         name = new_name(folder, stem)
         target = self.root / name
         with writing(target):
@@ -202,7 +200,6 @@ class FolderStore(Store):
         return Stored(name=name, checksum=checksum, size_bytes=len(content))
 
     def put_tree(self, folder: str, stem: str, source: Path) -> Stored:
-        """See `Store.put_tree`."""
         name = new_name(folder, stem, tree=True)
         target = self.root / name
         with writing(target):
@@ -217,18 +214,15 @@ class FolderStore(Store):
         return stored_tree(name, index, content)
 
     def path(self, stored: Stored) -> Path:
-        """See `Store.path`."""
         path = self._place(stored)
         verify_file(path, stored.checksum, str(path))
         return path
 
     def tree(self, stored: Stored) -> Path:
-        """See `Store.tree`."""
         folder = self._place(stored)
         return verify_tree(folder, stored, str(folder))
 
     def verify(self, stored: Stored) -> None:
-        """See `Store.verify`."""
         if is_tree(stored.name):
             self.tree(stored)
         else:
@@ -236,18 +230,15 @@ class FolderStore(Store):
             require_size(stored, path.stat().st_size, str(path))
 
     def is_there(self, stored: Stored) -> bool:
-        """See `Store.is_there`."""
         place = self._place(stored)
         with writing(place):
             return (place / INDEX_NAME if is_tree(stored.name) else place).is_file()
 
     def url(self, stored: Stored) -> str:
-        """See `Store.url`."""
         place = self._place(stored)
         return str(place / CONTENT_NAME if is_tree(stored.name) else place)
 
     def owner(self) -> str | None:
-        """See `Store.owner`."""
         place = self.root / OWNER_NAME
         with writing(place):
             try:
@@ -256,7 +247,6 @@ class FolderStore(Store):
                 return None
 
     def claim(self, home_id: str) -> None:
-        """See `Store.claim`."""
         self._make_folder(self.root)
         write_atomically(self.root / OWNER_NAME, f"{home_id}\n")
 
@@ -266,18 +256,15 @@ class FolderStore(Store):
         make_folder(folder)
 
     def owner_url(self) -> str:
-        """See `Store.owner_url`."""
         return str(self.root / OWNER_NAME)
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """See `Store.names`."""
         if not folder:
             return _names(self.root, "")
         below = folder_of_names(folder)
         return _names(self.root / below, f"{below}/")
 
     def leftovers(self, folder: str = "") -> Iterator[Leftover]:
-        """See `Store.leftovers`."""
         mark = _mark_of(folder_of_names(folder)) if folder else ""
         for path in entries(self._writing):
             if not path.name.startswith(mark) or has_writer(path):
@@ -289,7 +276,6 @@ class FolderStore(Store):
             yield Leftover(name=f"{WRITING_NAME}/{path.name}", changed_at=changed_at)
 
     def remove(self, names: Iterable[str]) -> None:
-        """See `Store.remove`."""
         places = [self._removable(name) for name in names]
         left = [place for place in places if place.parent == self._writing]
         for place in left:

@@ -71,7 +71,6 @@ class S3Listing:
     """Reads page by page; nothing is kept."""
 
     def __init__(self, client: Any, address: S3Address) -> None:  # noqa: ANN401 - boto3's
-        """Nothing is requested yet."""
         self._client = client
         self._address = address
 
@@ -157,20 +156,17 @@ class ObjectStore(Store):
     knows_writers = False
 
     def __init__(self, address: S3Address, cache: StoreCache) -> None:
-        """Nothing is opened yet."""
         self._address = address
         self._cache = cache
         self._opened: tuple[int, Any] | None = None
 
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
-        """See `Store.put`."""
         name = new_name(folder, stem)
         self._transfers.upload([(name, io.BytesIO(content))])
         checksum = hashlib.sha256(content).hexdigest()
         return Stored(name=name, checksum=checksum, size_bytes=len(content))
 
     def put_tree(self, folder: str, stem: str, source: Path) -> Stored:
-        """See `Store.put_tree`."""
         name = new_name(folder, stem, tree=True)
         below = f"{name}/{CONTENT_NAME}"
         with writing(source):
@@ -185,7 +181,6 @@ class ObjectStore(Store):
         return stored_tree(name, index, content)
 
     def path(self, stored: Stored) -> Path:
-        """See `Store.path`."""
         name, url = require_name(stored.name), self.url(stored)
         return self._cache.copy(
             name,
@@ -194,7 +189,6 @@ class ObjectStore(Store):
         )
 
     def tree(self, stored: Stored) -> Path:
-        """See `Store.tree`."""
         url = self._address.url(require_name(stored.name))
         copy = self._cache.copy(
             stored.name,
@@ -215,7 +209,6 @@ class ObjectStore(Store):
             require_size(stored, size_bytes, self._address.url(name))
 
     def is_there(self, stored: Stored) -> bool:
-        """See `Store.is_there`."""
         name = require_name(stored.name)
         key = self._address.key(f"{name}/{INDEX_NAME}" if is_tree(name) else name)
         try:
@@ -226,35 +219,28 @@ class ObjectStore(Store):
         return True
 
     def url(self, stored: Stored) -> str:
-        """See `Store.url`."""
         name = require_name(stored.name)
         return self._address.url(f"{name}/{CONTENT_NAME}" if is_tree(name) else name)
 
     def owner(self) -> str | None:
-        """See `Store.owner`."""
         try:
             return self._bytes(OWNER_NAME).decode().strip()
         except DataError:  # nobody has claimed it
             return None
 
     def claim(self, home_id: str) -> None:
-        """See `Store.claim`."""
         self._transfers.upload([(OWNER_NAME, io.BytesIO(f"{home_id}\n".encode()))])
 
     def owner_url(self) -> str:
-        """See `Store.owner_url`."""
         return self._address.url(OWNER_NAME)
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """See `Store.names`."""
         return self._listing.names(_below(folder))
 
     def leftovers(self, folder: str = "") -> Iterator[Leftover]:
-        """See `Store.leftovers`."""
         return self._listing.leftovers(_below(folder))
 
     def remove(self, names: Iterable[str]) -> None:
-        """See `Store.remove`."""
         self._listing.remove([require_name(name) for name in names])
 
     @property

@@ -65,7 +65,6 @@ class S3Transfers:
     """Transfers of one client. An error cancels what is not done yet."""
 
     def __init__(self, client: Any, address: S3Address) -> None:  # noqa: ANN401 - boto3's
-        """Nothing is opened yet."""
         self._client = client
         self._address = address
 

@@ -22,7 +22,6 @@ class FileLock:
     """An exclusive lock on a file, which may hold a text about its holder."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened before `acquire`."""
         self.path = path
         self._descriptor: int | None = None
 
@@ -169,7 +168,6 @@ class TurnLock:
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened before `acquire`."""
         self.path = path
         self._place: _Place | None = None
 

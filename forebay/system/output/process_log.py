@@ -45,7 +45,6 @@ class LogTail:
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read yet."""
         self.path = path
         self._position = 0
         self._rest = b""

@@ -218,7 +218,6 @@ class FilteredStream(io.TextIOBase):
     """A text stream that shows no secrets; everything else is delegated to the stream."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Nothing is written yet."""
         self.unfiltered = stream
 
     def write(self, text: str) -> int:

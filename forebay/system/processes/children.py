@@ -21,7 +21,6 @@ class Children:
     """Starts children. Used from one thread."""
 
     def __init__(self) -> None:
-        """Nothing is started yet."""
         self._own: list[subprocess.Popen[bytes]] = []
 
     def start(

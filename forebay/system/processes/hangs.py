@@ -75,7 +75,6 @@ class HangGuard:
         deadline_seconds: float,
         starting_seconds: float = STARTING_SECONDS,
     ) -> None:
-        """Nothing is started yet."""
         self.reason = ""
         self._name = name
         self._signs = signs

@@ -29,7 +29,6 @@ class Guard:
     """
 
     def __init__(self, source_count: int) -> None:
-        """Nothing has been seen yet."""
 
         def zeros(kind: tf.DType) -> tf.Variable:
             return tf.Variable(tf.zeros([source_count], kind), trainable=False)

@@ -77,7 +77,6 @@ class Proposed(Borders):
         return None
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:  # noqa: ARG002
-        """See `Borders.decide`."""
         return in_order({}, proposed)
 
 

@@ -24,11 +24,9 @@ class MarkerSource(Source):
     close_delay = timedelta(0)
 
     def readiness(self, span: Interval) -> Readiness:
-        """See the class."""
         return self.readiness_of([span])[0]
 
     def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
-        """See the class."""
         marker = self.spec.ready.marker
         if marker is None or not spans:
             return [ended(span, self.close_delay) for span in spans]
