@@ -24,6 +24,8 @@ def test_limits(name: str) -> None:
     assert counts()[name] <= LIMITS[name]
 
 
-@pytest.mark.parametrize(("page", "most"), [("README.md", 620), ("CHANGELOG.md", 300)])
+@pytest.mark.parametrize(
+    ("page", "most"), [("README.md", 620), ("CHANGELOG.md", 300), ("docs/tutorial.md", 1_500)]
+)
 def test_what_is_read_first_is_short(page: str, most: int) -> None:
     assert words(Path(page)) <= most
