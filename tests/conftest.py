@@ -13,6 +13,7 @@ pytest_plugins = (
     "support.postgres_server",
     "support.s3_server",
     "support.health",
+    "support.jobs_here",
     "support.airflow_plugin",
 )
 

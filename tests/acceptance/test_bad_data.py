@@ -14,6 +14,8 @@ from support.parquet_files import contradict_types
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
 from support.truth_rows import serves, stored_of
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 BEFORE = FIRST_DAY - DAY
 ROWS = 2_000
 

@@ -15,6 +15,8 @@ import pytest
 from support.declarations import COLUMNS
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 ROWS = 1_000
 BEFORE = FIRST_DAY - DAY
 # The row of part-0.parquet that each one is in, and what is said of it.

@@ -27,6 +27,8 @@ from support.projects import (
 from forebay.datatasks.sources.kafka.producer import publish_batches
 from forebay.datatasks.sources.log.writer import LogWriter
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 ROWS = 2_000
 LATE = 70
 DAYS = ("2026-03-01", "2026-03-02")

@@ -31,6 +31,8 @@ from support.truth_rows import served_of
 
 from forebay.datatasks.sources.log.writer import LogWriter
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 ROWS = 500
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 

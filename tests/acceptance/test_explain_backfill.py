@@ -11,6 +11,8 @@ import pytest
 import yaml
 from support.projects import Project, ads_pipeline, ads_project, history_source
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 DAYS = 5
 ROWS = 1_000
 SOURCES = ("history", "clicks")

@@ -15,6 +15,8 @@ from support import independent
 from support.declarations import COLUMNS
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 ROWS = 3_000
 RANGE = ("--from", "2026-03-01", "--to", "2026-03-02")
 

@@ -33,6 +33,8 @@ from forebay.home.paths import Home
 from forebay.system.files.locks import FileLock
 from forebay.system.output.error_report import ErrorReport
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 ROWS = 500
 
 

@@ -12,6 +12,8 @@ import pytest
 from support.projects import Project, ads_project
 from support.summaries import summary
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 
 def forebay(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "forebay.cli", *arguments]

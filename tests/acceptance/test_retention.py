@@ -13,6 +13,8 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 from forebay.home.store.open import store_of
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 DAYS = [f"2026-03-0{day}" for day in range(1, 7)]
 
 

@@ -16,6 +16,8 @@ from support.truth_rows import forget_what_serves, served_of
 
 from forebay.home.paths import Home
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 DAYS = 4
 ROWS = 3_000
 LAST = "2026-03-04"

@@ -34,6 +34,8 @@ from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.stages.results import SinkResult, SourceResult, TimerResult
 from forebay.home.paths import Home
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 HOURS = 48
 WINDOWS = [f"{FIRST_DAY + timedelta(hours=hour):%Y-%m-%dT%H}" for hour in range(HOURS)]
 SOURCES = ("history", "impressions", "clicks")

@@ -9,6 +9,8 @@ import pytest
 from support.file_watch import Reads, watched
 from support.projects import DAY, FIRST_DAY, Project, ads_project
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 DAYS = 3
 ROWS = 3_000
 LAST = "2026-03-03"

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from support.called import called
 from support.declarations import COLUMNS
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -84,9 +85,26 @@ class Project:
         return {**os.environ, "FOREBAY_HOME": str(self.home), **self.environment}
 
     def forebay(
-        self, *arguments: str, check: bool = True, timeout_seconds: float = 120
+        self,
+        *arguments: str,
+        check: bool = True,
+        timeout_seconds: float = 120,
+        process: bool = False,
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
+        """Call a command. process: in one of its own, with a limit."""
+        done = (
+            self._process(arguments, timeout_seconds)
+            if process or "command" in vars(self) or type(self).command is not Project.command
+            else called(arguments, self.root, self.env())
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def _process(
+        self, arguments: tuple[str, ...], timeout_seconds: float
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             self.command(*arguments),
             cwd=self.root,
             env=self.env(),
@@ -95,9 +113,6 @@ class Project:
             timeout=timeout_seconds,
             check=False,
         )
-        if check and done.returncode != 0:
-            raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
-        return done
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
