@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from forebay import __version__
-from forebay.commands.shared import complete
+from forebay.commands.shared.complete import VARIABLE
 from forebay.commands.shared.output import INTERRUPTED, option
 from forebay.errors import ForebayError, InfrastructureError, UsageError
 from forebay.system.output.redaction import filter_output
@@ -32,25 +33,25 @@ COMMANDS = {
     "preview": "declare",
     "plan": "windows",
     "run": "windows",
-    "jobs": "state",
     "cancel": "state",
     "why": "windows",
     "forget": "windows",
     "gc": "state",
-    "home": "state",
-    "models": "models",
     "score": "models",
     "report": "models",
-    "dead": "windows",
-    "kafka": "airflow",
-    "dags": "declare",
-    "stage": "windows",
     "up": "airflow",
     "down": "airflow",
     "status": "airflow",
     "doctor": "airflow",
     "airflow": "airflow",
     "completion": "declare",
+    "jobs": "state",
+    "home": "state",
+    "models": "models",
+    "dead": "windows",
+    "kafka": "airflow",
+    "dags": "declare",
+    "stage": "windows",
 }
 
 # Their output must be exact: results that a program parses, and a password that is shown once.
@@ -69,10 +70,33 @@ class _Invocation:
     debug: bool = False
 
 
-def build_app(modules: Iterable[str]) -> typer.Typer:
-    """The application with the commands of these modules."""
+class _Commands(TyperGroup):
+    """The commands. One is imported when it is called or described, not while Tab completes it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - as typer declares it
+        """Names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - as above
+        """The command. An unknown one is compared with the names of all."""
+        for name in (cmd_name,) if cmd_name in COMMANDS else COMMANDS:
+            if name not in self.commands:
+                one = typer.Typer(rich_markup_mode=None)
+                import_module(f"forebay.commands.{COMMANDS[name]}.{name}").register(one)
+                self.commands.update(typer.main.get_group(one).commands)
+        return self.commands.get(cmd_name)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:  # noqa: ANN401 - as above
+        """Names of commands, and options before them."""
+        self.commands.update({name: TyperCommand(name) for name in COMMANDS})
+        return super().shell_complete(ctx, incomplete)
+
+
+def build_app() -> typer.Typer:
+    """The application with all commands."""
     app = typer.Typer(
         name="forebay",
+        cls=_Commands,
         help=_HELP,
         invoke_without_command=True,
         add_completion=False,
@@ -81,8 +105,8 @@ def build_app(modules: Iterable[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_global_options)
-    for module in modules:
-        import_module(f"forebay.commands.{COMMANDS[module]}.{module}").register(app)
+    if VARIABLE in os.environ:
+        import_module("typer.completion").completion_init()  # which `add_completion` would do
     return app
 
 
@@ -105,7 +129,7 @@ def run(arguments: Sequence[str]) -> int:
     ordered = _debug_first(arguments)
     invocation = _Invocation(debug="--debug" in ordered[:1])
     try:
-        command = typer.main.get_command(_app_for(ordered))
+        command = typer.main.get_command(build_app())
         code = command.main(
             args=ordered, prog_name="forebay", standalone_mode=False, obj=invocation
         )
@@ -119,35 +143,10 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The application. No command is imported while Tab completes a command's name."""
-    typed = complete.typed_words(os.environ)
-    if typed is None:
-        return build_app(_modules_for(arguments))
-    known = [word for word in typed if word in COMMANDS]
-    if known:
-        return build_app(_modules_for(known))
-    app = build_app(())
-    for name in COMMANDS:
-        app.command(name, help="")(_nothing)
-    return app
-
-
-def _nothing() -> None:
-    """Stands in for a command whose name is being completed."""
-
-
 def _debug_first(arguments: Sequence[str]) -> list[str]:
     """`--debug` works after the command too."""
     rest = [argument for argument in arguments if argument != "--debug"]
     return ["--debug", *rest] if len(rest) < len(arguments) else rest
-
-
-def _modules_for(arguments: Sequence[str]) -> Iterable[str]:
-    """The module of the called command only; all modules for help or an unknown name."""
-    name = next((text for text in arguments if not text.startswith("-")), "")
-    module = name.replace("-", "_")
-    return (module,) if module in COMMANDS else COMMANDS
 
 
 def _usage(error: Exception) -> int:
@@ -185,7 +184,8 @@ def _write_error(text: str) -> None:
 def main() -> None:
     """Entry point of the `forebay` script. Its output never shows secrets."""
     output = open_standard_streams()
-    filter_output(stdout=not EXACT_OUTPUT & set(list(_modules_for(sys.argv[1:]))[:1]))
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    filter_output(stdout=command not in EXACT_OUTPUT)
     code = run(sys.argv[1:])
     output.flush()
     if output.failure is not None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.console import Console
-
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.report.facts import Facts, PartFacts, WindowFacts
 from forebay.system.output.table import TableColumn, table_lines
 from forebay.system.output.text import broken, printable
 
 
-def print_report(facts: Facts, console: Console) -> None:
-    """Write rows and AUCs per window, pooled figures, verdicts, time by phase and paths."""
-    lines = _terminal_lines(facts, console.width) if console.is_terminal else plain_lines(facts)
-    for line in lines:
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+def report_lines(facts: Facts, width: int | None) -> Iterator[str]:
+    """Rows and AUCs per window, pooled figures, verdicts, time by phase and paths.
+
+    width: of the terminal; None if it is none.
+    """
+    return map(printable, plain_lines(facts) if width is None else _terminal_lines(facts, width))
 
 
 def _terminal_lines(facts: Facts, width: int) -> Iterator[str]:

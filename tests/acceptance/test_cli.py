@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
+from support.manual import commands
 
 import forebay
 from forebay.cli import COMMANDS, build_app, run
@@ -74,7 +76,7 @@ def test_exit_codes_by_remedy(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def failing(modules: object) -> None:
+    def failing() -> None:
         raise error
 
     monkeypatch.setattr("forebay.cli.build_app", failing)
@@ -85,25 +87,21 @@ def test_exit_codes_by_remedy(
 
 
 def test_every_option_has_a_name_in_the_environment() -> None:
-    import typer
-
-    without = []
-    root = typer.main.get_command(build_app(COMMANDS))
-    commands = [(name, c) for name, c in getattr(root, "commands", {}).items()]
-    for name, command in commands:
-        commands += [(f"{name} {sub}", c) for sub, c in getattr(command, "commands", {}).items()]
-        for parameter in command.params:
-            if parameter.param_type_name == "argument" or parameter.name == "help":
-                continue
-            if not str(parameter.envvar).startswith("FOREBAY_"):
-                without.append(f"{name} {parameter.name}")
-    assert without == []
+    root = typer.main.get_command(build_app())
+    options = [
+        (context.command_path, parameter)
+        for command, context in commands(root, typer.Context(root))
+        for parameter in command.params
+        if parameter.param_type_name != "argument" and parameter.name != "help"
+    ]
+    assert len(options) > 80
+    assert [each for each in options if not str(each[1].envvar).startswith("FOREBAY_")] == []
 
 
 def test_ctrl_c_before_the_command_is_known(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(_modules: object) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("forebay.cli.build_app", interrupted)

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from support.hostile_names import FEW, NO_NAMES, NOT_ARGUMENTS, tree
 from support.projects import declared_project
 
-from forebay.cli import COMMANDS, build_app, run
+from forebay.cli import build_app, run
 from forebay.config.load import load_project
 from forebay.dags.sync import sync
 from forebay.errors import UsageError
@@ -59,7 +59,7 @@ SOUND = {
 }
 
 
-APP = typer.main.get_command(build_app(COMMANDS))
+APP = typer.main.get_command(build_app())
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class Parameter:
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    below = getattr(command, "commands", None)
-    if below is None:
+    if not hasattr(command, "list_commands"):
         yield path, command
         return
-    for name, each in below.items():
-        yield from commands(each, (*path, name))
+    context = typer.Context(command)
+    for name in command.list_commands(context):
+        yield from commands(command.get_command(context, name), (*path, name))
 
 
 def parameters() -> Iterator[Parameter]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from support.links import link
 from support.model_lines import record
 from support.summaries import two_labels
@@ -21,7 +19,7 @@ from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
-from forebay.report.text import print_report
+from forebay.report.text import report_lines
 
 MARKUP = (
     "<script>alert(1)</script>",
@@ -100,17 +98,15 @@ def test_a_report_holds_no_element_that_data_brought(text: str) -> None:
     assert not any("alert" in comment and "<" in comment for comment in hostile.comments)
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_report_moves_no_cursor(terminal: bool) -> None:
-    written = io.StringIO()
-    console = Console(file=written, force_terminal=terminal, width=200, color_system=None)
-    print_report(facts_of(replaced(two_labels(), OBEYED)), console)
-    assert_plain(written.getvalue())
-    assert "\\x1b[2J" in written.getvalue()
+@pytest.mark.parametrize("width", [200, None])
+def test_a_report_moves_no_cursor(width: int | None) -> None:
+    written = "\n".join(report_lines(facts_of(replaced(two_labels(), OBEYED)), width))
+    assert_plain(written)
+    assert "\\x1b[2J" in written
 
 
 def assert_plain(text: str) -> None:
-    """Nothing of what came from data is left but as codes. Rich itself writes none of these."""
+    """Nothing of what came from data is left but as codes."""
     assert not set(text) & {"\x1b", "\x07", "\r", "\x08", "\x9b", "\N{RIGHT-TO-LEFT OVERRIDE}"}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from forebay.cli import COMMANDS, build_app
+from forebay.cli import build_app
 
 # Of the library inside typer, which has no public name for them.
 Command = Any
@@ -30,7 +30,7 @@ environment variable beside it. `forebay --debug COMMAND` shows the full traceba
 
 def manual_page() -> str:
     """The page in Markdown."""
-    root = typer.main.get_command(build_app(COMMANDS))
+    root = typer.main.get_command(build_app())
     context = typer.Context(root, info_name="forebay")
     parts = [HEAD, "## Options before the command\n", _options(root, context)]
     for command, inside in commands(root, context):

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rich.console import Console
-
 from examples.demo.airflow.backfill import Backfill
 from examples.demo.airflow.live import Shown
 from examples.demo.mode import Json, say
@@ -18,6 +16,7 @@ from examples.demo.next_steps import backfill_link, down_command, up_command
 from examples.demo.settings import FIRST_WINDOW, LAST_WINDOW, PIPELINE, Settings
 from examples.demo.signals import wait_for_ctrl_c
 from examples.demo.trained_rows import TrainedRows
+from forebay.commands.shared.output import terminal_width
 from forebay.config.load import load_project
 from forebay.datatasks.window_range import parse_range
 from forebay.embedded.airflow.cluster import Embedded
@@ -28,7 +27,7 @@ from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import DEFAULT_LINE
 from forebay.report.facts import facts_of
-from forebay.report.text import print_report
+from forebay.report.text import report_lines
 from forebay.system.files.durable import write_atomically
 
 START_SECONDS = 240.0
@@ -102,7 +101,8 @@ class ThroughAirflow:
         write_atomically(self._settings.summary, json.dumps(summary, indent=1) + "\n")
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
-        print_report(facts_of(summary), Console())
+        for line in report_lines(facts_of(summary), terminal_width()):
+            say(line)
         say(f"summary  {self._settings.summary}")
         return summary
 

@@ -12,7 +12,7 @@ import typer
 
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
-from forebay.commands.shared.output import Form, Output, OutputFormat, option
+from forebay.commands.shared.output import Form, Output, OutputFormat, option, terminal_width
 from forebay.system.output.redaction import redacted
 
 if TYPE_CHECKING:
@@ -57,10 +57,8 @@ def report(
     It shows windows trained by `forebay run` and by Airflow.
     """
     with working("reading results"):
-        from rich.console import Console
-
         from forebay.report.facts import read_facts
-        from forebay.report.text import print_report
+        from forebay.report.text import report_lines
 
         if first or last:
             facts, source = _of_range(config, subject, first, last, line)
@@ -73,7 +71,8 @@ def report(
     if out.is_json:
         out.json({"html": str(page), **asdict(facts)})
     else:
-        print_report(facts, Console())
+        for text in report_lines(facts, terminal_width()):
+            out.exact(text)
         out.line(f"report  {page}")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,20 +23,6 @@ _OFFERED_MAX = 100
 _WINDOWS_MAX = 20_000
 _FILE_BYTES_MAX = 1 << 20
 _ENTRIES_MAX = 10_000
-
-
-def typed_words(environ: Mapping[str, str]) -> list[str] | None:
-    """The words before the one being completed, without the program; None without completion."""
-    instruction = environ.get(VARIABLE)
-    if instruction is None:
-        return None
-    completion: Any = import_module("typer.completion")
-    completion.completion_init()
-    shell = completion.shell_completion.get_completion_class(instruction.partition("_")[2])
-    if shell is None:
-        return []
-    words, _ = shell(None, {}, "forebay", VARIABLE).get_completion_args()
-    return list(words)
 
 
 def pipelines(context: typer.Context, incomplete: str) -> list[str]:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
-from types import TracebackType
 from typing import Self, TextIO
 
 from forebay.system.output.text import columns, fitted, printable
@@ -36,36 +35,28 @@ class LiveLine:
         self._text = ""
         self._changed_at = self._shown_at = 0.0
         self._over = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, daemon=True)
 
     def __enter__(self) -> Self:
         """Start to redraw the line."""
         if self.live:
-            self._ticker.start()
+            threading.Thread(target=self._tick, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Leave the cursor at the beginning of an empty line."""
         self._over.set()
-        if self.live:
-            self._ticker.join()
-        self.done()
+        self._remove()
 
     @property
     def width(self) -> int | None:
         """Columns that a changing text may have; None if unlimited."""
-        return columns() - 1 if self.live else None  # the cursor needs a column too
+        return columns() - 1 if self.live else None
 
     def say(self, text: str) -> None:
         """Print a line that stays; on a terminal, the changing line is redrawn below it."""
         with self._lock:
             shown = fitted(printable(text), self._stream)
-            self._write((_CLEAR if self._text and self.live else "") + shown + "\n")
+            self._write((_CLEAR if self.live else "") + shown + "\n")
             if not self.live:
                 self._text = ""
 
@@ -84,35 +75,35 @@ class LiveLine:
             self.say(text)
             self._text, self._shown_at = text, time.monotonic()
 
-    def done(self) -> None:
-        """Remove the line: what it describes has ended."""
-        with self._lock:
-            if self.live and self._text:
-                self._write(_CLEAR)
-            self._text = ""
-
     def interrupted(self) -> None:
         """Remove the line, and the ^C that the terminal has put where the cursor is."""
         if self.live:
             time.sleep(ECHO_SECONDS)
-            with self._lock:
+        self._remove()
+
+    def _remove(self) -> None:
+        with self._lock:
+            self._text = ""
+            if self.live:
                 self._write(_CLEAR)
-        self.done()
 
     def _change(self, text: str) -> None:
         with self._lock:
             if text != self._text:
                 self._text, self._changed_at = text, time.monotonic()
-                self._write(_CLEAR + printable(text)[: self.width])
+                self._draw()
 
     def _tick(self) -> None:
         while not self._over.wait(TICK_SECONDS):
             with self._lock:
-                seconds = round(time.monotonic() - self._changed_at)
-                if self._text and seconds:
-                    since = f"  {seconds} s"
-                    room = columns() - 1 - len(since)
-                    self._write(_CLEAR + printable(self._text)[:room] + since)
+                if self._text:
+                    self._draw()
+
+    def _draw(self) -> None:
+        seconds = round(time.monotonic() - self._changed_at)
+        since = f"  {seconds} s" if seconds else ""
+        room = columns() - 1 - len(since)  # the cursor needs a column too
+        self._write(_CLEAR + printable(self._text)[:room] + since)
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

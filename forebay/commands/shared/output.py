@@ -46,6 +46,11 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def terminal_width() -> int | None:
+    """Columns of the terminal that standard output is; None if it is none."""
+    return width_of_terminal() if is_terminal() else None
+
+
 def note(text: str) -> None:
     """Print a line that is not part of the data, on standard error."""
     sys.stderr.write(fitted(printable(text), sys.stderr) + "\n")
@@ -88,12 +93,14 @@ class Output:
         kept = [{column: row.get(column) for column in columns} for row in rows]
         if self.is_json:
             self.json(kept)
-        elif is_terminal():
-            for line in _table_that_fits(kept, columns, below):
-                self.exact(line)
-        else:
-            for line in _plain_table(kept, columns):
-                self.line(line)
+            return
+        shown = [
+            TableColumn(column, any(_is_number(row[column]) for row in kept), column in below)
+            for column in columns
+        ]
+        cells = [[printable(cell(row[column])) for column in columns] for row in kept]
+        for line in table_lines(shown, cells, terminal_width()):
+            self.exact(line)
 
 
 def cell(value: object) -> str:
@@ -126,26 +133,3 @@ def _plain(value: object) -> object:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _plain_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> Iterable[str]:
-    cells = [list(columns), *([cell(row[column]) for column in columns] for row in rows)]
-    widths = [max(len(line[number]) for line in cells) for number in range(len(columns))]
-    right = [any(_is_number(row[column]) for row in rows) for column in columns]
-    for line in cells:
-        padded = (
-            text.rjust(width) if number else text.ljust(width)
-            for text, width, number in zip(line, widths, right, strict=True)
-        )
-        yield "  ".join(padded).rstrip()
-
-
-def _table_that_fits(
-    rows: Sequence[Mapping[str, object]], columns: Sequence[str], below: Sequence[str]
-) -> Iterable[str]:
-    table = [
-        TableColumn(column, any(_is_number(row[column]) for row in rows), column in below)
-        for column in columns
-    ]
-    cells = [[printable(cell(row[column])) for column in columns] for row in rows]
-    return table_lines(table, cells, width_of_terminal())

@@ -23,6 +23,7 @@ from forebay.commands.shared.output import (
     is_terminal,
     note,
     option,
+    terminal_width,
 )
 from forebay.commands.shared.own_home import closed_home
 from forebay.system.output.counted import counted
@@ -208,13 +209,12 @@ def _print(output: Output, facts: dict[str, Any], summary: Path | None) -> None:
     if output.is_json:
         output.json(facts)
         return
-    from rich.console import Console
-
     from forebay.report.facts import facts_of
-    from forebay.report.text import print_report
+    from forebay.report.text import report_lines
 
     output.line()
-    print_report(facts_of(facts), Console())
+    for text in report_lines(facts_of(facts), terminal_width()):
+        output.exact(text)
     if summary is not None:
         command = join(["forebay", "report", str(summary)])
         output.line(f"summary  {summary}  (`{command}` makes an HTML page of it)")

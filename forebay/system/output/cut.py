@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-from bisect import bisect_left, bisect_right
-
 from forebay.system.output.text import printable
 
 _TAB = 4
@@ -17,28 +14,16 @@ def around(line: str, place: int, width: int) -> tuple[str, int]:
     Tabs become spaces, and characters that a terminal would obey their escapes. An ellipsis stands
     for what is cut off at an end. The place may be after the line's last character.
     """
-    shown: list[str] = []
-    ends = [0]
-    for character in line:
-        text = " " * (_TAB - ends[-1] % _TAB) if character == "\t" else printable(character)
-        shown.append(text)
-        ends.append(ends[-1] + sum(map(_columns, text)))
-    place = min(place, len(shown))
-    total = ends[-1] + (place == len(shown))  # the mark needs a column too
-    start = max(0, min(ends[place] - width // 2, total - width))
-    if start == 0:
-        first, left = 0, ""
-    else:
-        first, left = bisect_right(ends, start), _MORE
-    if ends[-1] <= start + width:
-        last, right = len(shown), ""
-    else:
-        last, right = bisect_left(ends, start + width) - 1, _MORE
-    return f"{left}{''.join(shown[first:last])}{right}", len(left) + ends[place] - ends[first]
+    from rich.cells import cell_len, set_cell_size
 
-
-def _columns(character: str) -> int:
-    """How many columns a terminal gives to a character."""
-    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+    rest = printable(line.expandtabs(_TAB))
+    before = cell_len(printable(line[:place].expandtabs(_TAB)))
+    whole = cell_len(rest) + (place >= len(line))  # the mark needs a column too
+    start = max(0, min(before - width // 2, whole - width))
+    left = ""
+    if start:
+        gone = rest[: len(set_cell_size(rest, start + 1))]
+        left, rest, before = _MORE, rest[len(gone) :], before - cell_len(gone) + 1
+    if cell_len(left + rest) > width:
+        rest = set_cell_size(rest, width - len(left) - 1) + _MORE
+    return left + rest, before

@@ -7,7 +7,7 @@ import typer
 from support.manual import Command, commands
 
 from forebay import cli
-from forebay.cli import COMMANDS, build_app
+from forebay.cli import build_app
 
 COLUMNS = 80
 
@@ -23,7 +23,7 @@ def groups(group: Command, context: typer.Context) -> list[tuple[Command, typer.
 
 
 def root() -> tuple[Command, typer.Context]:
-    command = typer.main.get_command(build_app(COMMANDS))
+    command = typer.main.get_command(build_app())
     return command, typer.Context(command, info_name="forebay")
 
 

@@ -10,12 +10,12 @@ import typer
 from support.manual import commands
 
 from forebay import cli
-from forebay.cli import COMMANDS, build_app
+from forebay.cli import build_app
 
 
 def meanings() -> dict[str, set[str]]:
     """What is written for the value of each variable's options, by variable."""
-    root = typer.main.get_command(build_app(COMMANDS))
+    root = typer.main.get_command(build_app())
     found: dict[str, set[str]] = defaultdict(set)
     for command, context in commands(root, typer.Context(root, info_name="forebay")):
         for each in command.params:
