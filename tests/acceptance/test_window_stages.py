@@ -41,8 +41,6 @@ from forebay.executors.window_files.steps import read_steps
 from forebay.home.paths import Home
 from forebay.home.store.open import store_of
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
-
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 WARM_START = f"2026-02-28_{FIRST}"
 ROWS = 3_000
