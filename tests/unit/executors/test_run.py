@@ -14,13 +14,7 @@ from support.scripted_supervisor import ScriptedSupervisor
 from support.stages import pipeline, replanned, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.errors import (
-    ConfigError,
-    DataError,
-    InfrastructureError,
-    NotReadyError,
-    RowsLostError,
-)
+from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError, RowsLostError
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.request import State

@@ -52,10 +52,7 @@ def test_a_job_may_end_before_its_trainer_has_reported(runs: Runs) -> None:
     assert runs.told.progress == []
 
 
-@pytest.mark.guarantee(
-    "a supervisor dies while it starts",
-    "nothing",
-)
+@pytest.mark.guarantee("a supervisor dies while it starts", "nothing")
 def test_a_supervisor_that_is_killed_while_it_starts_is_followed_by_another(runs: Runs) -> None:
     killed: list[Script] = [lambda supervisor: supervisor.exit(-signal.SIGKILL)] * 3
     summary = runs.run(FIRST, FIRST, *killed, runs.succeeds)

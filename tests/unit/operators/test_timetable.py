@@ -34,8 +34,7 @@ def walk(
     interval: DataInterval | None = None
     while len(found) < count:
         info = timetable.next_dagrun_info(
-            last_automated_data_interval=interval,
-            restriction=TimeRestriction(first, last, catchup),
+            last_automated_data_interval=interval, restriction=TimeRestriction(first, last, catchup)
         )
         if info is None:
             break

@@ -16,10 +16,7 @@ from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 
 SPEC = pipeline(("a", "ab"))
-SOURCES = {
-    "a": {"feed": "batch", "trained_rows": 9},
-    "ab": {"feed": "stream", "trained_rows": 9},
-}
+SOURCES = {"a": {"feed": "batch", "trained_rows": 9}, "ab": {"feed": "stream", "trained_rows": 9}}
 
 
 def judged(chain: ModelChain, key: str, fresh: int, complete: int) -> None:

@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 from support.minibatches import labelled
 
-from forebay.executors.advice.repeated_events import (
-    repeat_warnings,
-    repeated_events,
-    repeats_of,
-)
+from forebay.executors.advice.repeated_events import repeat_warnings, repeated_events, repeats_of
 from forebay.executors.window_files.scores import ScoreWriter, Segments
 
 NAN = float("nan")

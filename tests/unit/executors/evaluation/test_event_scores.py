@@ -112,8 +112,7 @@ def test_partial_windows_are_no_part_of_pooled_figures_or_verdicts(
 
 
 @pytest.mark.guarantee(
-    "labels come with later windows",
-    "nothing; a window judged later equals one judged at once",
+    "labels come with later windows", "nothing; a window judged later equals one judged at once"
 )
 def test_a_window_judged_later_equals_one_judged_at_once(chain: ModelChain, tmp_path: Path) -> None:
     later, at_once = [], ModelChain(chain.home, "ads", "other")

@@ -94,8 +94,7 @@ def test_a_duplicated_event_counts_once_and_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.guarantee(
-    "a score segment was not sealed by a checkpoint",
-    "it is dropped with the steps after it",
+    "a score segment was not sealed by a checkpoint", "it is dropped with the steps after it"
 )
 def test_what_no_checkpoint_sealed_is_dropped_at_restore(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)

@@ -26,13 +26,7 @@ KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
 
 @pytest.mark.parametrize(
     ("size", "offset", "windows"),
-    [
-        ("1d", "0s", 1),
-        ("1d", "1h", 2),
-        ("1d", "24h", 2),
-        ("1d", "25h", 3),
-        ("1h", "24h", 25),
-    ],
+    [("1d", "0s", 1), ("1d", "1h", 2), ("1d", "24h", 2), ("1d", "25h", 3), ("1h", "24h", 25)],
 )
 def test_a_label_comes_within_the_largest_offset_and_one_window(
     size: str, offset: str, windows: int

@@ -111,8 +111,7 @@ def test_the_home_is_the_submitters(
 
 
 @pytest.mark.guarantee(
-    "a password that changes between two requests for the same job",
-    "it is the same job",
+    "a password that changes between two requests for the same job", "it is the same job"
 )
 def test_another_password_makes_no_other_job_and_another_setting_does(
     environment: pytest.MonkeyPatch, config: Path

@@ -118,9 +118,7 @@ def test_rows_of_the_other_feed_or_without_times_are_not_taken(
     assert set(judged(tmp_path)) == {1}
 
 
-def test_each_link_is_asked_for_once_however_small_the_minibatches(
-    writer: ScoreWriter,
-) -> None:
+def test_each_link_is_asked_for_once_however_small_the_minibatches(writer: ScoreWriter) -> None:
     asked: list[str] = []
 
     def scorer(name: Parent) -> Scorer:
@@ -138,8 +136,7 @@ def test_each_link_is_asked_for_once_however_small_the_minibatches(
 
 
 @pytest.mark.guarantee(
-    "rows are served in another order after a kill",
-    "nothing; the same events are judged",
+    "rows are served in another order after a kill", "nothing; the same events are judged"
 )
 def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Path) -> None:
     def run(folder: Path, *, killed: bool) -> dict[int, tuple[str, float]]:

@@ -78,9 +78,7 @@ def test_reprocessing_makes_all_later_windows_stale_until_they_follow(chain: Mod
     assert chain.stale_reason(newest) == "stale (built on generation 1 of 2026-03-02)"
 
 
-def test_a_window_trained_after_its_successor_makes_the_successor_stale(
-    chain: ModelChain,
-) -> None:
+def test_a_window_trained_after_its_successor_makes_the_successor_stale(chain: ModelChain) -> None:
     second = link("2026-03-02", 1, None)
     record(chain, second)
     assert chain.stale_reason(second) is None
@@ -88,9 +86,7 @@ def test_a_window_trained_after_its_successor_makes_the_successor_stale(
     assert chain.stale_reason(second) == "stale (built before 2026-03-01 was trained)"
 
 
-def test_publishing_never_moves_to_an_earlier_or_stale_model(
-    chain: ModelChain,
-) -> None:
+def test_publishing_never_moves_to_an_earlier_or_stale_model(chain: ModelChain) -> None:
     three_windows(chain)
     third = chain.newest("2026-03-03")
     assert third is not None

@@ -126,9 +126,7 @@ def test_an_exported_model_is_on_disk_once_it_is_stored(learner: Any, tmp_path: 
     assert "saved_model.pb" in kept["content"]
 
 
-def test_a_model_that_went_on_learning_is_told_from_its_export(
-    tmp_path: Path,
-) -> None:
+def test_a_model_that_went_on_learning_is_told_from_its_export(tmp_path: Path) -> None:
     towers = make_towers("mixed")
     towers.export(tmp_path)
     for seed in range(20):

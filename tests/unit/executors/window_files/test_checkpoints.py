@@ -12,12 +12,7 @@ from support.crashes import disk, tree_at
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import DataError, InfrastructureError
 from forebay.executors.model_line.link import Parent
-from forebay.executors.window_files.checkpoints import (
-    SEAL_NAME,
-    Beginning,
-    CheckpointStore,
-    Seal,
-)
+from forebay.executors.window_files.checkpoints import SEAL_NAME, Beginning, CheckpointStore, Seal
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
@@ -194,8 +189,7 @@ def test_a_checkpoint_that_was_begun_for_another_model_is_dropped(tmp_path: Path
 
 
 @pytest.mark.guarantee(
-    "a seal of a window in training is empty or truncated",
-    "red, with its path and what to do",
+    "a seal of a window in training is empty or truncated", "red, with its path and what to do"
 )
 @pytest.mark.parametrize("content", [b"", bytes(64), b'{"window": "2026'])
 def test_a_seal_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:

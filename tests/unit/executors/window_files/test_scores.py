@@ -10,12 +10,7 @@ import pytest
 
 from forebay.config.specs.datasets import Feed
 from forebay.errors import DataError
-from forebay.executors.window_files.scores import (
-    ScoreWriter,
-    Segments,
-    paradigms_of,
-    score_matrix,
-)
+from forebay.executors.window_files.scores import ScoreWriter, Segments, paradigms_of, score_matrix
 from forebay.mixture.minibatch import Minibatch
 
 PARADIGMS = ("mixture", "mixed")

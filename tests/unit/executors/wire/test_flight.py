@@ -14,11 +14,7 @@ from support.served_rows import SCHEMA, batch_of_lists
 from support.strangers import until
 
 from forebay.errors import InfrastructureError
-from forebay.executors.data_executor.flight_server import (
-    POLL_SECONDS,
-    FlightFrameServer,
-    NextFrame,
-)
+from forebay.executors.data_executor.flight_server import POLL_SECONDS, FlightFrameServer, NextFrame
 from forebay.executors.wire.flight import FlightStream, open_stream
 from forebay.executors.wire.messages import FrameHead
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError

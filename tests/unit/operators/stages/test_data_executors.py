@@ -106,8 +106,7 @@ def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "word"),
-    [(("success", "success"), "done"), (("failed", "failed"), "failed")],
+    ("run", "word"), [(("success", "success"), "done"), (("failed", "failed"), "failed")]
 )
 def test_the_stage_decides_about_ended_runs(run: tuple[str, str], word: str, place: Place) -> None:
     place.runs.before = [run]
@@ -277,10 +276,7 @@ def test_executors_that_never_register(place: Place) -> None:
     job.tell("running")
     place.submits(SUBMITTED)
     later(lambda: job.tell("cancelled", cancelled_by=1), 1.5)
-    with (
-        job.supervised(),
-        pytest.raises(InfrastructureError, match="did not register within 1 s"),
-    ):
+    with job.supervised(), pytest.raises(InfrastructureError, match="did not register within 1 s"):
         place.data(stage_seconds=1).work(REQUEST, context())
     assert job.cancel_seen is not None
 
@@ -290,11 +286,7 @@ def test_a_kill_while_it_waits_for_executors_ends_the_job(place: Place) -> None:
     place.submits(SUBMITTED)
     operator = place.data()
     later(lambda: job.tell("cancelled", cancelled_by=1), 1.5)
-    with (
-        job.supervised(),
-        killed(operator, 1.0),
-        pytest.raises((InfrastructureError, UsageError)),
-    ):
+    with job.supervised(), killed(operator, 1.0), pytest.raises((InfrastructureError, UsageError)):
         operator.work(REQUEST, context())
     assert job.cancel_seen == 1
 

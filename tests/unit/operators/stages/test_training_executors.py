@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
-from support.job_tasks import (
-    HANDLE,
-    JOB,
-    KEY,
-    REQUEST,
-    SUBMITTED,
-    Place,
-    context,
-    killed,
-    later,
-)
+from support.job_tasks import HANDLE, JOB, KEY, REQUEST, SUBMITTED, Place, context, killed, later
 from support.jobs import ToldJob, failed, of_another_host
 
 from forebay.errors import (
@@ -235,10 +225,6 @@ def test_a_kill_ends_the_job(place: Place) -> None:
     job.tell("running")
     operator = place.training(grace_seconds=60)
     later(lambda: job.tell("cancelled", cancelled_by=2), 1.0)
-    with (
-        job.supervised(),
-        killed(operator, 0.5),
-        pytest.raises((InfrastructureError, UsageError)),
-    ):
+    with job.supervised(), killed(operator, 0.5), pytest.raises((InfrastructureError, UsageError)):
         work(operator)
     assert job.cancel_seen is not None
