@@ -10,6 +10,7 @@ import pytest
 from support.jobs import ToldJob, failed
 from support.scripted_runs import FIRST, SECOND, THIRD, Runs, scripted_runs
 from support.stages import noon, pipeline, table
+from support.there import there
 
 from forebay import cli
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -42,8 +43,7 @@ def test_what_serves_stays_until_a_model_of_the_new_beginning_may(runs: Runs) ->
     runs.run(SECOND, SECOND, runs.succeeds, line="other")
     assert runs.serving() == (THIRD, 1)
     runs.chain.begin_anew(forget_plans=True)
-    assert runs.chain.windows() == []
-    assert runs.serving() == (THIRD, 1)
+    assert (runs.chain.windows(), runs.serving()) == ([], (THIRD, 1))
     model = runs.chain.published()
     again = runs.run(FIRST, FIRST, runs.succeeds)
     assert again["published"]["window"] == FIRST, "although the one that served is later"
@@ -66,8 +66,7 @@ def test_the_command_says_what_goes_and_asks(
 ) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     commanded(runs, monkeypatch)
-    assert cli.run(["forget", "ads"]) == 1
-    assert cli.run(["forget", "ads", "--all"]) == 1
+    assert (cli.run(["forget", "ads"]), cli.run(["forget", "ads", "--all"])) == (1, 1)
     told = capsys.readouterr().err
     assert f"line 'main' of ads: 2 trained windows ({FIRST} to {SECOND})" in told
     assert "Add --yes" in told
@@ -118,14 +117,11 @@ def test_a_history_binds_nobody_until_a_window_follows_it(runs: Runs) -> None:
     with_history(runs)
     for name in runs.stages.sources:
         MEMORY[name] = table([noon(-1), noon(0), noon(1), noon(2)])
-
     with pytest.raises(NotReadyError):
         runs.run(THIRD, THIRD, runs.ends("failed", 1, error=NOT_READY))
     assert runs.chain.windows() == [f"2026-02-27_{THIRD}"]
     first = runs.stages.window(0)
-    found = warm_start_of(runs.stages.pipeline, runs.chain, first)
-    assert found is not None
-    assert found.key == WARM
+    assert there(warm_start_of(runs.stages.pipeline, runs.chain, first)).key == WARM
     assert may_begin_with(runs.chain, runs.stages.pipeline.dataset.grid, first) is False
     runs.run(FIRST, SECOND, runs.succeeds)
     assert runs.chain.windows() == [WARM, FIRST, SECOND]

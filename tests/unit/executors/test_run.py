@@ -82,8 +82,7 @@ def test_what_is_trained_is_summed_up_without_a_job(runs: Runs) -> None:
     assert (summary["trained_windows"], summary["reused_windows"]) == ([], [FIRST, SECOND])
     assert (summary["restarts"], summary["storage_calls"]) == ({}, 0)
     assert list(summary["phases_seconds"]) == ["plan", "evaluate", "total"]
-    assert runs.stages.ledger.generations(FIRST) == [1]
-    assert runs.told.planned[0][1] == []
+    assert (runs.stages.ledger.generations(FIRST), runs.told.planned[0][1]) == ([1], [])
 
 
 def test_only_what_is_not_trained_is_asked_for(runs: Runs) -> None:
@@ -91,8 +90,7 @@ def test_only_what_is_not_trained_is_asked_for(runs: Runs) -> None:
     runs.plan(1)
     summary = runs.run(FIRST, THIRD, runs.succeeds)
     assert runs.asked() == [(SECOND, 1), (THIRD, 1)]
-    assert summary["trained_windows"] == [SECOND, THIRD]
-    assert summary["reused_windows"] == [FIRST]
+    assert (summary["trained_windows"], summary["reused_windows"]) == ([SECOND, THIRD], [FIRST])
 
 
 def test_each_line_trains_for_itself(runs: Runs) -> None:
@@ -117,15 +115,13 @@ def test_a_line_begins_with_its_history(runs: Runs) -> None:
 
 def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
     def declare(warm_start: str) -> None:
-        train = {"warm_start": warm_start}
-        runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train=train)
+        runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train={"warm_start": warm_start})
 
     declare("2026-02-27")
     runs.run(FIRST, FIRST, runs.succeeds)
     declare("2026-02-28")
     summary = runs.run(SECOND, SECOND, runs.succeeds)
-    assert summary["trained_windows"] == [SECOND]
-    assert summary["warm_start"]["window"] == WARM_START
+    assert (summary["trained_windows"], summary["warm_start"]["window"]) == ([SECOND], WARM_START)
     assert summary["stale_windows"] == []
     assert [note for note in summary["notes"] if f"keeps the warm start {WARM_START}" in note]
     other = runs.run(FIRST, FIRST, runs.succeeds, line="other")
@@ -142,9 +138,7 @@ def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
         ({"timezone": "Europe/Berlin"}, FIRST, FIRST),
     ],
 )
-def test_other_windows_over_rows_that_are_trained_are_refused(
-    runs: Runs, changed: dict[str, str], first: str, last: str
-) -> None:
+def test_overlaps_are_refused(runs: Runs, changed: dict[str, str], first: str, last: str) -> None:
     runs.trained(0)
     runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, dataset=changed)
     with pytest.raises(ConfigError, match=rf"shares rows with window {FIRST} \("):
@@ -187,9 +181,7 @@ def test_a_reprocess_trains_what_is_trained_again_each_time(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("end", ["failed", "cancelled", "lost"])
-def test_a_reprocess_that_was_cut_off_goes_on_in_its_own_generations(
-    runs: Runs, end: State
-) -> None:
+def test_a_reprocess_that_was_cut_off_goes_on_in_its_generations(runs: Runs, end: State) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     cut_off(runs, end)
     summary = runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
@@ -371,8 +363,7 @@ def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) ->
     runs.run(FIRST, SECOND, runs.succeeds)
     again = runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
     assert again["notes"] == [f"not published: window {SECOND} is later and serves"]
-    stale = runs.run(THIRD, THIRD, runs.succeeds, on_stale="train")
-    assert stale["notes"][1:] == [
+    assert runs.run(THIRD, THIRD, runs.succeeds, on_stale="train")["notes"][1:] == [
         f"not published: generation 1 of window {THIRD} is stale (built on generation 1 of {FIRST})"
     ]
     assert runs.serving() == (SECOND, 1)

@@ -77,7 +77,7 @@ def test_days_follow_the_zone(zone: str, first: str, hours: list[int]) -> None:
     assert [end for _, end, _ in found[:-1]] == [start for start, _, _ in found[1:]]
 
 
-def test_without_catchup_the_newest_closed_window_comes_first(
+def test_without_catchup_the_newest_closed_window_is_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Clock(datetime):
@@ -140,9 +140,7 @@ def test_a_change_of_size_goes_on_at_the_next_border() -> None:
         ("1d", "America/New_York", "2026-03-08T05:00:00", "08T05", "09T04"),
     ],
 )
-def test_a_manual_run_means_the_window_that_holds_it(
-    size: str, zone: str, asked: str, start: str, end: str
-) -> None:
+def test_the_window_of_a_manual_run(size: str, zone: str, asked: str, start: str, end: str) -> None:
     interval = WindowTimetable(size, zone).infer_manual_data_interval(run_after=at(asked))
     assert (f"{interval.start:%dT%H}", f"{interval.end:%dT%H}") == (start, end)
 
@@ -190,9 +188,7 @@ def test_it_is_stored_and_described() -> None:
     first=st.integers(1_300_000_000, 1_800_000_000).map(lambda at: datetime.fromtimestamp(at, UTC)),
     count=st.integers(1, 40),
 )
-def test_it_yields_the_windows_of_the_grid(
-    size: WindowSize, zone: str, first: datetime, count: int
-) -> None:
+def test_it_yields_all_windows(size: WindowSize, zone: str, first: datetime, count: int) -> None:
     """Every window that starts at `first` or later, in order, none left out, none twice."""
     grid = WindowGrid(size, zone)
     window = grid.at(first)

@@ -49,8 +49,7 @@ def test_only_the_last_windows_count(chain: ModelChain, monkeypatch: pytest.Monk
     judged(chain, "2026-03-04", 85, 100)
     (warning,) = line_warnings(SPEC, chain) or [""]
     kept = SPEC.dataset.label_horizon + 1
-    assert kept == 2
-    assert warning == ""
+    assert (kept, warning) == (2, "")
     judged(chain, "2026-03-05", 85, 100)
     assert line_warnings(SPEC, chain)[0].startswith("85% ")
 

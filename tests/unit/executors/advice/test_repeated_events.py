@@ -32,8 +32,7 @@ NAN = float("nan")
 def test_counts(
     ids: list[int], labels: list[float], repeated: int, twice: int, contradicting: int
 ) -> None:
-    found = repeats_of(np.array(ids, np.int64), np.array(labels, np.float32))
-    assert found == {
+    assert repeats_of(np.array(ids, np.int64), np.array(labels, np.float32)) == {
         "rows": len(ids),
         "repeated": repeated,
         "twice": twice,

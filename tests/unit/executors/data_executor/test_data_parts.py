@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from support.there import there
 
 from forebay import errors
 from forebay.datatasks.sources.common.values.times import UNKNOWN
@@ -75,8 +76,7 @@ def test_the_first_and_the_last_time_of_served_rows_are_told(name: str) -> None:
     assert (later.after.first_us, later.after.last_us) == (20, 30)
     earlier = chunk_of([14], [], [], 15, before=found.after, **{name: np.array([-7], np.int64)})
     assert (earlier.after.first_us, earlier.after.last_us) == (-7, 30)
-    unknown = np.array([UNKNOWN], np.int64)
-    assert chunk_of([1], [], [], 2, **{name: unknown}).after.first_us is None
+    assert chunk_of([1], [], [], 2, **{name: np.array([UNKNOWN], np.int64)}).after.first_us is None
     assert chunk_of([1], [], [], 2).after.last_us is None
 
 
@@ -107,8 +107,7 @@ def test_each_row_is_served_dead_or_of_an_unknown_label_wherever_a_cut_falls() -
 
 def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:
     found = chunk_of([0, 1, 2, 3], dead=[], null=[], end=4)
-    assert found.batch.num_rows == 4
-    assert found.buffered(1).hours.tolist() == [1, 1, 1, 1]
+    assert (found.batch.num_rows, found.buffered(1).hours.tolist()) == (4, [1, 1, 1, 1])
     assert found.progress(2).rows_read == 102
 
 
@@ -122,8 +121,7 @@ def test_a_fence_counts_what_was_handed_out_and_drops_the_rest() -> None:
     inbox.open(1)
     for until in (5, 10, 15):
         assert inbox.put(frame(1, "a/0", until))
-    hand = inbox.take()
-    assert hand is not None
+    hand = there(inbox.take())
     assert inbox.fence(1)["a/0"].rows_read == 5
     assert inbox.used == {}  # the step is not over
     assert inbox.dropped_rows == 10
@@ -152,12 +150,8 @@ def test_ends_and_dead_rows_are_counted_from_the_seal_on() -> None:
     assert (inbox.ended, inbox.dead_rows["a"]) == (1, 2)
     inbox.open(1)
     inbox.put(frame(1, "a/1", 3, ended=True))
-    taken = inbox.take()
-    assert taken is not None
-    inbox.use(taken)
-    assert inbox.ended == 2
-    assert set(inbox.news()) == {"a/1"}
-    assert inbox.news() == {}
+    inbox.use(there(inbox.take()))
+    assert (inbox.ended, set(inbox.news()), inbox.news()) == (2, {"a/1"}, {})
 
 
 @pytest.mark.parametrize(

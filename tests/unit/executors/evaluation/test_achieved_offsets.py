@@ -89,8 +89,7 @@ def test_sources_of_a_stream_and_windows_are_taken_together(store: Store) -> Non
 def test_without_an_offset_there_is_nothing_to_say(store: Store) -> None:
     offsets = found(store, plan(now=0), now=(START + HOUR, START + HOUR))
     assert offsets["now"]["measured_seconds"] == [-3600.0, 23 * 3600.0]
-    assert offset_words([offsets]) == []
-    assert offset_words([]) == []
+    assert (offset_words([offsets]), offset_words([])) == ([], [])
 
 
 def test_what_is_of_before_is_not_measured(store: Store) -> None:

@@ -28,9 +28,8 @@ ROWS = 60
 
 def spec(**more: object) -> PipelineSpec:
     """Batch rows come a day and a half later: half of a day's with each of two windows."""
-    streams = {"a": {"sources": ["a"], "offset": "36h"}, "b": {"sources": ["b"]}}
     dataset = {
-        "streams": streams,
+        "streams": {"a": {"sources": ["a"], "offset": "36h"}, "b": {"sources": ["b"]}},
         "slices": ["kind"],
         "features": {"kind": {"encode": "vocabulary", "values": ["red"]}},
         **more,
@@ -88,22 +87,18 @@ def test_a_window_is_partial_until_its_last_labels_came(chain: ModelChain, tmp_p
     assert (whole["rows"], whole["judged"], whole["complete"]) == (ROWS, ROWS, True)
 
 
-def test_partial_windows_are_no_part_of_pooled_figures_or_verdicts(
-    chain: ModelChain, tmp_path: Path
-) -> None:
+def test_partial_windows_are_in_no_pool_and_no_verdict(chain: ModelChain, tmp_path: Path) -> None:
     for day in range(4):
         train(chain, tmp_path, day)
     links = list(chain.newest_of(KEYS[:4]).values())
     found = evaluate(spec(), chain, links)
-    complete = [found.events[key]["complete"] for key in KEYS[:4]]
-    assert complete == [True, True, False, False]
+    assert [found.events[key]["complete"] for key in KEYS[:4]] == [True, True, False, False]
     assert found.events[KEYS[2]]["judged"] == ROWS // 2
     pooled = found.pooled
     assert (pooled["event"]["windows"], pooled["event"]["judged"]) == (2, 2 * ROWS)
     assert pooled["scored_at"] == "event"
     only = evaluate(spec(), chain, links[:2]).pooled
-    assert only["event"] == pooled["event"]
-    assert only["differences"] == pooled["differences"]
+    assert (only["event"], only["differences"]) == (pooled["event"], pooled["differences"])
     (difference,) = pooled["differences"]
     assert (difference["a"], difference["b"], difference["seeds"]) == ("mixture", "stream", 3)
     assert difference["words"].endswith("rows and 3 seeds)")
@@ -152,9 +147,7 @@ def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: P
     assert list(event_words({"metrics": {}})) == []
 
 
-def test_figures_stand_by_source_and_slice_and_say_one_class(
-    chain: ModelChain, tmp_path: Path
-) -> None:
+def test_figures_by_source_and_slice_say_one_class(chain: ModelChain, tmp_path: Path) -> None:
     for day in range(3):
         train(chain, tmp_path, day)
     found = evaluate(spec(), chain, list(chain.newest_of(KEYS[:1]).values())).events[KEYS[0]]
@@ -177,8 +170,7 @@ def test_sources_and_slices_are_pooled_over_windows(chain: ModelChain, tmp_path:
         train(chain, tmp_path, day)
     pooled = evaluate(spec(), chain, list(chain.newest_of(KEYS[:4]).values())).pooled["event"]
     sources = {name: one["stream"]["rows"] for name, one in pooled["sources"].items()}
-    assert set(sources) == {"a", "b"}
-    assert sum(sources.values()) == 2 * ROWS
+    assert (set(sources), sum(sources.values())) == ({"a", "b"}, 2 * ROWS)
     assert pooled["sources"]["a"]["mixture"]["auc"]["seeds"] == 3
     red = pooled["slices"]["kind"]["red"]["mixture"]
     assert (red["auc"], red["rows"], red["positives"]) == (None, 2 * ROWS // 3, 0)

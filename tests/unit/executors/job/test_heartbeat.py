@@ -52,8 +52,7 @@ def silent_after(watch: HeartbeatWatch, clock: list[float], seconds: float, job:
 
 def test_a_row_that_stands_still_is_silent_for_longer_and_longer(clock: list[float]) -> None:
     watch = HeartbeatWatch()
-    seen = [silent_after(watch, clock, 4, Job()) for _ in range(3)]
-    assert seen == [0, 4, 8]
+    assert [silent_after(watch, clock, 4, Job()) for _ in range(3)] == [0, 4, 8]
 
 
 @pytest.mark.parametrize("sign", [{"beats": 6}, {"run_epoch": 2}, {"state": "failed"}])
@@ -86,9 +85,7 @@ class TestIsSilent:
         )
         return left
 
-    def test_one_that_stands_still_for_so_long(
-        self, clock: list[float], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_silent_for_so_long(self, clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
         self.looks(monkeypatch, Job())
         assert is_silent(Job(), 30)  # type: ignore[arg-type]
         assert clock[0] == 130
@@ -103,9 +100,7 @@ class TestIsSilent:
         assert not is_silent(Job(), 30)  # type: ignore[arg-type]
         assert clock[0] == 101.5
 
-    def test_one_that_beats_between_any_two_looks_lives(
-        self, clock: list[float], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_who_beats_lives(self, clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
         self.looks(monkeypatch, *[Job(beats=number) for number in range(6, 99)])
         assert not is_silent(Job(), 30)  # type: ignore[arg-type]
         assert clock[0] == 100.5

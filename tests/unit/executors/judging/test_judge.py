@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.minibatches import labelled
+from support.there import there
 
 from forebay.config.specs.datasets import Feed
 from forebay.executors.judging.judge import EventJudge, JudgingLink, Scorer, link_text
@@ -46,8 +47,7 @@ def judge(
 
 
 def judged(folder: Path) -> dict[int, tuple[str, float]]:
-    table = Segments("w", folder).judged()
-    assert table is not None
+    table = there(Segments("w", folder).judged())
     ids, links = table.column("event_id").to_pylist(), table.column("link").to_pylist()
     return dict(zip(ids, zip(links, table.column("score:b").to_pylist(), strict=True), strict=True))
 
@@ -76,9 +76,7 @@ def test_the_newest_link_that_had_ended_judges(writer: ScoreWriter, tmp_path: Pa
     assert np.isnan(found[5][1])
 
 
-def test_what_has_no_time_or_happens_after_the_window_is_judged_by_nobody(
-    writer: ScoreWriter, tmp_path: Path
-) -> None:
+def test_nobody_judges_what_has_no_time_or_comes_after(writer: ScoreWriter, tmp_path: Path) -> None:
     one = judge(writer)
     one.add(rows([1, 2, 3], [NO_TIME, 5.0, 2.5]))
     one.flush()
@@ -90,9 +88,7 @@ def test_what_has_no_time_or_happens_after_the_window_is_judged_by_nobody(
     }
 
 
-def test_rows_whose_link_is_gone_keep_its_name_and_no_score(
-    writer: ScoreWriter, tmp_path: Path
-) -> None:
+def test_rows_whose_link_is_gone_keep_its_name_alone(writer: ScoreWriter, tmp_path: Path) -> None:
     one = judge(writer, scorer=lambda name: None if name.generation == 1 else scorer_of(name))
     one.add(rows([1, 2], [1.5, 2.5]))
     one.flush()
@@ -103,9 +99,7 @@ def test_rows_whose_link_is_gone_keep_its_name_and_no_score(
     assert found[2] == ("h1 generation 2", pytest.approx(0.2))
 
 
-def test_rows_of_the_other_feed_or_without_times_are_not_taken(
-    writer: ScoreWriter, tmp_path: Path
-) -> None:
+def test_rows_of_the_other_feed_or_no_time_are_left(writer: ScoreWriter, tmp_path: Path) -> None:
     one = judge(writer)
     one.add(rows([1], [1.5], "stream"))
     one.add(rows([2], None))
@@ -158,9 +152,7 @@ def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Pa
             one.add(rows(part, [1.5] * 25))
         one.flush()
         made.seal()
-        table = Segments("w", folder).judged()
-        assert table is not None
-        assert judge_rows_max(table) == 20
+        assert judge_rows_max(there(Segments("w", folder).judged())) == 20
         return judged(folder)
 
     from forebay.executors.judging.sample import in_sample
@@ -170,5 +162,4 @@ def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Pa
         found = run(tmp_path / str(killed), killed=killed)
         ids = np.array(sorted(found), np.int64)
         kept.append({key: found[key] for key in ids[in_sample(ids, 20)].tolist()})
-    assert kept[0] == kept[1]
-    assert len(kept[0]) == 20
+    assert (kept[0], len(kept[0])) == (kept[1], 20)

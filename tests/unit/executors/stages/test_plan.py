@@ -117,8 +117,7 @@ def test_a_sink_records_and_drops_what_was_listed(found: Stages) -> None:
     sunk = found.sink(0)
     assert (sunk.generation, sunk.tasks, sunk.rows) == (1, 2, {"a": 1, "b": 2})
     assert sunk.recorded
-    assert found.ledger.windows() == [KEY]
-    assert kept(found) == {}
+    assert (found.ledger.windows(), kept(found)) == ([KEY], {})
     assert [entry["event"] for entry in found.ledger.history(KEY)] == ["planned"]
 
 
@@ -230,20 +229,18 @@ def test_a_sink_without_anything_to_say_has_no_notes(found: Stages) -> None:
     assert found.sink(0).notes == []
 
 
-def test_a_warm_start_that_is_not_listed_for_what_is_declared_is_not_recorded(
+def test_a_warm_start_not_listed_for_what_is_declared_is_not_recorded(
     tmp_path: Path,
 ) -> None:
-    warm = {"warm_start": "2026-02-20"}
     with stages(tmp_path, ("a", "b")) as found:
         MEMORY["a"] = MEMORY["b"] = table([noon(-3), noon(0)])
         found.source(0, "b")
-        found.pipeline = pipeline(["a", "b"], train=warm)
+        found.pipeline = pipeline(["a", "b"], train={"warm_start": "2026-02-20"})
         found.source(0, "a")
         assert found.sink(0).rows == {"a": 1, "b": 1}
         assert found.ledger.windows() == [KEY], "b has not listed it"
         list_all(found, "r#1")
-        later = {"starts": "2026-02-25T00:00:00Z"}
-        found.sources["b"] = memory_source("b", **later)
+        found.sources["b"] = memory_source("b", starts="2026-02-25T00:00:00Z")
         found.sink(0, "r#1")
         assert found.ledger.windows() == [KEY], "b has listed other days of it"
         list_all(found, "r#2")

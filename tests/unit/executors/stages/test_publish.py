@@ -11,6 +11,7 @@ import pytest
 from support import model_lines
 from support.links import link
 from support.projects import ads_pipeline
+from support.there import there
 
 from forebay.config.load import Project
 from forebay.config.specs.pipelines import PipelineSpec
@@ -38,8 +39,7 @@ def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, i
 
 def model(home: Home, window: str) -> str:
     """Where the model of a window is."""
-    found = ModelChain(home, "ads").newest(window)
-    assert found is not None
+    found = there(ModelChain(home, "ads").newest(window))
     return store_of(home).url(found.files["saved_model"])
 
 
@@ -74,16 +74,13 @@ def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
     assert (second.state, second.reason) == ("published", "")
     assert second.path == model(home, "2026-03-02")
     first = publish(home, "2026-03-01", 1)
-    assert first.state == "kept"
-    assert first.reason == "window 2026-03-02 is later and serves"
-    assert first.path == second.path
-    assert publish(home, "2026-03-02", 1) == second
+    assert (first.state, first.reason) == ("kept", "window 2026-03-02 is later and serves")
+    assert (first.path, publish(home, "2026-03-02", 1)) == (second.path, second)
 
 
 def test_stale_and_replaced_models_are_kept_back(home: Home) -> None:
     record(ModelChain(home, "ads"), "2026-03-01", 2, None)
-    stale = publish(home, "2026-03-02", 1)
-    assert stale.reason == (
+    assert publish(home, "2026-03-02", 1).reason == (
         "generation 1 of window 2026-03-02 is stale (built on generation 1 of 2026-03-01)"
     )
     replaced = publish(home, "2026-03-01", 1)
@@ -101,8 +98,7 @@ def test_what_the_gate_decided_is_said(home: Home) -> None:
     chain = ModelChain(home, "ads")
     words = "stream serves: at event time, by auc, stream is better than mixture"
     decided = GateDecision(variant="stream", declared="mixture", words=words)
-    newest = chain.newest("2026-03-02")
-    assert newest is not None
+    newest = there(chain.newest("2026-03-02"))
     stored = store_of(home).put("models", "gate", decided.model_dump_json().encode())
     chain.add_file(newest, "gate", stored)
     done = publish(home, "2026-03-02", 1, pipeline(publish={"when": "gate"}))

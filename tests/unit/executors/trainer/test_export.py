@@ -52,9 +52,7 @@ def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in target.iterdir()] == ["counts.json"]
 
 
-def test_a_broken_model_is_told_with_its_window(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_model_names_its_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> float:
         raise TrainingError("the trained model's probabilities are not finite")
 
@@ -63,9 +61,7 @@ def test_a_broken_model_is_told_with_its_window(
         export_of(tmp_path, _Learner(1)).write(tmp_path / "saved_model", "w")
 
 
-def test_the_variant_of_the_gate_is_exported_and_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_gates_variant_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exported: list[str | None] = []
 
     class Gated(_Learner):

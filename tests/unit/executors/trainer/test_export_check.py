@@ -77,8 +77,7 @@ def test_made_up_rows_are_the_same_each_time_and_hold_what_features_name() -> No
     layout = layout_of(FEATURES, COLUMNS)
     rows = made_up_rows(layout)
     assert rows == made_up_rows(layout)
-    assert len(rows) == CHECKED_ROWS
-    assert set(rows[0].values()) == {None}
+    assert (len(rows), set(rows[0].values())) == (CHECKED_ROWS, {None})
     held = {column: {str(row[column]) for row in rows} for column in COLUMNS}
     assert {"Köln", "0", "None", "never seen before"} <= held["place"]
     assert {"3", "5", str(2**40)} <= held["item"]
@@ -204,9 +203,7 @@ def test_a_model_that_is_not_finite_is_the_trainings_fault(exported: Path) -> No
         check(exported, broken)
 
 
-def test_an_export_that_is_not_finite_is_seen(
-    learner: Any, exported: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nan_exports_are_red(learner: Any, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def nothing(self: Any, rows: Any, threads: int) -> list[dict[str, float]]:
         return [{"score": float("nan")} for _ in rows]

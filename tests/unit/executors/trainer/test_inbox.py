@@ -82,15 +82,12 @@ def test_all_epochs_are_fenced_at_once() -> None:
 
 
 def test_used_positions_ends_and_dead_rows_are_counted_once() -> None:
-    sealed = {"clicks/0": at(5, 2, ended=True), "clicks/1": at(1, 1), "b/0": at(1)}
-    inbox = Inbox(sealed)
-    assert (inbox.ended, dict(inbox.dead_rows)) == (1, {"clicks": 3, "b": 0})
-    assert inbox.news() == {}
+    inbox = Inbox({"clicks/0": at(5, 2, ended=True), "clicks/1": at(1, 1), "b/0": at(1)})
+    assert (inbox.ended, dict(inbox.dead_rows), inbox.news()) == (1, {"clicks": 3, "b": 0}, {})
     done = frame(ONE, 0, clicks_1=at(9, 4, ended=True), c_0=at(2, 1))
     inbox.use(done)
     inbox.use(done)
-    assert inbox.ended == 2
-    assert dict(inbox.dead_rows) == {"clicks": 6, "b": 0, "c": 1}
+    assert (inbox.ended, dict(inbox.dead_rows)) == (2, {"clicks": 6, "b": 0, "c": 1})
     inbox.use(frame(ONE, 0, clicks_1=at(3)))  # an older position
     assert inbox.used["clicks/1"] == at(9, 4, ended=True)
     assert inbox.news() == {"clicks/1": at(9, 4, ended=True), "c/0": at(2, 1)}

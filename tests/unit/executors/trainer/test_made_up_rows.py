@@ -73,6 +73,5 @@ def test_numbers_that_no_column_can_hold_are_left_out() -> None:
 
 def test_so_many_as_are_asked_for() -> None:
     layout = layout_of(FEATURES, COLUMNS)
-    assert len(made_up_rows(layout)) == 64
-    assert made_up_rows(layout)[:9] == made_up_rows(layout, 9)
+    assert (len(made_up_rows(layout)), made_up_rows(layout)[:9]) == (64, made_up_rows(layout, 9))
     assert made_up_rows(layout, 1) == [dict.fromkeys(layout.types)]

@@ -49,9 +49,7 @@ def local(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("dead", [{"clicks/3": 3, "clicks/4": 2}, {"clicks/3": 1}, {}])
-def test_letters_of_rows_that_were_read_again_may_be_more(
-    tmp_path: Path, local: Path, dead: dict[str, int]
-) -> None:
+def test_letters_read_again_may_be_more(tmp_path: Path, local: Path, dead: dict[str, int]) -> None:
     archive = WindowArchive(FolderStore(tmp_path / "store"), "ads", "main")
     found = archive.put_window("w", 2, local, final_seal(dead), local / "checkpoint")
     assert set(found) == {"checkpoint", "steps", "dead_letters"}

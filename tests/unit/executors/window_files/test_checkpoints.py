@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.crashes import disk, tree_at
+from support.there import there
 
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import DataError, InfrastructureError
@@ -62,14 +63,10 @@ def test_the_newest_seal_brings_model_and_positions_back_together(tmp_path: Path
     learner.learn(minibatch(10, 10))
     store.write(learner, seal(learner, 12))
     learner.learn(minibatch(20, 10))  # never sealed
-
     restored = CountingLearner(1)
-    loaded = store.load(restored)
-    assert loaded is not None
-    assert loaded.window_step == 12
-    assert loaded.progress["clicks/0"].position == Position(0, 12)
-    assert restored.seen() == loaded.seen
-    assert restored.seen()[0].rows == 20
+    loaded = there(store.load(restored))
+    assert (loaded.window_step, loaded.progress["clicks/0"].position) == (12, Position(0, 12))
+    assert (restored.seen(), restored.seen()[0].rows) == (loaded.seen, 20)
 
 
 def test_a_half_written_checkpoint_is_invisible(tmp_path: Path) -> None:
@@ -81,9 +78,7 @@ def test_a_half_written_checkpoint_is_invisible(tmp_path: Path) -> None:
     (half / "seal.json").write_text(seal(learner, 50).model_dump_json())
     unsealed = store.folder / "000000000060"
     (unsealed / "model").mkdir(parents=True)
-    newest = store.newest()
-    assert newest is not None
-    assert newest[0].window_step == 5
+    assert there(store.newest())[0].window_step == 5
     store.write(learner, seal(learner, 70))
     assert not half.exists()
 
@@ -103,22 +98,19 @@ def test_a_sealed_checkpoint_survives_a_power_loss_as_a_whole(tmp_path: Path) ->
     for step in (1, 2, 3):
         with disk(tmp_path) as watched:
             store.write(learner, seal(learner, step))
-            newest = store.newest()
-            assert newest is not None
+            newest = there(store.newest())
             folder = newest[1].parent
             assert newest[0].window_step == step
             assert watched.after_power_loss(folder) == tree_at(folder)
             assert watched.after_power_loss(tmp_path / "g1") is not None
-    restored = Nested(1)
-    assert store.load(restored) is not None
+    assert store.load(Nested(1)) is not None
 
 
 def test_damage_is_named_and_not_loaded(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path)
     learner = CountingLearner(1)
     store.write(learner, seal(learner, 5))
-    newest = store.newest()
-    assert newest is not None
+    newest = there(store.newest())
     victim = next(path for path in newest[1].iterdir() if path.is_file())
     victim.write_bytes(victim.read_bytes()[:-1])
     with pytest.raises(InfrastructureError, match=victim.name):
@@ -135,9 +127,7 @@ def test_old_checkpoints_go_but_the_final_one_stays(tmp_path: Path) -> None:
     assert stored(store) == ["000000000003-final"]
     # The same barrier reached again after a restart replaces it.
     store.write(learner, seal(learner, 3, final=True))
-    newest = store.newest()
-    assert newest is not None
-    assert newest[0].final
+    assert there(store.newest())[0].final
 
 
 def test_without_a_checkpoint_there_is_nothing_to_load(tmp_path: Path) -> None:

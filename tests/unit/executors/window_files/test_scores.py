@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.there import there
 
 from forebay.config.specs.datasets import Feed
 from forebay.errors import DataError
@@ -44,8 +45,7 @@ def ids_of(folder: Path | None) -> tuple[list[int], list[int]]:
 
 def test_segments_keep_the_order_over_many_seals(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
-    assert writer.seal() == []
-    assert ids_of(None) == ([], [])
+    assert (writer.seal(), ids_of(None)) == ([], ([], []))
     for number in range(12):
         score(writer, number, 100 + number)
         writer.append(minibatch("batch", [number]), None)
@@ -55,13 +55,12 @@ def test_segments_keep_the_order_over_many_seals(tmp_path: Path) -> None:
     scored, labelled = ids_of(tmp_path)
     assert scored == [n for number in range(12) for n in (number, 100 + number, 200 + number)]
     assert labelled == list(range(12))
-    table = Segments("w", tmp_path).scores()
-    assert table is not None
+    table = there(Segments("w", tmp_path).scores())
     assert paradigms_of(table) == PARADIGMS
     np.testing.assert_array_equal(score_matrix(table)[:2], [[0, 0], [100, -100]])
 
 
-def test_segments_say_when_rows_happened_how_long_they_waited_and_whose_they_are(
+def test_segments_say_when_rows_happened_how_long_they_waited_and_whose(
     tmp_path: Path,
 ) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
@@ -99,8 +98,7 @@ def test_rows_that_no_checkpoint_sealed_are_dropped(tmp_path: Path) -> None:
     assert ids_of(tmp_path) == ([1], [])
     score(again, 3)
     names = again.seal()
-    assert ids_of(tmp_path) == ([1, 3], [])
-    assert names[0] == sealed[0]
+    assert (ids_of(tmp_path), names[0]) == (([1, 3], []), sealed[0])
     anew = ScoreWriter(tmp_path, PARADIGMS)
     anew.restore([])
     assert ids_of(tmp_path) == ([], [])
@@ -163,18 +161,14 @@ def test_rows_that_nothing_scores_are_kept_as_published_alone(tmp_path: Path) ->
     writer.append_published(minibatch("stream", [3]))
     score(writer, 4)
     names = writer.seal()
-    segments = Segments("w", tmp_path)
-    published = segments.published()
-    assert published is not None
+    published = there(Segments("w", tmp_path).published())
     assert published.column("event_id").to_pylist() == [1, 2, 3, 4]
-    names_of = ["event_id", "fresh", "event_time", "wait", "source", "held"]
-    assert published.column_names == names_of
+    assert published.column_names == ["event_id", "fresh", "event_time", "wait", "source", "held"]
     assert ids_of(tmp_path) == ([4], [])
     again = ScoreWriter(tmp_path, PARADIGMS)
     again.restore([name for name in names if name.startswith("published")])
     assert ids_of(tmp_path) == ([], [])
     again.append_published(minibatch("stream", [5]))
     again.seal()
-    published = Segments("w", tmp_path).published()
-    assert published is not None
+    published = there(Segments("w", tmp_path).published())
     assert published.column("event_id").to_pylist() == [1, 2, 3, 5]

@@ -42,15 +42,12 @@ def test_the_last_step_says_which_times_rows_had(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("steps", "shown"), [(599, 599), (600, 300), (601, 301), (1199, 600), (5_003, 313)]
 )
-def test_a_long_window_is_thinned_evenly_and_ends_with_its_last_step(
-    tmp_path: Path, steps: int, shown: int
-) -> None:
+def test_a_long_window_is_thinned_evenly_to_its_end(tmp_path: Path, steps: int, shown: int) -> None:
     series = StepSeries(tmp_path, NAMES)
     stepped(series, steps)
     series.write({}, final=True)
     points = read_steps(tmp_path / STEPS_NAME)
-    assert len(points) == shown
-    assert points[-1].step == steps
+    assert (len(points), points[-1].step) == (shown, steps)
     assert points[-1].rows == {"history": 3 * steps, "clicks": steps}
     assert len(set(np.diff([point.step for point in points[:-1]]).tolist())) == 1
 
@@ -85,8 +82,7 @@ def test_a_thinned_series_stays_thin_after_a_restart(tmp_path: Path) -> None:
 
 def test_a_window_without_rows_has_an_empty_series(tmp_path: Path) -> None:
     StepSeries(tmp_path, NAMES).write({}, final=True)
-    assert (tmp_path / STEPS_NAME).read_text() == ""
-    assert read_steps(tmp_path / STEPS_NAME) == []
+    assert ((tmp_path / STEPS_NAME).read_text(), read_steps(tmp_path / STEPS_NAME)) == ("", [])
     assert read_steps(tmp_path / "nowhere") == []
 
 
@@ -97,8 +93,7 @@ def test_time_goes_on_from_the_last_point_of_the_seal(tmp_path: Path) -> None:
     (point,) = read_steps(tmp_path / STEPS_NAME)
     assert point.seconds < 1
     spent = [point.model_copy(update={"step": n, "seconds": 10.0 * n}) for n in (1, 2, 3)]
-    lines = "".join(f"{each.model_dump_json()}\n" for each in spent)
-    (tmp_path / STEPS_NAME).write_text(lines)
+    (tmp_path / STEPS_NAME).write_text("".join(f"{each.model_dump_json()}\n" for each in spent))
     again = StepSeries(tmp_path, NAMES)
     again.restore(2, np.array([6, 2]))
     stepped(again, 1)

@@ -77,9 +77,7 @@ def test_dags_of_others_are_not_looked_at(
 ) -> None:
     monkeypatch.delenv("FOREBAY_HOME")  # which would be said, were it looked for
     on_dag_run_failed(dag_run=fails(task="BashOperator"))
-    assert state(job) == "running"
-    assert failures(job) == {}
-    assert caplog.text == ""
+    assert (state(job), failures(job), caplog.text) == ("running", {}, "")
 
 
 def test_what_cannot_be_ended_is_said_and_breaks_nothing(

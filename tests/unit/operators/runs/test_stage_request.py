@@ -62,8 +62,7 @@ def test_runs_of_two_dags_have_names_of_their_own() -> None:
 
 
 def test_a_run_was_there_when_its_tasks_were_made() -> None:
-    assert asked(1, 3).since == MADE_AT
-    assert asked(1, 3, start_date=None).since == MADE_AT
+    assert (asked(1, 3).since, asked(1, 3, start_date=None).since) == (MADE_AT, MADE_AT)
     retried = asked(2, 3, start_date=MADE_AT - timedelta(hours=1))
     assert retried.since == MADE_AT - timedelta(hours=1), "each try has an id of its own"
 

@@ -92,8 +92,7 @@ def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
     operator = place.data(turn_wait_seconds=1_000)
     with pytest.raises(TaskDeferred) as deferred:
         operator.work(REQUEST, context())
-    assert place.toy.calls("submit") == []
-    assert operator.run_before == "b0"
+    assert (place.toy.calls("submit"), operator.run_before) == ([], "b0")
     trigger = deferred.value.trigger
     assert isinstance(trigger, TurnTrigger)
     assert (trigger.pipeline, trigger.line, trigger.before) == ("ads", "main", "2026-02-28")
@@ -127,14 +126,11 @@ def test_a_short_look_sees_the_turn_come(place: Place) -> None:
     lease = FileLock(line / "lease.lock")
     assert lease.acquire(1.0)
     later(lease.release, 0.5)
-    left = place.data(grace_seconds=60).work(REQUEST, context())
-    assert left["job_id"] == JOB
+    assert place.data(grace_seconds=60).work(REQUEST, context())["job_id"] == JOB
     assert len(place.toy.calls("submit")) == 2
 
 
-def test_an_unchanged_situation_is_asked_about_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_unchanged_is_asked_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.submits(WAITING)
     said = lines_of(monkeypatch)
     with pytest.raises(TaskDeferred):
@@ -198,9 +194,7 @@ def test_a_failed_run_of_a_window_that_is_trained_holds_nobody(place: Place) -> 
         place.data().work(REQUEST, context())
 
 
-def test_a_run_that_finds_no_place_is_not_waited_for(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_finds_no_place_is_not_awaited(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backfill that runs backwards: all active runs wait for one that is queued."""
     place.runs.before = [("queued", None)]
     place.runs.any_goes_on = False
@@ -247,17 +241,14 @@ def test_it_goes_on_behind_the_wait(place: Place, monkeypatch: Any) -> None:
     operator = place.data()
     monkeypatch.setattr(operator, "request", lambda _: REQUEST)
     carried = {"wait": {"deadline": time.time() + 60, "next_look": 120}}
-    left = operator.turn_came(context(), {"state": "changed"}, **carried)
-    assert left["job_id"] == JOB
+    assert operator.turn_came(context(), {"state": "changed"}, **carried)["job_id"] == JOB
 
 
 @pytest.mark.parametrize(
     ("exit_code", "kind"),
     [(1, ConfigError), (2, NotReadyError), (3, DataError), (4, InfrastructureError)],
 )
-def test_a_job_that_fails_before_it_serves(
-    exit_code: int, kind: type[ForebayError], place: Place
-) -> None:
+def test_who_fails_before_it_serves(exit_code: int, kind: type[ForebayError], place: Place) -> None:
     ToldJob(place.home).tell("failed", failed("X", "part.parquet is corrupt", exit_code))
     place.submits(SUBMITTED)
     with pytest.raises(kind, match=rf"job {JOB} failed: part.parquet.*\nlogs: .*/logs\Z"):

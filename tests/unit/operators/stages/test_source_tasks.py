@@ -54,8 +54,7 @@ def waiting(seconds: float) -> dict[str, Any]:
 
 
 def other(day: int, state: str = "running") -> OtherRun:
-    key = f"2026-03-{day:02}"
-    return OtherRun(f"run-{day}", state, GRID.parse(key), day)
+    return OtherRun(f"run-{day}", state, GRID.parse(f"2026-03-{day:02}"), day)
 
 
 class Place:

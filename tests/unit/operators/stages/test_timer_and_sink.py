@@ -61,8 +61,7 @@ def timer(toy: ToyStage, grace_seconds: float = GRACE_SECONDS) -> TimerOperator:
 
 def at(monkeypatch: pytest.MonkeyPatch, instant: datetime) -> None:
     """The clock stands."""
-    clock = SimpleNamespace(now=instant.astimezone)
-    monkeypatch.setattr(module, "datetime", clock)
+    monkeypatch.setattr(module, "datetime", SimpleNamespace(now=instant.astimezone))
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 86_400])
@@ -148,8 +147,7 @@ def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
     ]
     assert skipped(scheduled) == ""
     record(ModelChain(Home(tmp_path / "home"), "ads"), link("2026-03-01", {"clicks": 12}))
-    gap = "windows 2026-03-02 to 2026-03-04 are not trained yet"
-    assert skipped(scheduled).startswith(gap)
+    assert skipped(scheduled).startswith("windows 2026-03-02 to 2026-03-04 are not trained yet")
     assert skipped(ASKED) == "", "somebody asked for it"
     assert skipped(replace(scheduled, clear_count=1)) == "", "the same"
     runs[0].run_type = "scheduled"

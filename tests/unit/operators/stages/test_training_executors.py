@@ -26,8 +26,7 @@ from forebay.operators.triggers.job import JobTrigger
 
 
 def work(operator: JobOperator, **changed: Any) -> dict[str, Any]:
-    told = replace(REQUEST, task_id="training_executors", **changed)
-    return operator.work(told, context())
+    return operator.work(replace(REQUEST, task_id="training_executors", **changed), context())
 
 
 def test_the_end_of_a_job_it_attached_to(place: Place) -> None:
@@ -89,8 +88,7 @@ def test_one_of_a_host_that_is_gone_is_submitted_again(place: Place, monkeypatch
     job.link(clicks=3)
     place.submits({**SUBMITTED, "state": "trained"})
     found = resumed.followed(context(), {"state": "lost"}, **deferred.value.kwargs)
-    assert found["rows"] == {"clicks": 3}
-    assert len(place.toy.calls("submit")) == 1
+    assert (found["rows"], len(place.toy.calls("submit"))) == ({"clicks": 3}, 1)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +127,7 @@ def test_a_retry_submits_again_what_had_broken(state: str, error: Any, place: Pl
     job = ToldJob(place.home)
     job.tell(state, error)
     job.link(clicks=12)
-    done = {**SUBMITTED, "state": "trained"}
-    place.submits(done)
+    place.submits({**SUBMITTED, "state": "trained"})
     assert work(place.training())["rows"] == {"clicks": 12}
     (call,) = place.toy.calls("submit")
     assert call[2:4] == ["--claim", "ads/run/data_executors/0"]
@@ -157,16 +154,14 @@ def test_cleared_alone_it_trains_again(place: Place) -> None:
     ToldJob(place.home).tell("succeeded")
     job = ToldJob(place.home, "ads.main.2026-03-01.g2")
     job.tell("running")
-    again = {**SUBMITTED, "job_id": job.job_id, "generation": 2}
-    place.submits(again)
+    place.submits({**SUBMITTED, "job_id": job.job_id, "generation": 2})
     with job.supervised(), pytest.raises(TaskDeferred) as deferred:
         work(place.training(), clear_count=1, clear_number=1)
     (call,) = place.toy.calls("submit")
     assert call[2:4] == ["--claim", "ads/run/training_executors/1"]
     assert "--again" in call
     assert deferred.value.kwargs is not None
-    assert deferred.value.kwargs["generation"] == 2
-    assert deferred.value.trigger.job_id == job.job_id
+    assert (deferred.value.kwargs["generation"], deferred.value.trigger.job_id) == (2, job.job_id)
 
 
 def test_cleared_with_the_task_before_it_only_attaches(place: Place) -> None:

@@ -156,9 +156,7 @@ def test_two_hundred_jobs_are_one_query_a_look(home: Home, monkeypatch: pytest.M
     assert {thread for thread, _ in counted} == {THREAD}, "never in the event loop"
 
 
-def test_turns_are_three_queries_whatever_their_number(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_turns_are_three_queries(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = counting_looks(monkeypatch, TurnTrigger)
     ToldJob(home)
 
@@ -284,9 +282,7 @@ def test_who_waits_for_a_database_still_ends_at_the_deadline(home: Home) -> None
     assert run(wait) == [[{"state": "deadline"}], [{"state": "look"}]]
 
 
-def test_another_home_is_read_meanwhile(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_homes_are_read(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = Home(tmp_path / "other")
     ToldJob(home).tell("running")
     ToldJob(other).tell("succeeded")
@@ -308,8 +304,7 @@ def test_another_home_is_read_meanwhile(
 
 def test_the_loop_goes_on_while_the_database_does_not_answer(home: Home) -> None:
     """The read ends only because the loop has run a hundred times meanwhile."""
-    told = ToldJob(home)
-    told.tell("succeeded")
+    ToldJob(home).tell("succeeded")
     hanging, answers = threading.Event(), threading.Event()
 
     def hang(*_: object) -> None:
@@ -352,9 +347,7 @@ def test_a_row_that_cannot_be_understood_ends_its_own_trigger_only(home: Home) -
         run(follow)
 
 
-def test_whatever_breaks_the_read_is_heard_and_breaks_nothing_else(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_breaks_the_read_breaks_no_more(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     ToldJob(home).tell("succeeded")
 
     def broken(*_: object) -> None:

@@ -111,8 +111,7 @@ def test_all_triggers_are_made_again_from_what_is_stored(home: Home, tmp_path: P
         module, _, name = path.rpartition(".")
         assert (module, name) == (type(trigger).__module__, type(trigger).__name__)
         stored = deserialize(serialize(arguments))
-        again = type(trigger)(**stored)
-        assert again.serialize() == (path, arguments)
+        assert type(trigger)(**stored).serialize() == (path, arguments)
 
 
 def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +121,7 @@ def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> N
         slept.append(seconds)
 
     monkeypatch.setattr(base.asyncio, "sleep", sleep)
-    trigger = WindowOverTrigger(until=0.0)
-    assert wait(fired(trigger)) == [{}]
+    assert wait(fired(WindowOverTrigger(until=0.0))) == [{}]
     assert 14 < slept[0] <= 15
     # Clocks of two machines differ: a trigger never keeps quiet for longer than it would here.
     wait(fired(WindowOverTrigger(until=0.0, not_before=time.time() + 1e6)))
@@ -131,8 +129,7 @@ def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_deferral_has_a_limit_beyond_its_own() -> None:
-    assert defer_timeout(30).total_seconds() == 630
-    assert defer_timeout(-5).total_seconds() == 600
+    assert (defer_timeout(30).total_seconds(), defer_timeout(-5).total_seconds()) == (630, 600)
 
 
 def test_the_window_is_over() -> None:
@@ -143,8 +140,7 @@ def test_the_window_is_over() -> None:
 
 @pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
 def test_a_job_has_ended(state: str, home: Home) -> None:
-    told = ToldJob(home)
-    told.tell(state)
+    ToldJob(home).tell(state)
     assert wait(fired(job_trigger(home))) == [{"state": state}]
 
 
@@ -171,9 +167,7 @@ def test_a_job_is_followed_until_it_is_lost(
     assert wait(follow()) == [{"state": "lost"}]
 
 
-def test_a_job_of_another_host_is_followed_while_its_heart_beats(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_elsewhere_is_followed_by_beats(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     told = ToldJob(home)
     told.tell("running")
     of_another_host(told)
@@ -201,8 +195,7 @@ def test_a_job_that_takes_too_long_or_is_gone(home: Home) -> None:
     told.tell("running")
     with told.supervised():
         assert wait(fired(job_trigger(home, deadline=0.1))) == [{"state": "deadline"}]
-    other = Home(home.root.with_name("other"))
-    assert wait(fired(job_trigger(other))) == [{"state": "unreadable"}]
+    assert wait(fired(job_trigger(Home(home.root.with_name("other"))))) == [{"state": "unreadable"}]
 
 
 def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
@@ -225,12 +218,9 @@ def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home) -> None:
     assert told.row.state == "running"
 
 
-def test_a_person_hears_of_a_job_that_could_not_be_ended(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_person_hears_of_what_did_not_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_end, "CANCEL_SECONDS", 0.1)
-    told = ToldJob(home)
-    told.tell("running")
+    ToldJob(home).tell("running")
     take_away(home)
     trigger = job_trigger(home)
     said: list[str] = []
@@ -302,9 +292,7 @@ def test_a_turn_that_did_not_come_is_looked_at_in_any_case(home: Home) -> None:
     assert wait(fired(turn_trigger(home, seconds=0.2))) == [{"state": "look"}]
 
 
-def test_a_run_of_the_dag_that_failed_is_worth_a_look(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_run_is_worth_a_look(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_HOME", str(home.root))
 
     async def fail(dag_id: str) -> list[Any]:
@@ -325,9 +313,7 @@ def test_a_change_while_no_triggerer_ran_is_not_missed(home: Home) -> None:
     assert wait(fired(TurnTrigger(**arguments))) == [{"state": "changed"}]
 
 
-def test_a_look_inherits_what_the_task_would(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_look_inherits(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = ToyStage.make(tmp_path / "toy", source=[found("listed")])
     for name in ("ACME_TOKEN", "OTHERS_TOKEN"):
         monkeypatch.setenv(name, "planted")
@@ -379,13 +365,10 @@ def test_a_look_ends_with_its_trigger(home: Home, tmp_path: Path) -> None:
 
     looks = wait(cancel())
     assert looks
-    alive = {child.pid for child in psutil.Process(os.getpid()).children()}
-    assert not alive & looks
+    assert not {child.pid for child in psutil.Process(os.getpid()).children()} & looks
 
 
-def test_a_look_that_hangs_is_stopped(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_hangs_is_stopped(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ready, "LOOK_DEADLINE_SECONDS", 0.5)
     toy = ToyStage.make(tmp_path / "toy", source=[{"seconds": 60}])
     assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]

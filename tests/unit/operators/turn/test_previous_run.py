@@ -74,9 +74,7 @@ def test_a_situation_has_all_that_a_task_can_see() -> None:
     assert replace(seen, blocked=False).situation("2026-03-02", wait, None).blocked_looks == 0
 
 
-def test_a_look_is_the_same_until_something_changes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_look_is_the_same_until_a_change(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Windows further back are questions to Airflow: after a failure, and once for each change."""
     looked_at: list[str] = []
 
@@ -92,8 +90,7 @@ def test_a_look_is_the_same_until_something_changes(
     observer = TurnObserver(request, GRID, Home(tmp_path), "ads", "main")
     first = observer.look()
     assert observer.look() is first
-    assert (first.key, first.earlier) == ("2026-02-28", None)
-    assert looked_at == ["2026-02-28"] * 2
+    assert (first.key, first.earlier, looked_at) == ("2026-02-28", None, ["2026-02-28"] * 2)
     wake_waiting_windows("ads")
     second = observer.look()
     assert second is not first
@@ -102,9 +99,7 @@ def test_a_look_is_the_same_until_something_changes(
     assert looked_at[2:] == ["2026-02-28", "2026-02-27", "2026-02-26", "2026-02-28"]
 
 
-def test_it_looks_back_over_at_most_50_windows(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_it_looks_back_at_most_50_windows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     looked_at: list[str] = []
 
     def runs_of(dag_id: str, window: Window, grid: Any) -> list[OtherRun]:
