@@ -23,7 +23,6 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.plan import record_window
 from forebay.executors.stages.target import LineTarget
-from forebay.home.paths import Home
 
 ROWS = {"a": 2, "b": 1}
 
@@ -59,8 +58,7 @@ def train(project: Stages, *days: int, generation: int = 1) -> ModelChain:
     chain = ModelChain(project.home, "ads")
     fingerprint = model_fingerprint_of(project.pipeline, project.sources)
     for day in days:
-        key = project.window(day).key
-        parent = chain.before(project.window(day))
+        key, parent = project.window(day).key, chain.before(project.window(day))
         link = record_link(
             chain,
             key,
@@ -195,18 +193,12 @@ def test_a_source_is_asked_at_once_whatever_it_may_wait(tmp_path: Path) -> None:
         assert [each.does for each in cost(found, 0, 0).windows] == ["wait"]
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    return ModelChain(Home(tmp_path), "ads")
-
-
 def took(chain: ModelChain, windows: Mapping[str, tuple[int, float]], seconds: float) -> None:
     """A job that trained windows, each of so many rows in so many seconds."""
     for key, (rows, of_window) in windows.items():
         record_link(chain, key, {"clicks": rows}, seconds=of_window)
     first, last = next(iter(windows)), [*windows][-1]
-    job_id = range_job_id("ads", "main", first, last)
-    ended_at = AT + timedelta(seconds=seconds)
+    job_id, ended_at = range_job_id("ads", "main", first, last), AT + timedelta(seconds=seconds)
     asked = request(chain.home, job_id, dict.fromkeys(windows, 1))
     store_job(asked, state="succeeded", submitted_at=AT, ended_at=ended_at)
 

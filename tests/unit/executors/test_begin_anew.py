@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from support.jobs import ToldJob, failed
-from support.scripted_runs import FIRST, SECOND, THIRD, Runs, scripted_runs
+from support.scripted_runs import FIRST, SECOND, THIRD, Runs
 from support.stages import noon, pipeline, table
 from support.there import there
 
@@ -20,13 +18,6 @@ from forebay.executors.stages.target import LineTarget
 
 WARM = f"2026-02-27_{FIRST}"
 NOT_READY = failed("NotReadyError", "it has no rows", 2)
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        monkeypatch.setenv("FOREBAY_HOME", str(made.stages.home.root))
-        yield made
 
 
 def with_history(runs: Runs) -> None:
@@ -44,8 +35,7 @@ def test_what_serves_stays_until_a_model_of_the_new_beginning_may(runs: Runs) ->
     assert runs.serving() == (THIRD, 1)
     runs.chain.begin_anew(forget_plans=True)
     assert (runs.chain.windows(), runs.serving()) == ([], (THIRD, 1))
-    model = runs.chain.published()
-    again = runs.run(FIRST, FIRST, runs.succeeds)
+    model, again = runs.chain.published(), runs.run(FIRST, FIRST, runs.succeeds)
     assert again["published"]["window"] == FIRST, "although the one that served is later"
     assert model is not None
     assert again["published"]["path"] != model.path

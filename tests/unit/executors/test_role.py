@@ -14,7 +14,6 @@ from forebay.errors import (
     ConfigError,
     DataError,
     ExportError,
-    ForebayError,
     InfrastructureError,
     LineBusyError,
     NotReadyError,
@@ -120,13 +119,6 @@ def test_the_code_survives_a_full_disk(tmp_path: Path, caplog: pytest.LogCapture
     assert ended.value.code == 3
     assert "cannot write" in caplog.text
     assert "row 7 is no row" in caplog.text
-
-
-@pytest.mark.parametrize("kind", [ConfigError, NotReadyError, DataError, InfrastructureError])
-def test_a_failure_becomes_the_exception_of_its_remedy(kind: type[ForebayError]) -> None:
-    exception = ErrorReport.of(kind("what happened")).exception()
-    assert type(exception) is kind
-    assert str(exception) == "what happened"
 
 
 def test_a_failure_of_the_line_or_the_export_keeps_what_it_is() -> None:

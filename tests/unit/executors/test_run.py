@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import delete
 from support.model_lines import export
-from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports, scripted_runs
+from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports
 from support.scripted_supervisor import ScriptedSupervisor
 from support.stages import pipeline, replanned, table
 
@@ -28,12 +28,6 @@ WARM_START = f"2026-02-27_{FIRST}"
 KEYS = (FIRST, SECOND, THIRD)
 
 
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        yield made
-
-
 def test_a_range_is_planned_trained_published_and_summed_up(runs: Runs) -> None:
     restarts = {"supervisor": 0, "driver": 0, "data": 1, "trainer": 0}
 
@@ -47,8 +41,7 @@ def test_a_range_is_planned_trained_published_and_summed_up(runs: Runs) -> None:
         runs.trains(supervisor)
         supervisor.end("succeeded", restarts=restarts)
 
-    summary = runs.run(FIRST, THIRD, starts)
-    job = f"ads.main.{FIRST}..{THIRD}"
+    summary, job = runs.run(FIRST, THIRD, starts), f"ads.main.{FIRST}..{THIRD}"
     assert runs.told.submitted == [(job, runs.stages.home.job(job))]
     (request,) = [each.request for each in runs.supervisors.started]
     assert runs.asked() == [(FIRST, 1), (SECOND, 1), (THIRD, 1)]
@@ -152,11 +145,12 @@ def test_windows_outside_the_dataset_are_refused(runs: Runs) -> None:
     assert runs.stages.ledger.windows() == []
 
 
-def test_a_gap_is_refused_before_anything_is_submitted(runs: Runs) -> None:
+def test_a_gap_is_refused_before_anything_is_planned(runs: Runs) -> None:
     runs.trained(0)
     with pytest.raises(ConfigError, match=f"window {SECOND} is not trained yet"):
         runs.run(THIRD)
     assert (runs.told.planned, runs.told.submitted) == ([], [])
+    assert runs.stages.ledger.latest_plan(THIRD) is None
 
 
 def test_a_changed_model_is_refused_before_anything_is_submitted(runs: Runs) -> None:
@@ -241,31 +235,28 @@ def test_what_a_trainer_refuses_counts_no_more(runs: Runs) -> None:
     assert [(each.key, each.generation) for each in windows] == [(THIRD, 4)], "it continues"
 
 
-def test_a_reprocess_begins_anew_where_its_windows_were_planned_since(runs: Runs) -> None:
-    runs.run(FIRST, SECOND, runs.succeeds)
-    cut_off(runs)
+def plans_again(runs: Runs) -> None:
     assert replanned(runs.stages.ledger, SECOND) == 3
-    runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
-    windows = runs.supervisors.started[-1].request.windows
-    assert [(each.key, each.generation) for each in windows] == [(FIRST, 3), (SECOND, 4)]
 
 
-def test_a_reprocess_begins_anew_where_its_windows_were_trained_since(runs: Runs) -> None:
-    runs.run(FIRST, SECOND, runs.succeeds)
-    cut_off(runs)
+def trains(runs: Runs) -> None:
     runs.train(runs.stages.ledger.plan(SECOND, 2))
-    runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
-    windows = runs.supervisors.started[-1].request.windows
-    assert [each.generation for each in windows] == [3, 3]
 
 
-def test_a_reprocess_begins_anew_where_its_windows_were_forgotten_since(runs: Runs) -> None:
+def forgets(runs: Runs) -> None:
+    assert runs.stages.ledger.forget(SECOND)
+
+
+@pytest.mark.parametrize(("since", "second"), [(plans_again, 4), (trains, 3), (forgets, 3)])
+def test_a_reprocess_begins_anew_where_its_windows_changed_since(
+    runs: Runs, since: Callable[[Runs], None], second: int
+) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     cut_off(runs)
-    assert runs.stages.ledger.forget(SECOND)
+    since(runs)
     runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
     windows = runs.supervisors.started[-1].request.windows
-    assert [each.generation for each in windows] == [3, 3]
+    assert [(each.key, each.generation) for each in windows] == [(FIRST, 3), (SECOND, second)]
 
 
 def summarise(runs: Runs, *windows: str) -> Json:
@@ -309,13 +300,6 @@ def test_a_window_whose_start_is_not_kept_is_refused_before_it_is_planned(runs: 
         with pytest.raises(ConfigError, match=f"window {FIRST} can no longer be built on"):
             runs.run(SECOND, THIRD, reprocess=reprocess)
     assert (ledger.latest_plan(SECOND), ledger.history()) == (None, before)
-
-
-def test_a_gap_is_refused_before_anything_is_planned(runs: Runs) -> None:
-    runs.run(FIRST, FIRST, runs.succeeds)
-    with pytest.raises(ConfigError, match=f"window {SECOND} is not trained yet"):
-        runs.run(THIRD)
-    assert runs.stages.ledger.latest_plan(THIRD) is None
 
 
 def test_rows_that_do_not_agree_are_an_error(runs: Runs) -> None:

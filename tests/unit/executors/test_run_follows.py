@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.model_lines import export
-from support.scripted_runs import FIRST, SECOND, Runs, reports, scripted_runs
+from support.scripted_runs import FIRST, SECOND, Runs, reports
 from support.scripted_supervisor import Script, ScriptedSupervisor
 
 from forebay.errors import DataError, InfrastructureError, RowsLostError
@@ -18,12 +16,6 @@ from forebay.home.database.open import database_of
 from forebay.home.database.sqlite import FILE_NAME
 from forebay.home.paths import Home
 from forebay.system.output.error_report import ErrorReport
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        yield made
 
 
 def test_a_job_is_followed_to_its_end(runs: Runs) -> None:

@@ -23,11 +23,6 @@ from forebay.operators.stage_process import StageCommand, StageProcess, error_te
 OPEN = {"state": "open", "window": "2026-03-01", "reason": "it is over"}
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def stage(folder: Path, **answer: Any) -> StageCommand:
     toy = ToyStage.make(folder / "toy", timer=[answer])
     return StageCommand(toy.python, "timer", ("ads", "2026-03-01"))
@@ -108,8 +103,7 @@ def test_a_stage_is_ended_from_a_signal_handler(tmp_path: Path, home: Home) -> N
     command = stage(tmp_path, prints=OPEN, seconds=60)
     process = StageProcess(command, home, lambda _: None)
     threading.Timer(0.3, process.end).start()
-    began = time.monotonic()
-    output = process.wait(30)
+    began, output = time.monotonic(), process.wait(30)
     assert time.monotonic() - began < 10
     with pytest.raises(InfrastructureError, match="was ended by SIGTERM"):
         output.result(command, TimerResult)

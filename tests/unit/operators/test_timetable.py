@@ -52,16 +52,6 @@ def backfill(timetable: WindowTimetable, first: str, last: str) -> list[str]:
     return [f"{info.logical_date:%Y-%m-%dT%H}" for info in infos]
 
 
-def test_hours_are_contiguous_and_run_when_they_are_over() -> None:
-    found = walk(WindowTimetable("1h"), at("2026-03-10T00:30:00"), at("2026-03-10T03:00:00"), 10)
-    assert [(f"{start:%H:%M}", f"{end:%H:%M}") for start, end, _ in found] == [
-        ("01:00", "02:00"),
-        ("02:00", "03:00"),
-        ("03:00", "04:00"),
-    ]
-    assert all(end == run_after for _, end, run_after in found)
-
-
 @pytest.mark.parametrize(
     ("zone", "first", "hours"),
     [
@@ -179,7 +169,8 @@ def test_it_is_stored_and_described() -> None:
         "1d Europe/Berlin",
         "Every day in Europe/Berlin, after it has ended",
     )
-    assert WindowTimetable(WindowSize.HOUR).summary == "1h"
+    assert WindowTimetable(WindowSize.HOUR).summary == WindowTimetable("1h").summary == "1h"
+    assert WindowTimetable("1d").summary == "1d"
 
 
 @given(
@@ -199,15 +190,3 @@ def test_it_yields_all_windows(size: WindowSize, zone: str, first: datetime, cou
         window = grid.after(window)
     last = expected[-1][0]
     assert walk(WindowTimetable(size, zone), instance(first), instance(last), 50) == expected
-
-
-@pytest.mark.parametrize(
-    ("timetable", "summary"),
-    [
-        (WindowTimetable("1h"), "1h"),
-        (WindowTimetable("1d"), "1d"),
-        (WindowTimetable("1d", "Europe/Berlin"), "1d Europe/Berlin"),
-    ],
-)
-def test_the_list_of_dags_shows_size_and_zone(timetable: WindowTimetable, summary: str) -> None:
-    assert timetable.summary == summary

@@ -54,8 +54,7 @@ def test_batch_and_stream_rows_of_an_event_are_no_repeat(tmp_path: Path) -> None
 
 
 def test_batch_rows_that_are_scored_too_count_once(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, ("batch",))
-    rows = labelled("batch", [1, 2, 3], [0, 1, 0])
+    writer, rows = ScoreWriter(tmp_path, ("batch",)), labelled("batch", [1, 2, 3], [0, 1, 0])
     writer.append(rows, np.zeros((3, 1), np.float32))
     writer.append(rows, None)
     writer.seal()

@@ -63,8 +63,7 @@ def test_one_executor_reads_two_tasks_of_a_source_in_time_order() -> None:
 @given(waiting=st.integers(1, 99), executors=st.integers(1, 5), partitions=st.integers(1, 80))
 @example(waiting=70, executors=1, partitions=70)
 def test_a_fair_share_of_what_may_be_read(waiting: int, executors: int, partitions: int) -> None:
-    leases = table([0] * waiting, partitions=[partitions])
-    most = max(2, min(partitions, 64))
+    leases, most = table([0] * waiting, partitions=[partitions]), max(2, min(partitions, 64))
     assert len(leases.lease(ONE, executors)) == min(most, -(-waiting // executors))
 
 
@@ -230,8 +229,7 @@ def test_a_model_that_holds_positions_leaves_the_rest() -> None:
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=12), st.integers(1, 4), st.data())
 def test_leases_lie_within_the_horizon(hours: list[int], align: int, data: st.DataObject) -> None:
     hours.sort()
-    leases = table(hours, align_hours=align, reading_max=1)
-    open_hours = dict(enumerate(hours))
+    leases, open_hours = table(hours, align_hours=align, reading_max=1), dict(enumerate(hours))
     reading: list[tuple[int, int]] = []
     for epoch in data.draw(st.lists(st.integers(1, 3), max_size=30)):
         if data.draw(st.booleans()) and reading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.task_tables import record_tasks
@@ -70,23 +71,22 @@ class Driver:
         )
         return self.state.open(call)
 
-    def lease(
-        self, member: RegisteredExecutor, epoch: int | None = None, *, last: bool = False
-    ) -> LeaseReply | None:
-        call = LeaseCall(
+    def call(self, member: RegisteredExecutor, epoch: int | None, *, last: bool) -> LeaseCall:
+        return LeaseCall(
             executor=member.registration.executor,
             instance=member.registration.instance,
             epoch=member.epoch if epoch is None else epoch,
             sequence=1,
             last=last,
         )
-        return self.state.lease(member, call)
+
+    def lease(
+        self, member: RegisteredExecutor, epoch: int | None = None, *, last: bool = False
+    ) -> LeaseReply | None:
+        return self.state.lease(member, self.call(member, epoch, last=last))
 
     def unchanged(self, member: RegisteredExecutor) -> LeaseReply:
-        name = member.registration.instance
-        index = member.registration.executor
-        call = LeaseCall(executor=index, instance=name, epoch=member.epoch, sequence=1, last=False)
-        return self.state.unchanged(member, call)
+        return self.state.unchanged(member, self.call(member, None, last=False))
 
     def fail(
         self, member: RegisteredExecutor, attempt: int, *, epoch: int = 0, code: int = 4
@@ -111,14 +111,12 @@ class Driver:
 
     def fence(self, session: Session, number: int) -> None:
         """The trainer answers all fences; it took nothing."""
-        beat = TrainerBeat(
-            trainer=session.trainer,
-            session=session.number,
-            sequence=number,
-            version=session.version,
-            fenced={epoch: {} for epoch in session.fencing},
-        )
-        self.state.beat_of_trainer(session, beat)
+        fenced: Any = {epoch: {} for epoch in session.fencing}
+        self.beat(session, number, version=session.version, fenced=fenced)
+
+    def beat(self, session: Session, number: int = 1, **more: Any) -> None:
+        told = {"trainer": session.trainer, "session": session.number, "version": 0, **more}
+        self.state.beat_of_trainer(session, TrainerBeat(sequence=number, **told))
 
 
 @pytest.fixture
@@ -128,6 +126,12 @@ def driver(tmp_path: Path) -> Driver:
 
 def progress(rows: int, dead: int = 0, *, ended: bool = False) -> TaskProgress:
     return TaskProgress(position=Position(0, rows), rows_read=rows, dead_rows=dead, ended=ended)
+
+
+def beat_of(member: RegisteredExecutor, epoch: int) -> ExecutorBeat:
+    counts: Any = {"queued": {"clicks": 3}, "passed_over": {"clicks": 1}}
+    name = member.registration.instance
+    return ExecutorBeat(executor=0, instance=name, epoch=epoch, done=["clicks/0"], **counts)
 
 
 def test_before_a_window_is_open_there_is_nothing_to_tell(driver: Driver) -> None:
@@ -189,8 +193,7 @@ def test_who_is_no_longer_alone_waits_for_no_task_of_others(driver: Driver) -> N
 
 def test_a_failure_of_storage_is_tried_again_elsewhere(driver: Driver) -> None:
     session = driver.open()
-    version = session.version
-    member = driver.executor()
+    version, member = session.version, driver.executor()
     assert session.version == version + 1
     epoch = member.epoch
     driver.lease(member)
@@ -219,8 +222,7 @@ def test_the_last_attempt_ends_the_window(driver: Driver) -> None:
 
 @pytest.mark.parametrize("code", [1, 2, 3])
 def test_what_no_attempt_cures_ends_the_window_at_once(driver: Driver, code: int) -> None:
-    session = driver.open()
-    member = driver.executor()
+    session, member = driver.open(), driver.executor()
     driver.lease(member)
     driver.fail(member, 1, code=code)
     assert session.error is not None
@@ -294,37 +296,22 @@ def test_the_process_that_started_later_is_the_executor(driver: Driver) -> None:
 
 
 def test_a_beat_counts_for_its_own_epoch_and_once(driver: Driver) -> None:
-    session = driver.open()
-    member = driver.executor()
+    session, member = driver.open(), driver.executor()
     driver.lease(member)
-    beat = ExecutorBeat(
-        executor=0,
-        instance=member.registration.instance,
-        epoch=member.epoch,
-        done=["clicks/0"],
-        queued={"clicks": 3},
-        passed_over={"clicks": 1},
-    )
+    beat = beat_of(member, member.epoch)
     driver.state.beat_of_executor(beat.model_copy(update={"epoch": member.epoch + 1}))
     assert session.served.counts()["read"] == 0
     driver.state.beat_of_executor(beat)
     assert session.served.counts()["read"] == 1
     facts = driver.state.status().executors["0"]
     assert (facts.queued, facts.passed_over) == ({"clicks": 3}, {"clicks": 1})
-    used = TrainerBeat(
-        trainer=1,
-        session=session.number,
-        sequence=1,
-        version=0,
-        used={"clicks/0": progress(5, ended=True)},
-        broken=[member.epoch],
-    )
-    driver.state.beat_of_trainer(session, used)
+    used = {"clicks/0": progress(5, ended=True)}
+    driver.beat(session, used=used, broken=[member.epoch])
     assert session.served.counts()["used"] == 1
     version = session.version
     assert member.epoch == 0
     driver.state.assign_epoch(member)
-    driver.state.beat_of_trainer(session, used.model_copy(update={"broken": [member.epoch]}))
+    driver.beat(session, used=used, broken=[member.epoch])
     assert (member.epoch != 0, session.version) == (True, version + 1), "the same beat again"
 
 
@@ -345,8 +332,7 @@ def test_an_executor_without_an_epoch_is_told_so(driver: Driver) -> None:
 
 
 def test_a_window_that_ends_with_an_error_leases_nothing(driver: Driver) -> None:
-    session = driver.open()
-    member = driver.executor()
+    session, member = driver.open(), driver.executor()
     session.error = ErrorReport(error="E", message="m", exit_code=3)
     assert there(driver.lease(member, epoch=0)).grants == []
 
@@ -362,14 +348,7 @@ def test_only_the_executor_whose_stream_broke_is_lost(driver: Driver) -> None:
     session = driver.open()
     broken, whole = driver.executor(0), driver.executor(1)
     epoch = broken.epoch
-    beat = TrainerBeat(
-        trainer=session.trainer,
-        session=session.number,
-        sequence=1,
-        version=session.version,
-        broken=[epoch],
-    )
-    driver.state.beat_of_trainer(session, beat)
+    driver.beat(session, version=session.version, broken=[epoch])
     orders = driver.state.orders(session)
     assert [each.executor for each in orders.serving] == [1]
     assert (orders.fence, broken.epoch) == ([epoch], 0)
@@ -377,8 +356,7 @@ def test_only_the_executor_whose_stream_broke_is_lost(driver: Driver) -> None:
 
 
 def test_an_executor_that_comes_back_without_an_epoch_needs_no_fence(driver: Driver) -> None:
-    member = driver.executor()
-    session = driver.open()
+    member, session = driver.executor(), driver.open()
     assert member.epoch == 0
     driver.executor(started=2)
     assert driver.state.orders(session).fence == []
@@ -386,14 +364,7 @@ def test_an_executor_that_comes_back_without_an_epoch_needs_no_fence(driver: Dri
 
 def test_a_beat_outside_of_its_epoch_counts_no_tasks(driver: Driver) -> None:
     member = driver.executor()
-    call = ExecutorBeat(
-        executor=0,
-        instance=member.registration.instance,
-        epoch=7,
-        done=["clicks/0"],
-        queued={"clicks": 3},
-        passed_over={},
-    )
+    call = beat_of(member, 7)
     driver.state.beat_of_executor(call)
     assert member.queued == {"clicks": 3}
     driver.open()

@@ -32,8 +32,7 @@ def plan(**offsets: int) -> WindowPlan:
     sources = {}
     for name, days in offsets.items():
         stream, _, other = name.partition("_")
-        source = f"{other or 'a'}@{stream}"
-        back = days * DAY
+        source, back = f"{other or 'a'}@{stream}", days * DAY
         sources[source] = SourcePlan(
             stream=stream,
             source=source,

@@ -16,8 +16,6 @@ from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import complete_judgements, evaluate
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.database.format import record_format
-from forebay.home.paths import Home
 from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
@@ -57,12 +55,6 @@ def train(chain: ModelChain, folder: Path, day: int) -> None:
     write_judged(folder / KEYS[day], COLUMNS, come, scores, fresh=events(day), source=day % 2)
     stored = store_of(chain.home).put_tree("models", "scores", folder / KEYS[day])
     record_link(chain, KEYS[day], {"a": 2}, files={"scores": stored})
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    record_format(Home(tmp_path))
-    return ModelChain(Home(tmp_path), "ads")
 
 
 def block(chain: ModelChain, day: int) -> dict[str, object]:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from support.minibatches import labelled
 
-from forebay.errors import DataError
 from forebay.executors.evaluation.scoreboard import (
     Scored,
     label_ages,
@@ -108,8 +107,7 @@ def test_what_no_checkpoint_sealed_is_dropped_at_restore(tmp_path: Path) -> None
 
 def test_what_the_guard_held_says_nothing_of_how_complete_labels_are(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
-    silent = labelled("stream", [1, 2, 3, 4], [1, 0, 0, 0])
-    waits = np.full(4, 60, np.float32)
+    silent, waits = labelled("stream", [1, 2, 3, 4], [1, 0, 0, 0]), np.full(4, 60, np.float32)
     held = np.array([[False], [False], [True], [True]])
     writer.append(replace(silent, waits=waits).after_guards(held), np.full((4, 2), 0.5, np.float32))
     batch(writer, [1, 2, 3, 4], [1, 1, 1, 1])
@@ -119,28 +117,6 @@ def test_what_the_guard_held_says_nothing_of_how_complete_labels_are(tmp_path: P
     assert label_completeness(boards) == {**counts, "share": 0.5}
     assert label_ages(boards) == [{"until_seconds": 900, **counts}]
     assert window_metrics(boards[0])["mixture"]["joined_rows"] == 4
-
-
-def test_a_seal_without_new_rows_writes_no_file(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, PARADIGMS)
-    stream(writer, [1], [0], [[0.5, 0.5]])
-    assert writer.seal() == writer.seal()
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_a_missing_or_broken_sealed_segment_is_an_error(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, PARADIGMS)
-    with pytest.raises(DataError, match=r"scores-000000\.arrow is missing"):
-        writer.restore(["scores-000000.arrow"])
-    (tmp_path / "scores-000000.arrow").write_bytes(b"ARROW1 but no more")
-    with pytest.raises(DataError, match="cannot be read"):
-        score_windows([Segments("w", tmp_path)], PARADIGMS)
-
-
-def test_scores_of_the_wrong_shape_are_refused(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, PARADIGMS)
-    with pytest.raises(ValueError, match="shape"):
-        writer.append(labelled("stream", [1], [0]), np.zeros((1, 3), dtype=np.float32))
 
 
 def test_a_counting_learner_has_no_scores_but_label_completeness(tmp_path: Path) -> None:

@@ -94,8 +94,7 @@ def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
     chain, ledger = ModelChain(home, "ads"), Ledger(home, "ads")
     for key, rows in ((WARM, (100, 7)), (FIRST, (10, 3)), (SECOND, (20, 4))):
-        tasks = {"a": [(0, rows[0])], "ab": [(0, rows[1])]}
-        span = window_of(key)
+        tasks, span = {"a": [(0, rows[0])], "ab": [(0, rows[1])]}, window_of(key)
         record_tasks(ledger, key, (span.start, span.end), tasks)
     record_link(chain, WARM, {"a": 100, "ab": 7})
     record_link(chain, FIRST, {"a": 10, "ab": 3}, parent=WARM)

@@ -91,8 +91,7 @@ def judgement(evaluation: Evaluation, link: Link) -> dict[str, object]:
 
 
 def test_without_scores_the_figures_are_those_of_the_judgement(chain: ModelChain) -> None:
-    spec = pipeline(("a",))
-    links = list(chain.newest_of(KEYS).values())
+    spec, links = pipeline(("a",)), list(chain.newest_of(KEYS).values())
     before = evaluate(spec, chain, links)
     assert before.notes == ()
     for link in links[:2]:
@@ -111,8 +110,7 @@ def test_without_scores_the_figures_are_those_of_the_judgement(chain: ModelChain
 def test_scores_that_go_are_no_damage(chain: ModelChain, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trainer, or forebay gc, finds them old between the look at rows and that at bytes."""
     spec, links = pipeline(("a",)), list(chain.newest_of(KEYS).values())
-    before = evaluate(spec, chain, links)
-    store = store_of(chain.home)
+    before, store = evaluate(spec, chain, links), store_of(chain.home)
     plain, first = store.tree, links[0]
 
     def goes(stored: Stored) -> Path:

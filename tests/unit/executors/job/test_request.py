@@ -29,8 +29,7 @@ def env(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    folder = tmp_path / "config"
-    pipeline = ads_pipeline()
+    folder, pipeline = tmp_path / "config", ads_pipeline()
     pipeline["train"] = {"minibatch_rows": "${ROWS}"}
     client = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}
     client |= {"sasl_plain_username": "u", "sasl_plain_password": "${SASL}"}
@@ -123,8 +122,7 @@ def test_another_password_makes_no_other_job_and_another_setting_does(
 
 
 def test_what_is_written_in_options_counts(env: pytest.MonkeyPatch, config: Path) -> None:
-    before = made(config).fingerprint
-    path = config / "sources" / "clicks.yaml"
+    before, path = made(config).fingerprint, config / "sources" / "clicks.yaml"
     path.write_text("# a line that moves all others\n" + path.read_text())
     assert made(config).fingerprint == before
     path.write_text(path.read_text().replace("${SASL}", "${ROWS}"))

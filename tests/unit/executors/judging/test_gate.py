@@ -23,8 +23,7 @@ def window(
     """All columns know as much, but for the one that is better."""
     random = np.random.default_rng(len(key) + rows)
     labels = np.zeros(rows) if one_class else (random.random(rows) < 0.3).astype(np.float64)
-    scores = np.empty((rows, len(COLUMNS)), np.float32)
-    noise = random.normal(size=rows)
+    scores, noise = np.empty((rows, len(COLUMNS)), np.float32), random.normal(size=rows)
     for place, name in enumerate(COLUMNS):
         signal = labels * (3.0 if name == better else 1.0) + noise - 1.6
         scores[:, place] = 1 / (1 + np.exp(-signal))

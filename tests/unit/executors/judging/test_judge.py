@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,48 +53,41 @@ def judged(folder: Path) -> dict[int, tuple[str, float]]:
     return dict(zip(ids, zip(links, table.column("score:b").to_pylist(), strict=True), strict=True))
 
 
+def judged_by(one: EventJudge, writer: ScoreWriter, folder: Path, *served: Minibatch) -> Any:
+    """Link and score of each event, by id."""
+    for each in served:
+        one.add(each)
+    one.flush()
+    writer.seal()
+    return judged(folder)
+
+
 @pytest.fixture
 def writer(tmp_path: Path) -> ScoreWriter:
     return ScoreWriter(tmp_path, ["a", "b"], judge_rows_max=100)
 
 
 def test_the_newest_link_that_had_ended_judges(writer: ScoreWriter, tmp_path: Path) -> None:
-    one = judge(writer)
-    one.add(rows([1, 2, 3, 4, 5], [1.0, 1.99, 2.0, 3.5, 0.99]))
-    one.add(rows([6], [4.999]))
-    one.flush()
-    writer.seal()
-    found = judged(tmp_path)
+    served = rows([1, 2, 3, 4, 5], [1.0, 1.99, 2.0, 3.5, 0.99]), rows([6], [4.999])
+    found = judged_by(judge(writer), writer, tmp_path, *served)
     assert {key: link for key, (link, _) in found.items()} == {
-        1: "h0 generation 1",
-        2: "h0 generation 1",
+        **dict.fromkeys((1, 2), "h0 generation 1"),
         3: "h1 generation 2",
-        4: "h2 generation 3",
+        **dict.fromkeys((4, 6), "h2 generation 3"),
         5: "",
-        6: "h2 generation 3",
     }
     assert found[4][1] == pytest.approx(0.3)
     assert np.isnan(found[5][1])
 
 
 def test_nobody_judges_what_has_no_time_or_comes_after(writer: ScoreWriter, tmp_path: Path) -> None:
-    one = judge(writer)
-    one.add(rows([1, 2, 3], [NO_TIME, 5.0, 2.5]))
-    one.flush()
-    writer.seal()
-    assert {key: link for key, (link, _) in judged(tmp_path).items()} == {
-        1: "",
-        2: "",
-        3: "h1 generation 2",
-    }
+    found = judged_by(judge(writer), writer, tmp_path, rows([1, 2, 3], [NO_TIME, 5.0, 2.5]))
+    assert {key: link for key, (link, _) in found.items()} == {1: "", 2: "", 3: "h1 generation 2"}
 
 
 def test_rows_whose_link_is_gone_keep_its_name_alone(writer: ScoreWriter, tmp_path: Path) -> None:
     one = judge(writer, scorer=lambda name: None if name.generation == 1 else scorer_of(name))
-    one.add(rows([1, 2], [1.5, 2.5]))
-    one.flush()
-    writer.seal()
-    found = judged(tmp_path)
+    found = judged_by(one, writer, tmp_path, rows([1, 2], [1.5, 2.5]))
     assert found[1][0] == "h0 generation 1"
     assert np.isnan(found[1][1])
     assert found[2] == ("h1 generation 2", pytest.approx(0.2))
@@ -106,10 +100,7 @@ def test_rows_of_the_other_feed_or_no_time_are_left(writer: ScoreWriter, tmp_pat
     one.flush()
     assert writer.seal() == []
     fresh = judge(writer, feed="stream")
-    fresh.add(rows([1], [1.5], "stream"))
-    fresh.flush()
-    writer.seal()
-    assert set(judged(tmp_path)) == {1}
+    assert set(judged_by(fresh, writer, tmp_path, rows([1], [1.5], "stream"))) == {1}
 
 
 def test_each_link_is_asked_for_once_however_small_the_minibatches(writer: ScoreWriter) -> None:

@@ -21,8 +21,6 @@ from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
-from forebay.home.database.format import record_format
-from forebay.home.paths import Home
 from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
@@ -75,12 +73,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    record_format(Home(tmp_path))
-    return ModelChain(Home(tmp_path), "ads")
-
-
 def test_the_newest_windows_of_the_line_decide(chain: ModelChain, tmp_path: Path) -> None:
     first = train(chain, tmp_path, 0, "mixture")
     found = decided(spec(), chain, first)
@@ -107,8 +99,7 @@ def test_what_serves_stays_where_it_is_the_measure(chain: ModelChain, tmp_path: 
     assert gate_decision(chain, first) == decision
     export(chain, first)
     assert chain.publish(first, datetime(2026, 3, 5, tzinfo=UTC)) == ""
-    second = train(chain, tmp_path, 1, "stream")
-    few = {"min_rows": 10 * ROWS}
+    second, few = train(chain, tmp_path, 1, "stream"), {"min_rows": 10 * ROWS}
     kept = decided(spec(against="served", **few), chain, second)
     assert (kept.variant, decided(spec(**few), chain, second).variant) == ("stream", "mixture")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from support import links
@@ -14,7 +13,6 @@ from support.there import there
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -24,11 +22,6 @@ def link(window: str, generation: int, parent: tuple[str, int] | None, rows: int
     before = 0 if parent is None else rows - 10
     counts = ({"clicks": rows}, {"clicks": before})
     return links.link(window, *counts, generation=generation, parent=parent, step=rows, steps=10)
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    return ModelChain(Home(tmp_path), "ads")
 
 
 def three_windows(chain: ModelChain) -> None:
@@ -48,39 +41,6 @@ def test_the_parent_is_the_newest_generation_of_the_window_before(chain: ModelCh
     record(chain, link("2026-03-02", 2, ("2026-03-01", 1), 20))
     before = there(chain.before(window_of("2026-03-03")))
     assert (before.window, before.generation) == ("2026-03-02", 2)
-
-
-def test_a_warm_start_comes_before_the_first_window(chain: ModelChain) -> None:
-    record(chain, link("2025-01-01_2026-03-01", 1, None))
-    assert there(chain.before(window_of("2026-03-01"))).window == "2025-01-01_2026-03-01"
-
-
-def test_reprocessing_makes_all_later_windows_stale_until_they_follow(chain: ModelChain) -> None:
-    three_windows(chain)
-    record(chain, link("2026-03-01", 2, None))
-    stale = {
-        link.window: chain.stale_reason(link) for link in chain.newest_of(chain.windows()).values()
-    }
-    assert stale.pop("2026-03-01") is None
-    assert (
-        stale
-        == chain.stale_reasons()
-        == {
-            "2026-03-02": "stale (built on generation 1 of 2026-03-01)",
-            "2026-03-03": "stale (built on generation 1 of 2026-03-01)",
-        }
-    )
-    record(chain, link("2026-03-02", 2, ("2026-03-01", 2), 20))
-    newest = there(chain.newest("2026-03-03"))
-    assert chain.stale_reason(newest) == "stale (built on generation 1 of 2026-03-02)"
-
-
-def test_a_window_trained_after_its_successor_makes_the_successor_stale(chain: ModelChain) -> None:
-    second = link("2026-03-02", 1, None)
-    record(chain, second)
-    assert chain.stale_reason(second) is None
-    record(chain, link("2026-03-01", 1, None))
-    assert chain.stale_reason(second) == "stale (built before 2026-03-01 was trained)"
 
 
 def test_publishing_never_moves_to_an_earlier_or_stale_model(chain: ModelChain) -> None:

@@ -127,7 +127,3 @@ def test_sources_that_other_streams_read_now_are_named(
     """With a checkpoint or without one, and nothing else is said."""
     before, now = (read_by(each) for each in (streams, there))
     assert f": sources {here}. Train" in refusal(trained(tmp_path, before, kept=kept), now)
-
-
-def test_a_line_of_the_same_model_continues(tmp_path: Path) -> None:
-    require_compatible(trained(tmp_path, spec()), spec(), SOURCES)

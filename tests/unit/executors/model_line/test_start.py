@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,16 +30,10 @@ from forebay.executors.model_line.start import (
     warm_start_notes,
     warm_start_of,
 )
-from forebay.home.paths import Home
 
 DAYS = WindowGrid(WindowSize.DAY)
 SOURCES = {name: memory_source(name) for name in ("a", "b")}
 FEATURES = {"n": {"encode": "hash", "buckets": 10}, "n_log": {"encode": "numeric", "column": "n"}}
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    return ModelChain(Home(tmp_path), "ads")
 
 
 def record(chain: ModelChain, *windows: str, fingerprint: str = "same") -> None:

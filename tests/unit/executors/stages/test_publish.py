@@ -47,15 +47,7 @@ def publish(
     home: Home, window: str, generation: int, spec: PipelineSpec | None = None
 ) -> PublishResult:
     spec = spec or pipeline()
-    project = Project(
-        root=home.root,
-        config_dir=home.root / "config",
-        sources={},
-        pipelines={"ads": spec},
-        problems=[],
-        source_files={},
-        pipeline_files={},
-    )
+    project = Project(home.root, home.root, {}, {}, [], {}, {})
     line = LineTarget(project, spec, home, "main")
     return publish_window(line.at(spec.dataset.grid.parse(window)), generation)
 
@@ -108,8 +100,7 @@ def test_what_the_gate_decided_is_said(home: Home) -> None:
 
 
 def test_a_model_that_is_damaged_does_not_serve(home: Home) -> None:
-    before = publish(home, "2026-03-01", 1)
-    place = Path(model(home, "2026-03-02"))
+    before, place = publish(home, "2026-03-01", 1), Path(model(home, "2026-03-02"))
     place.write_bytes(b"bytez")
     with pytest.raises(DataError, match=f"{place} is damaged"):
         publish(home, "2026-03-02", 1)

@@ -153,8 +153,7 @@ def test_late_data_waits_until_a_deadline_that_outlives_the_process(tmp_path: Pa
         MEMORY["a"] = table([noon(0)])
         found.now = asked = START + 2 * DAY
         found.late["a"] = START
-        first = found.source(0)
-        span = "2026-03-01T00:00Z to 2026-03-02T00:00Z"
+        first, span = found.source(0), "2026-03-01T00:00Z to 2026-03-02T00:00Z"
         reason = f"source 'a' is not complete for {span}: no marker"
         assert (first.state, first.reason, first.deadline) == ("waiting", reason, asked + 2 * HOUR)
         found.now += HOUR

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,13 +26,6 @@ from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
 
 FOURTH = "2026-03-04"
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        monkeypatch.setenv("FOREBAY_HOME", str(made.stages.home.root))
-        yield made
 
 
 def why(runs: Runs, number: int) -> Why:
@@ -203,8 +196,7 @@ def test_command_of_a_forgotten_warm_start(tmp_path: Path, monkeypatch: pytest.M
 
 def refused(runs: Runs, number: int) -> Why:
     """The answer where `run` would refuse the window: no command, and run's own words."""
-    advice = why(runs, number)
-    key = runs.stages.window(number).key
+    advice, key = why(runs, number), runs.stages.window(number).key
     with pytest.raises(ConfigError) as refusal:
         runs.run(key, key, runs.succeeds)
     assert advice.command == ""

@@ -182,8 +182,7 @@ def test_a_database_that_stays_away_fails_it(job: ToldJob, monkeypatch: pytest.M
 
 
 def test_an_end_waits_for_the_database(job: ToldJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    reporter = StateReporter(job.folder, job.row.status)
-    away = Away(GONE)
+    reporter, away = StateReporter(job.folder, job.row.status), Away(GONE)
     with away.of(monkeypatch, job.home):
         threading.Timer(0.3, lambda: setattr(away, "error", None)).start()
         assert reporter.finish(ended(job), 20)
@@ -208,8 +207,7 @@ def test_what_nothing_cures(
 
 
 def test_a_supervisor_whose_job_was_submitted_again_stores_nothing(job: ToldJob) -> None:
-    reporter = StateReporter(job.folder, job.row.status)
-    late = running(job)
+    reporter, late = StateReporter(job.folder, job.row.status), running(job)
     again = ToldJob(job.home)
     reporter.report(late)
     eventually(lambda: reporter.problem is not None)

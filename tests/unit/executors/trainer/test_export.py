@@ -43,8 +43,7 @@ def export_of(tmp_path: Path, learner: CountingLearner) -> CheckedExport:
 
 
 def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:
-    target = tmp_path / "g1" / "saved_model"
-    export = export_of(tmp_path, CountingLearner(1))
+    target, export = tmp_path / "g1" / "saved_model", export_of(tmp_path, CountingLearner(1))
     export.write(target, "w")
     assert (target / "counts.json").is_file()
     (target / "left.json").write_text("by an earlier attempt")

@@ -18,10 +18,15 @@ def frame(epoch: int, hour: int, feed: Feed = "batch", rows: int = 3, **to: Task
     return Frame(None, progress, "data-0", epoch, rows, hour, feed)
 
 
-def test_of_several_epochs_the_earliest_hour_goes_first_and_of_equals_what_came_first() -> None:
+def opened(*epochs: int) -> Inbox:
     inbox = Inbox({})
-    inbox.open(ONE)
-    inbox.open(TWO)
+    for epoch in epochs:
+        inbox.open(epoch)
+    return inbox
+
+
+def test_of_several_epochs_the_earliest_hour_goes_first_and_of_equals_what_came_first() -> None:
+    inbox = opened(ONE, TWO)
     late, early = frame(ONE, 5), frame(TWO, 2)
     first, second = frame(TWO, 5, "stream"), frame(ONE, 6, "stream")
     for each in (late, early, first, second):
@@ -31,8 +36,7 @@ def test_of_several_epochs_the_earliest_hour_goes_first_and_of_equals_what_came_
 
 
 def test_frames_of_one_epoch_keep_their_order() -> None:
-    inbox = Inbox({})
-    inbox.open(ONE)
+    inbox = opened(ONE)
     frames = [frame(ONE, 3), frame(ONE, 1), frame(ONE, 0, "stream"), frame(ONE, 2)]
     for each in frames:
         inbox.put(each)

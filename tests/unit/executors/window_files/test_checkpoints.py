@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.crashes import disk, tree_at
+from support.minibatches import labelled
 from support.there import there
 
 from forebay.datatasks.tasks import Position, TaskProgress
@@ -21,16 +21,7 @@ from forebay.system.files.trees import UNFINISHED_NAME
 
 
 def minibatch(first: int, rows: int) -> Minibatch:
-    ids = np.arange(first, first + rows, dtype=np.int64)
-    return Minibatch(
-        feed="batch",
-        row_ids=ids,
-        event_ids=ids,
-        sources=np.zeros(rows, dtype=np.int32),
-        labels=np.zeros(rows, dtype=np.float32),
-        dense=np.zeros((rows, 0), dtype=np.float32),
-        ids=np.zeros((rows, 0), dtype=np.int64),
-    )
+    return labelled("batch", range(first, first + rows), [0.0] * rows)
 
 
 def seal(learner: CountingLearner, window_step: int, *, final: bool = False) -> Seal:
@@ -56,8 +47,7 @@ def stored(store: CheckpointStore) -> list[str]:
 
 
 def test_the_newest_seal_brings_model_and_positions_back_together(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path)
-    learner = CountingLearner(1)
+    store, learner = CheckpointStore(tmp_path), CountingLearner(1)
     learner.learn(minibatch(0, 10))
     store.write(learner, seal(learner, 1))
     learner.learn(minibatch(10, 10))
@@ -70,8 +60,7 @@ def test_the_newest_seal_brings_model_and_positions_back_together(tmp_path: Path
 
 
 def test_a_half_written_checkpoint_is_invisible(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path)
-    learner = CountingLearner(1)
+    store, learner = CheckpointStore(tmp_path), CountingLearner(1)
     store.write(learner, seal(learner, 5))
     half = store.folder / UNFINISHED_NAME
     (half / "model").mkdir(parents=True)
@@ -93,8 +82,7 @@ class Nested(CountingLearner):
 
 
 def test_a_sealed_checkpoint_survives_a_power_loss_as_a_whole(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path / "g1")
-    learner = Nested(1)
+    store, learner = CheckpointStore(tmp_path / "g1"), Nested(1)
     for step in (1, 2, 3):
         with disk(tmp_path) as watched:
             store.write(learner, seal(learner, step))
@@ -107,8 +95,7 @@ def test_a_sealed_checkpoint_survives_a_power_loss_as_a_whole(tmp_path: Path) ->
 
 
 def test_damage_is_named_and_not_loaded(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path)
-    learner = CountingLearner(1)
+    store, learner = CheckpointStore(tmp_path), CountingLearner(1)
     store.write(learner, seal(learner, 5))
     newest = there(store.newest())
     victim = next(path for path in newest[1].iterdir() if path.is_file())
@@ -118,8 +105,7 @@ def test_damage_is_named_and_not_loaded(tmp_path: Path) -> None:
 
 
 def test_old_checkpoints_go_but_the_final_one_stays(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path)
-    learner = CountingLearner(1)
+    store, learner = CheckpointStore(tmp_path), CountingLearner(1)
     for step in (1, 2, 3):
         store.write(learner, seal(learner, step))
     assert stored(store) == ["000000000002", "000000000003"]
@@ -143,8 +129,7 @@ def test_without_a_checkpoint_there_is_nothing_to_load(tmp_path: Path) -> None:
     "it is dropped; the window starts again from the newest model; read again: the window so far",
 )
 def test_a_checkpoint_that_was_begun_from_another_model_is_dropped(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path)
-    learner = CountingLearner(1)
+    store, learner = CheckpointStore(tmp_path), CountingLearner(1)
     parent = Parent(window="2026-02-28", generation=1)
     base = [RowSums(rows=9, sum=7, sum_of_squares=5)]
     store.drop_others(Beginning("plan", parent, "clicks", base))  # nothing is there yet
@@ -168,23 +153,12 @@ def test_a_checkpoint_that_was_begun_from_another_model_is_dropped(tmp_path: Pat
     assert store.newest() is not None
 
 
-def test_a_checkpoint_that_was_begun_for_another_model_is_dropped(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path)
-    learner = CountingLearner(1)
-    store.write(learner, seal(learner, 1))
-    store.drop_others(Beginning("", None, "clicks", None))
-    assert store.newest() is not None
-    store.drop_others(Beginning("", None, "purchases", None))
-    assert store.newest() is None
-
-
 @pytest.mark.guarantee(
     "a seal of a window in training is empty or truncated", "red, with its path and what to do"
 )
 @pytest.mark.parametrize("content", [b"", bytes(64), b'{"window": "2026'])
 def test_a_seal_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
-    store = CheckpointStore(tmp_path)
-    learner = CountingLearner(1)
+    store, learner = CheckpointStore(tmp_path), CountingLearner(1)
     store.write(learner, seal(learner, 3))
     (path,) = store.folder.glob(f"*/{SEAL_NAME}")
     path.write_bytes(content)

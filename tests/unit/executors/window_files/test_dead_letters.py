@@ -119,8 +119,7 @@ def test_without_a_letter_nothing_is_gathered(folder: Path, tmp_path: Path) -> N
 
 
 def test_what_is_gathered_is_whole_and_does_not_change(folder: Path, tmp_path: Path) -> None:
-    writer = DeadLetterWriter(folder)
-    target = tmp_path / "gathered"
+    writer, target = DeadLetterWriter(folder), tmp_path / "gathered"
     for number in (3, 4):
         writer.write(task(number), [letter(0, '{"a": NaN}', 5)])
     for file in (folder / DEAD_FOLDER).iterdir():
@@ -167,8 +166,7 @@ def bounded(folder: Path, most: int = 1000) -> DeadLetterWriter:
 
 def counted(folder: Path, target: Path) -> tuple[int, int, list[str]]:
     """Rows with a letter, all dead rows, and why some have none."""
-    rows = gather_letters(folder, target)["clicks"]
-    letters = list(gathered_letters(target))
+    rows, letters = gather_letters(folder, target)["clicks"], list(gathered_letters(target))
     letters = [each for each in letters if each.source == "clicks"]
     kept = [each for each in letters if not each.left_out]
     return sum(each.rows for each in kept), rows, [each.reason for each in letters[len(kept) :]]

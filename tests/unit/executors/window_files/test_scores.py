@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.minibatches import labelled
 from support.there import there
 
 from forebay.config.specs.datasets import Feed
@@ -19,16 +20,7 @@ INT_MIN = -(2**63)
 
 
 def minibatch(feed: Feed, ids: list[int]) -> Minibatch:
-    rows = len(ids)
-    return Minibatch(
-        feed=feed,
-        row_ids=np.arange(rows, dtype=np.int64),
-        event_ids=np.array(ids, dtype=np.int64),
-        sources=np.zeros(rows, dtype=np.int32),
-        labels=np.array([number % 2 for number in ids], dtype=np.float32),
-        dense=np.zeros((rows, 0), dtype=np.float32),
-        ids=np.zeros((rows, 0), dtype=np.int64),
-    )
+    return labelled(feed, ids, [number % 2 for number in ids])
 
 
 def score(writer: ScoreWriter, *ids: int) -> None:
@@ -129,20 +121,14 @@ def test_scores_have_a_column_for_each_paradigm(tmp_path: Path, shape: tuple[int
         writer.append(minibatch("stream", [1]), np.zeros(shape, np.float32))
 
 
-def test_many_rows_are_written_in_larger_pieces(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, PARADIGMS)
-    for first in range(0, 20_000, 500):
-        score(writer, *range(first, first + 500))
-    writer.seal()
-    assert ids_of(tmp_path)[0] == list(range(20_000))
-
-
 def test_rows_wait_in_memory_only_up_to_a_bound(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     for first in range(0, 20_000, 5_000):
         score(writer, *range(first, first + 5_000))
     (segment,) = tmp_path.iterdir()
     assert segment.stat().st_size > 20_000 * 16 / 2, "most of them are written before any seal"
+    writer.seal()
+    assert ids_of(tmp_path)[0] == list(range(20_000))
 
 
 def test_segments_are_numbered_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
@@ -160,8 +146,7 @@ def test_rows_that_nothing_scores_are_kept_as_published_alone(tmp_path: Path) ->
     writer.seal()
     writer.append_published(minibatch("stream", [3]))
     score(writer, 4)
-    names = writer.seal()
-    published = there(Segments("w", tmp_path).published())
+    names, published = writer.seal(), there(Segments("w", tmp_path).published())
     assert published.column("event_id").to_pylist() == [1, 2, 3, 4]
     assert published.column_names == ["event_id", "fresh", "event_time", "wait", "source", "held"]
     assert ids_of(tmp_path) == ([4], [])

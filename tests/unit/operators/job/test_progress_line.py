@@ -68,8 +68,7 @@ def test_shares_of_no_rows() -> None:
 
 
 def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = ToldJob(Home(tmp_path))
-    now = [100.0]
+    told, now = ToldJob(Home(tmp_path)), [100.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
     lines, job = ProgressLines(), stored_job(told.home, told.job_id)
     assert lines.due(job) is not None

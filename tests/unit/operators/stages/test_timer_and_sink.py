@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,27 +50,28 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyStage:
     return toy
 
 
-def timer(toy: ToyStage, grace_seconds: float = GRACE_SECONDS) -> TimerOperator:
-    return TimerOperator(
-        task_id="timer",
-        pipeline="ads",
-        config="/config",
-        python=toy.python,
-        grace_seconds=grace_seconds,
-    )
+def timer(toy: ToyStage) -> TimerOperator:
+    where = {"pipeline": "ads", "config": "/config", "python": toy.python}
+    return TimerOperator(task_id="timer", grace_seconds=GRACE_SECONDS, **where)
 
 
-def at(monkeypatch: pytest.MonkeyPatch, instant: datetime) -> None:
+At = Callable[[datetime], None]
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> At:
     """The clock stands."""
-    monkeypatch.setattr(module, "datetime", SimpleNamespace(now=instant.astimezone))
+    clock = SimpleNamespace()
+    monkeypatch.setattr(module, "datetime", clock)
+    return lambda instant: setattr(clock, "now", instant.astimezone)
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 86_400])
 def test_a_window_that_is_over_is_looked_at(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, seconds: int
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, at: At, seconds: int
 ) -> None:
     said = lines_of(monkeypatch)
-    at(monkeypatch, WINDOW.end + timedelta(seconds=seconds))
+    at(WINDOW.end + timedelta(seconds=seconds))
     assert timer(toy).work(ASKED, {})["state"] == "open"
     ((name, key, *_),) = toy.calls("timer")
     assert (name, key) == ("ads", WINDOW.key)
@@ -77,10 +79,10 @@ def test_a_window_that_is_over_is_looked_at(
 
 
 def test_a_window_that_is_nearly_over_is_waited_for(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, at: At
 ) -> None:
     paused: list[float] = []
-    at(monkeypatch, WINDOW.end - timedelta(seconds=GRACE_SECONDS))
+    at(WINDOW.end - timedelta(seconds=GRACE_SECONDS))
     task = timer(toy)
     monkeypatch.setattr(task, "pause", paused.append)
     said = lines_of(monkeypatch)
@@ -89,10 +91,8 @@ def test_a_window_that_is_nearly_over_is_waited_for(
     assert paused == [GRACE_SECONDS]
 
 
-def test_a_longer_wait_is_deferred_to_the_window_s_end(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at(monkeypatch, WINDOW.start)  # its stage is asked first, which refuses one of no dataset
+def test_a_longer_wait_is_deferred_to_the_window_s_end(toy: ToyStage, at: At) -> None:
+    at(WINDOW.start)  # its stage is asked first, which refuses one of no dataset
     with pytest.raises(TaskDeferred) as deferred:
         timer(toy).work(ASKED, {})
     trigger = deferred.value.trigger
@@ -102,18 +102,16 @@ def test_a_longer_wait_is_deferred_to_the_window_s_end(
     assert timedelta(days=1) < (deferred.value.timeout or timedelta(0)) < timedelta(days=2)
 
 
-def test_a_window_outside_the_dataset_is_not_waited_for(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_outside_the_dataset_is_not_waited_for(toy: ToyStage, at: At) -> None:
     toy.answer(timer=[{"code": 1, "says": ["error: ads.yaml:3:1: after the dataset's end"]}])
     for instant in (WINDOW.start, WINDOW.start - timedelta(days=1)):
-        at(monkeypatch, instant)
+        at(instant)
         with pytest.raises(ConfigError, match="after the dataset's end"):
             timer(toy).work(ASKED, {})
 
 
 def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, at: At, tmp_path: Path
 ) -> None:
     runs: list[SimpleNamespace] = []
     monkeypatch.setattr(module, "latest_before", lambda dag_id, window: next(iter(runs), None))
@@ -122,7 +120,7 @@ def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
         "runs_of",
         lambda dag_id, window, grid: [run for run in runs if run.window == window.key],
     )
-    at(monkeypatch, WINDOW.end)
+    at(WINDOW.end)
     pushed: dict[str, Any] = {}
     context: Any = {"ti": SimpleNamespace(xcom_push=lambda key, value: pushed.update(value))}
 
@@ -154,19 +152,15 @@ def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
     assert skipped(scheduled) == "", "a gap in a schedule is red, not skipped"
 
 
-def test_a_window_that_has_not_begun_is_refused(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at(monkeypatch, WINDOW.start - timedelta(microseconds=1))
+def test_a_window_that_has_not_begun_is_refused(toy: ToyStage, at: At) -> None:
+    at(WINDOW.start - timedelta(microseconds=1))
     with pytest.raises(UsageError, match="has not started: it starts at 2026-03-05"):
         timer(toy).work(ASKED, {})
 
 
-def test_a_trained_window_leaves_nothing_to_do(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trained_window_leaves_nothing_to_do(toy: ToyStage, at: At) -> None:
     toy.answer(timer=[{"prints": TRAINED}])
-    at(monkeypatch, datetime(2027, 1, 1, tzinfo=UTC))
+    at(datetime(2027, 1, 1, tzinfo=UTC))
     pushed: dict[str, Any] = {}
     instance = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}))
     with pytest.raises(DownstreamTasksSkipped):
@@ -176,10 +170,8 @@ def test_a_trained_window_leaves_nothing_to_do(
 
 
 @pytest.mark.parametrize(("clears", "again"), [(0, False), (1, True)])
-def test_a_clear_asks_for_the_window_again(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, clears: int, again: bool
-) -> None:
-    at(monkeypatch, WINDOW.end)
+def test_a_clear_asks_for_the_window_again(toy: ToyStage, at: At, clears: int, again: bool) -> None:
+    at(WINDOW.end)
     asked = replace(ASKED, clear_count=clears)
     timer(toy).work(asked, {})
     assert ("--again" in toy.calls("timer")[0]) is again

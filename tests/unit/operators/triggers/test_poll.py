@@ -31,11 +31,6 @@ SOON = 20.0
 THREAD = "forebay-poll"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(poll, "LOOK_SECONDS", 0.05)

@@ -39,15 +39,18 @@ Answer = TypeVar("Answer")
 SOON = 20.0
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(poll, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(ready, "FIRST_LOOK_SECONDS", 0.02)
+
+
+@pytest.fixture
+def told(home: Home) -> ToldJob:
+    """A job that runs."""
+    made = ToldJob(home)
+    made.tell("running")
+    return made
 
 
 def wait(work: Coroutine[Any, Any, Answer], seconds: float = SOON) -> Answer:
@@ -145,10 +148,8 @@ def test_a_job_has_ended(state: str, home: Home) -> None:
 
 
 def test_a_job_is_followed_until_it_is_lost(
-    home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    home: Home, told: ToldJob, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = ToldJob(home)
-    told.tell("running")
     told.progress(step=120, sealed_step=100, rows={"clicks": 30, "views": 10}, rows_per_second=7)
 
     async def follow() -> list[Any]:
@@ -167,9 +168,9 @@ def test_a_job_is_followed_until_it_is_lost(
     assert wait(follow()) == [{"state": "lost"}]
 
 
-def test_a_job_elsewhere_is_followed_by_beats(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_job_elsewhere_is_followed_by_beats(
+    home: Home, told: ToldJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of_another_host(told)
     now = 0.0
     monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: now))
@@ -190,17 +191,13 @@ def test_a_job_elsewhere_is_followed_by_beats(home: Home, monkeypatch: pytest.Mo
     assert wait(follow()) == [{"state": "lost"}]
 
 
-def test_a_job_that_takes_too_long_or_is_gone(home: Home) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_job_that_takes_too_long_or_is_gone(home: Home, told: ToldJob) -> None:
     with told.supervised():
         assert wait(fired(job_trigger(home, deadline=0.1))) == [{"state": "deadline"}]
     assert wait(fired(job_trigger(Home(home.root.with_name("other"))))) == [{"state": "unreadable"}]
 
 
-def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home, told: ToldJob) -> None:
     trigger = job_trigger(home)
     wait(trigger.cleanup())
     assert told.row.state == "running"
@@ -208,9 +205,7 @@ def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
     assert (told.row.state, told.row.status.cancelled_by) == ("cancelled", 1)
 
 
-def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home, told: ToldJob) -> None:
     told.take_over()
     with told.supervised():
         wait(job_trigger(home, epoch=1).on_kill())
@@ -233,9 +228,7 @@ def test_a_person_hears_of_what_did_not_end(home: Home, monkeypatch: pytest.Monk
     assert all("`forebay cancel ads` ends it" in line for line in said)
 
 
-def test_a_supervised_job_is_asked_to_end(home: Home) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_supervised_job_is_asked_to_end(home: Home, told: ToldJob) -> None:
 
     async def end() -> int | None:
         ending = asyncio.create_task(job_trigger(home).on_kill())

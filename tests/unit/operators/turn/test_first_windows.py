@@ -153,8 +153,7 @@ def run_all(
     unplanned: int | None = None,
 ) -> Dag:
     """A backfill over windows of which the first have no rows, in a random order of steps."""
-    count = empty + WITH_ROWS
-    silent_later = empty + 2
+    count, silent_later = empty + WITH_ROWS, empty + 2
     MEMORY["a"] = table([noon(number) for number in range(empty, count) if number != silent_later])
     random = Random(seed)
     with scripted_supervisors(monkeypatch) as supervisors:
