@@ -75,12 +75,6 @@ def test_the_next_hour_of_each_source_is_that_of_what_is_not_leased() -> None:
     assert leases.pending_hours() == {0: 0, 1: 6}, "what came back is earlier"
 
 
-def test_each_source_has_its_own_share() -> None:
-    leases = table([0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 1])
-    assert (leases.lease(ONE, 1), leases.reading(ONE)) == ([0, 2, 1, 3], {0: 2, 1: 2})
-    assert leases.reading(TWO) == {}
-
-
 def test_several_executors_stay_within_the_horizon_of_the_earliest_open_row() -> None:
     leases = table([0, 2, 3, 5, 6])
     assert leases.lease(ONE, 2) == [0], "half of the two tasks up to hour 0 + 2"

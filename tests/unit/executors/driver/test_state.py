@@ -325,12 +325,6 @@ def test_a_task_of_no_plan_is_refused_and_tasks_are_told_apart_by_source(driver:
     assert {name: task.hour for name, task in found.items()} == {"history/1": 1}
 
 
-def test_an_executor_without_an_epoch_is_told_so(driver: Driver) -> None:
-    member = driver.executor()
-    nothing = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True, readers={})
-    assert driver.lease(member, epoch=7) == nothing
-
-
 def test_a_window_that_ends_with_an_error_leases_nothing(driver: Driver) -> None:
     session, member = driver.open(), driver.executor()
     session.error = ErrorReport(error="E", message="m", exit_code=3)

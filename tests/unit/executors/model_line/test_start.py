@@ -189,6 +189,7 @@ def fingerprint(sources: dict[str, SourceSpec] = SOURCES, **more: Any) -> str:
 
 def test_what_changes_a_model_s_meaning() -> None:
     columns = {"at": "timestamp", "n": "string"}
+    compared = {"paradigm": "stream", "delay": "head"}
     changed = [
         fingerprint(),
         fingerprint(dataset={"features": dict(reversed(FEATURES.items()))}),
@@ -198,8 +199,18 @@ def test_what_changes_a_model_s_meaning() -> None:
         fingerprint({name: memory_source(name, columns=columns) for name in SOURCES}),
         fingerprint(train={"paradigm": "batch"}),
         fingerprint(train={"compare": ["batch"]}),
+        fingerprint(train={"compare": [compared]}),
+        fingerprint(train={"compare": [compared]}, model={"delay_head": {"hidden": [8]}}),
+        fingerprint(train={"delay": "head"}),
+        fingerprint(train={"delay": "fnw"}),
+        fingerprint(train={"seeds": 2}),
         fingerprint(model={"tower": {"hidden": [8]}}),
         fingerprint(model={"mixture": {"embeddings": "shared"}}),
+        fingerprint(model={"mixture": {"mode": "paper"}}),
+        fingerprint(model={"mixture": {"memory_inputs": "random"}}),
+        fingerprint(model={"mixture": {"adapt_learns": "both"}}),
+        fingerprint(model={"mixture": {"adapt_learns": "stream"}}),
+        fingerprint(model={"mixture": {"memory_embeddings": True}}),
     ]
     assert len(set(changed)) == len(changed)
     assert {len(each) for each in changed} == {16}
@@ -213,6 +224,9 @@ def test_what_may_change_from_one_window_to_the_next() -> None:
         fingerprint(model={"seed": 18}),
         fingerprint(model={"dense_learning_rate": 1, "embedding_learning_rate": 1}),
         fingerprint(model={"mixture": {"gain": 0.5}}),
+        fingerprint(model={"delay_head": {"q_min": 0.5, "hidden": [8]}}),
+        fingerprint(train={"guard": False}),
+        fingerprint(train={"compare": []}),
         fingerprint(dataset={"label": {"column": "n", "known_at": "at"}}),
         fingerprint(train={"minibatch_rows": 7}, job={"buffers": {"rows_max": 9}}),
         fingerprint(
@@ -242,31 +256,6 @@ def test_a_declaration_keeps_its_fingerprint(recorded: str, declared: dict[str, 
     """Another one would refuse each line that was trained before."""
     two = {name: memory_source(name) for name in ("a", "b")}
     assert model_fingerprint_of(pipeline(("a", "b"), **declared), two) == recorded
-
-
-def test_what_makes_another_model_of_the_mixture_and_the_corrections() -> None:
-    compared = {"paradigm": "stream", "delay": "head"}
-    changed = [
-        fingerprint(),
-        fingerprint(model={"mixture": {"mode": "paper"}}),
-        fingerprint(model={"mixture": {"memory_inputs": "random"}}),
-        fingerprint(model={"mixture": {"adapt_learns": "both"}}),
-        fingerprint(model={"mixture": {"adapt_learns": "stream"}}),
-        fingerprint(model={"mixture": {"memory_embeddings": True}}),
-        fingerprint(train={"delay": "head"}),
-        fingerprint(train={"delay": "fnw"}),
-        fingerprint(train={"compare": [compared]}),
-        fingerprint(train={"compare": [compared]}, model={"delay_head": {"hidden": [8]}}),
-        fingerprint(train={"seeds": 2}),
-    ]
-    assert len(set(changed)) == len(changed)
-    same = [
-        fingerprint(),
-        fingerprint(train={"guard": False}),
-        fingerprint(model={"delay_head": {"q_min": 0.5, "hidden": [8]}}),
-        fingerprint(train={"compare": []}),
-    ]
-    assert len(set(same)) == 1
 
 
 def test_a_line_goes_on_with_the_model_that_it_has(chain: ModelChain) -> None:

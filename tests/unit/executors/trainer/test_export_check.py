@@ -19,7 +19,7 @@ from support.learning import THREADS, dataset, layout_of, make_towers, minibatch
 from forebay.config.specs.sources import ColumnType
 from forebay.errors import ExportError, TrainingError
 from forebay.executors.trainer import export_check
-from forebay.executors.trainer.export_check import CHECKED_ROWS, check_served, made_up_rows
+from forebay.executors.trainer.export_check import check_served, made_up_rows
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.home.store.folder_store import FolderStore
 from forebay.mixture.features.layout import FeatureLayout
@@ -76,28 +76,6 @@ def check(directory: Path, learner: Any, layout: FeatureLayout | None = None) ->
 def check_plain(directory: Path, learner: Any, *variant: str) -> float:
     data, spec, layout = dataset(PLAIN), source(PLAIN_COLUMNS), layout_of(PLAIN, PLAIN_COLUMNS)
     return check_served(directory, learner, data, spec, layout, THREADS, *variant)
-
-
-def test_made_up_rows_are_the_same_each_time_and_hold_what_features_name() -> None:
-    layout = layout_of(FEATURES, COLUMNS)
-    rows = made_up_rows(layout)
-    assert rows == made_up_rows(layout)
-    assert (len(rows), set(rows[0].values())) == (CHECKED_ROWS, {None})
-    held = {column: {str(row[column]) for row in rows} for column in COLUMNS}
-    assert {"Köln", "0", "None", "never seen before"} <= held["place"]
-    assert {"3", "5", str(2**40)} <= held["item"]
-    assert {"True", "False", "None"} == held["sold"]
-    assert {"28", "40", "64"} <= held["age"]
-    assert {"0.5", "1.0", "10.0"} <= held["price"]
-    assert "[]" in held["sizes"]
-
-
-def test_numbers_are_made_where_they_are_usual() -> None:
-    features = {"size": {"encode": "numeric", "mean": 1e9, "scale": 1e6}}
-    rows = made_up_rows(layout_of(features, {"size": "float"}))
-    known = [row["size"] for row in rows if isinstance(row["size"], float)]
-    assert known
-    assert all(abs(value - 1e9) <= 8e6 for value in known)
 
 
 def test_the_exported_model_answers_as_the_trained_one(learner: Any, exported: Path) -> None:

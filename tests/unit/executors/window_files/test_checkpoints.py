@@ -116,10 +116,6 @@ def test_old_checkpoints_go_but_the_final_one_stays(tmp_path: Path) -> None:
     assert there(store.newest())[0].final
 
 
-def test_without_a_checkpoint_there_is_nothing_to_load(tmp_path: Path) -> None:
-    assert CheckpointStore(tmp_path).load(CountingLearner(1)) is None
-
-
 @pytest.mark.guarantee(
     "the database is restored while a window is in training",
     "nothing; the window starts again; read again: the window so far",

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from forebay.errors import DataError
-from forebay.executors.window_files.steps import POINTS_MAX, STEPS_NAME, StepSeries, read_steps
+from forebay.executors.window_files.steps import (
+    POINTS_MAX,
+    STEPS_NAME,
+    StepPoint,
+    StepSeries,
+    read_steps,
+)
 
 NAMES = ["history", "clicks"]
 
