@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support.jobs import ToldJob, failed
+from support.jobs import ToldJob, failed, request, store_job
 from support.links import link
 from support.model_lines import keep_checkpoint, record, record_link
 from support.stages import Stages, noon, stages, table
@@ -258,3 +258,10 @@ def test_the_window_after_a_trained_warm_start_waits_for_none(found: Stages) -> 
     plan(found, 3)
     train(found, SECOND)
     assert f"it waits for window {THIRD}" in why(found, 3).reason
+
+
+def test_a_job_of_a_range_is_started_again_over_all_of_it(found: Stages) -> None:
+    plan(found)
+    both = request(found.home, f"ads.main.{FIRST}..{SECOND}", {FIRST: 1, SECOND: 1})
+    store_job(both, "failed", error=failed("DataError", "label is null", 3))
+    assert why(found).command == f"forebay run ads --from {FIRST} --to {SECOND}"

@@ -36,18 +36,11 @@ COLUMNS = {
     "tags": "list<string>",
     "sizes": "list<float>",
 }
-DIGESTS = {
-    "place": "f1c1f525",
-    "sold": "81ea9a04",
-    "item": "becf0dad",
-    "count": "72016e48",
-    "at": "b4f54e64",
-    "price": "766e180f",
-    "size": "2c133d44",
-    "age": "0c2d17cd",
-    "tags": "22e40d44",
-    "sizes": "500dac6b",
-}
+_DIGESTS = (
+    *("f1c1f525", "81ea9a04", "becf0dad", "72016e48", "b4f54e64", "766e180f", "2c133d44"),
+    *("0c2d17cd", "22e40d44", "500dac6b"),
+)
+DIGESTS = dict(zip(COLUMNS, _DIGESTS, strict=True))
 
 
 def digests(count: int) -> dict[str, str]:

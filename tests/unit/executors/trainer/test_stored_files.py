@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.letters import letter, task
@@ -21,20 +22,11 @@ def final_seal(dead: dict[str, int]) -> Seal:
     progress = {
         name: TaskProgress(position=Position(0, 9), dead_rows=rows) for name, rows in dead.items()
     }
-    return Seal(
-        window="2026-03-01",
-        generation=2,
-        step=1,
-        window_step=1,
-        final=True,
-        model_fingerprint="clicks",
-        progress=progress,
-        base_seen=[],
-        seen=[],
-        scores=[],
-        sealed_at=datetime(2026, 3, 1, tzinfo=UTC),
-        runtime="local",
-    )
+    of = {"window": "2026-03-01", "generation": 2, "step": 1, "window_step": 1, "final": True}
+    kept: Any = {"base_seen": [], "seen": [], "scores": [], "runtime": "local"}
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    whose = {"model_fingerprint": "clicks", "progress": progress, "sealed_at": at}
+    return Seal.model_validate(of | kept | whose)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.crashes import disk, tree_at
@@ -25,20 +26,13 @@ def minibatch(first: int, rows: int) -> Minibatch:
 
 
 def seal(learner: CountingLearner, window_step: int, *, final: bool = False) -> Seal:
-    return Seal(
-        window="2026-03-01",
-        generation=1,
-        step=100 + window_step,
-        window_step=window_step,
-        final=final,
-        model_fingerprint="clicks",
-        progress={"clicks/0": TaskProgress(position=Position(0, window_step), rows_read=9)},
-        base_seen=[],
-        seen=learner.seen(),
-        scores=[],
-        sealed_at=datetime(2026, 3, 1, tzinfo=UTC),
-        runtime="local",
-    )
+    position = TaskProgress(position=Position(0, window_step), rows_read=9)
+    of = {"window": "2026-03-01", "generation": 1, "step": 100 + window_step}
+    kept: Any = {"progress": {"clicks/0": position}, "base_seen": [], "scores": []}
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    whose = {"model_fingerprint": "clicks", "sealed_at": at, "runtime": "local"}
+    now = {"window_step": window_step, "final": final, "seen": learner.seen()}
+    return Seal.model_validate(of | kept | whose | now)
 
 
 def stored(store: CheckpointStore) -> list[str]:

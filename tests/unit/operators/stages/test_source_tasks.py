@@ -32,15 +32,7 @@ from forebay.operators.triggers.ready import ReadyTrigger
 
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-05"
-REQUEST = StageRequest(
-    dag_id="ads",
-    run_id="mine",
-    task_id="sources.clicks",
-    window=GRID.parse(KEY),
-    clear_number=1,
-    clear_count=0,
-    reprocess=False,
-)
+REQUEST = StageRequest("ads", "mine", "sources.clicks", GRID.parse(KEY), 1, 0, reprocess=False)
 
 
 def listed(window: str = KEY, **told: Any) -> dict[str, Any]:

@@ -27,15 +27,7 @@ from forebay.operators.stages.timer import TimerOperator
 from forebay.operators.triggers.window_over import WindowOverTrigger
 
 WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-05")
-ASKED = StageRequest(
-    dag_id="ads",
-    run_id="mine",
-    task_id="timer",
-    window=WINDOW,
-    clear_number=1,
-    clear_count=0,
-    reprocess=False,
-)
+ASKED = StageRequest("ads", "mine", "timer", WINDOW, 1, 0, reprocess=False)
 OPEN = {"state": "open", "window": WINDOW.key, "reason": "not trained"}
 TRAINED = {"state": "trained", "window": WINDOW.key, "generation": 3, "reason": "trained"}
 RECORDED = {"window": WINDOW.key, "generation": 1, "tasks": 2, "recorded": True}

@@ -326,15 +326,26 @@ def test_a_source_becomes_ready(home: Home, tmp_path: Path) -> None:
     assert toy.calls("source") == [["ads", "2026-03-01", "clicks", "--ready"]] * 3
 
 
-def test_a_source_is_late(home: Home, tmp_path: Path) -> None:
-    toy = ToyStage.make(tmp_path / "toy", source=[found("waiting", "no marker")])
-    assert wait(fired(ready_trigger(toy, home, deadline=0.6))) == [{"state": "deadline"}]
+@pytest.mark.parametrize(
+    ("answer", "deadline", "event"),
+    [
+        (found("waiting", "no marker"), 0.6, "deadline"),
+        ({"code": 3, "says": ["error: corrupt"]}, SOON, "failed"),
+        ({"seconds": 60}, SOON, "failed"),
+    ],
+    ids=["late", "fails", "hangs"],
+)
+def test_a_look_that_comes_to_no_good_end_wakes_the_task(
+    home: Home, tmp_path: Path, monkeypatch: Any, answer: Any, deadline: float, event: str
+) -> None:
+    if "seconds" in answer:
+        monkeypatch.setattr(ready, "LOOK_DEADLINE_SECONDS", 0.5)
+    trigger = ready_trigger(ToyStage.make(tmp_path / "toy", source=[answer]), home, deadline)
+    assert wait(fired(trigger)) == [{"state": event}]
 
 
-def test_a_look_that_fails_wakes_the_task(home: Home, tmp_path: Path) -> None:
-    toy = ToyStage.make(tmp_path / "toy", source=[{"code": 3, "says": ["error: corrupt"]}])
-    assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]
-    missing = ready_trigger(toy, home)
+def test_a_look_that_cannot_begin_wakes_the_task(home: Home, tmp_path: Path) -> None:
+    missing = ready_trigger(ToyStage.make(tmp_path / "toy"), home)
     missing.python = "/nowhere/python"
     assert wait(fired(missing)) == [{"state": "failed"}]
 
@@ -359,12 +370,6 @@ def test_a_look_ends_with_its_trigger(home: Home, tmp_path: Path) -> None:
     looks = wait(cancel())
     assert looks
     assert not {child.pid for child in psutil.Process(os.getpid()).children()} & looks
-
-
-def test_who_hangs_is_stopped(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ready, "LOOK_DEADLINE_SECONDS", 0.5)
-    toy = ToyStage.make(tmp_path / "toy", source=[{"seconds": 60}])
-    assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]
 
 
 def test_an_event_is_what_airflow_sends_on() -> None:
