@@ -23,7 +23,6 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.plan import record_window
 from forebay.executors.stages.target import LineTarget
-from forebay.home.paths import Home
 
 ROWS = {"a": 2, "b": 1}
 
@@ -59,8 +58,7 @@ def train(project: Stages, *days: int, generation: int = 1) -> ModelChain:
     chain = ModelChain(project.home, "ads")
     fingerprint = model_fingerprint_of(project.pipeline, project.sources)
     for day in days:
-        key = project.window(day).key
-        parent = chain.before(project.window(day))
+        key, parent = project.window(day).key, chain.before(project.window(day))
         link = record_link(
             chain,
             key,
@@ -80,10 +78,8 @@ def does(found: BackfillCost) -> list[str]:
 
 def test_a_new_range_is_all_work(project: Stages) -> None:
     found = cost(project, 0, 2)
-    assert does(found) == ["train"] * 3
-    assert found.rows == {"a": 6, "b": 3}
-    assert found.windows[1].rows == ROWS
-    assert found.pace == Pace()
+    assert (does(found), found.rows) == (["train"] * 3, {"a": 6, "b": 3})
+    assert (found.windows[1].rows, found.pace) == (ROWS, Pace())
     assert found.seconds is not None
     assert found.seconds > Pace().job_seconds + 9 * Pace().row_seconds
     assert found.storage_calls == 2, "one look at each source"
@@ -94,21 +90,18 @@ def test_trained_planned_and_new_windows(project: Stages) -> None:
     plan(project, 0, 1)
     train(project, 0)
     found = cost(project, 0, 2)
-    assert does(found) == ["skip", "train", "train"]
-    assert found.rows == {"a": 4, "b": 2}
+    assert (does(found), found.rows) == (["skip", "train", "train"], {"a": 4, "b": 2})
     assert found.pace.windows == 1
     assert found.seconds == pytest.approx(found.pace.job_seconds + 12.0, abs=2.0), "as the first"
     first, second, third = (each.window for each in found.windows)
-    assert found.named("skip") == [first]
-    assert found.named("train", "train again") == [second, third]
+    assert (found.named("skip"), found.named("train", "train again")) == ([first], [second, third])
 
 
 def test_data_that_changed_is_trained(project: Stages) -> None:
     plan(project, 0)
     MEMORY["a"] = table([noon(0)])
     found = cost(project, 0, 0)
-    assert does(found) == ["train"]
-    assert found.rows == {"a": 1, "b": 1}
+    assert (does(found), found.rows) == (["train"], {"a": 1, "b": 1})
 
 
 def test_a_reprocess_trains_again(project: Stages) -> None:
@@ -116,12 +109,11 @@ def test_a_reprocess_trains_again(project: Stages) -> None:
     train(project, 0, 1, 2)
     assert does(cost(project, 1, 1, reprocess=True)) == ["train again"]
     found = cost(project, 0, 2)
-    assert does(found) == ["skip"] * 3
-    assert found.seconds == pytest.approx(0, abs=2.0)
+    assert (does(found), found.seconds) == (["skip"] * 3, pytest.approx(0, abs=2.0))
     assert found.storage_calls == 0, "what is trained is not scanned"
 
 
-def test_another_line_looks_for_itself_and_trains_what_the_first_one_planned(
+def test_another_line_looks_for_itself_and_trains_what_the_first_planned(
     project: Stages,
 ) -> None:
     plan(project, 0)
@@ -178,9 +170,7 @@ def test_a_warm_start_comes_first(tmp_path: Path) -> None:
         assert told.rows == {"a": 4}
 
 
-def test_rows_that_only_reading_can_tell_make_the_sum_unknown(
-    project: Stages, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_nobody_counted_are_unknown(project: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     scan = MemorySource.scan
 
     def uncounted(source: MemorySource, spans: Sequence[Interval]) -> Scan:
@@ -203,18 +193,12 @@ def test_a_source_is_asked_at_once_whatever_it_may_wait(tmp_path: Path) -> None:
         assert [each.does for each in cost(found, 0, 0).windows] == ["wait"]
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    return ModelChain(Home(tmp_path), "ads")
-
-
 def took(chain: ModelChain, windows: Mapping[str, tuple[int, float]], seconds: float) -> None:
     """A job that trained windows, each of so many rows in so many seconds."""
     for key, (rows, of_window) in windows.items():
         record_link(chain, key, {"clicks": rows}, seconds=of_window)
     first, last = next(iter(windows)), [*windows][-1]
-    job_id = range_job_id("ads", "main", first, last)
-    ended_at = AT + timedelta(seconds=seconds)
+    job_id, ended_at = range_job_id("ads", "main", first, last), AT + timedelta(seconds=seconds)
     asked = request(chain.home, job_id, dict.fromkeys(windows, 1))
     store_job(asked, state="succeeded", submitted_at=AT, ended_at=ended_at)
 
@@ -224,8 +208,7 @@ def test_start_and_rows_are_told_apart(chain: ModelChain) -> None:
     windows = {"2026-03-01": (100, 41.5), "2026-03-02": (100, 0.5), "2026-03-03": (400, 2.0)}
     took(chain, windows, 73.0)
     pace = pace_of(chain)
-    assert (pace.windows, pace.window_rows) == (3, 200)
-    assert pace.row_seconds == pytest.approx(0.005)
+    assert (pace.windows, pace.window_rows, pace.row_seconds) == (3, 200, pytest.approx(0.005))
     assert pace.job_seconds == pytest.approx(70.0)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from support.jobs import ToldJob, failed
-from support.scripted_runs import FIRST, SECOND, THIRD, Runs, scripted_runs
+from support.scripted_runs import FIRST, SECOND, THIRD, Runs
 from support.stages import noon, pipeline, table
+from support.there import there
 
 from forebay import cli
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -19,13 +18,6 @@ from forebay.executors.stages.target import LineTarget
 
 WARM = f"2026-02-27_{FIRST}"
 NOT_READY = failed("NotReadyError", "it has no rows", 2)
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        monkeypatch.setenv("FOREBAY_HOME", str(made.stages.home.root))
-        yield made
 
 
 def with_history(runs: Runs) -> None:
@@ -42,10 +34,8 @@ def test_what_serves_stays_until_a_model_of_the_new_beginning_may(runs: Runs) ->
     runs.run(SECOND, SECOND, runs.succeeds, line="other")
     assert runs.serving() == (THIRD, 1)
     runs.chain.begin_anew(forget_plans=True)
-    assert runs.chain.windows() == []
-    assert runs.serving() == (THIRD, 1)
-    model = runs.chain.published()
-    again = runs.run(FIRST, FIRST, runs.succeeds)
+    assert (runs.chain.windows(), runs.serving()) == ([], (THIRD, 1))
+    model, again = runs.chain.published(), runs.run(FIRST, FIRST, runs.succeeds)
     assert again["published"]["window"] == FIRST, "although the one that served is later"
     assert model is not None
     assert again["published"]["path"] != model.path
@@ -66,8 +56,7 @@ def test_the_command_says_what_goes_and_asks(
 ) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     commanded(runs, monkeypatch)
-    assert cli.run(["forget", "ads"]) == 1
-    assert cli.run(["forget", "ads", "--all"]) == 1
+    assert (cli.run(["forget", "ads"]), cli.run(["forget", "ads", "--all"])) == (1, 1)
     told = capsys.readouterr().err
     assert f"line 'main' of ads: 2 trained windows ({FIRST} to {SECOND})" in told
     assert "Add --yes" in told
@@ -118,14 +107,11 @@ def test_a_history_binds_nobody_until_a_window_follows_it(runs: Runs) -> None:
     with_history(runs)
     for name in runs.stages.sources:
         MEMORY[name] = table([noon(-1), noon(0), noon(1), noon(2)])
-
     with pytest.raises(NotReadyError):
         runs.run(THIRD, THIRD, runs.ends("failed", 1, error=NOT_READY))
     assert runs.chain.windows() == [f"2026-02-27_{THIRD}"]
     first = runs.stages.window(0)
-    found = warm_start_of(runs.stages.pipeline, runs.chain, first)
-    assert found is not None
-    assert found.key == WARM
+    assert there(warm_start_of(runs.stages.pipeline, runs.chain, first)).key == WARM
     assert may_begin_with(runs.chain, runs.stages.pipeline.dataset.grid, first) is False
     runs.run(FIRST, SECOND, runs.succeeds)
     assert runs.chain.windows() == [WARM, FIRST, SECOND]

@@ -14,7 +14,6 @@ from forebay.errors import (
     ConfigError,
     DataError,
     ExportError,
-    ForebayError,
     InfrastructureError,
     LineBusyError,
     NotReadyError,
@@ -75,9 +74,7 @@ def test_a_crash_leaves_no_memory_behind(tmp_path: Path) -> None:
         (ZeroDivisionError(), "ZeroDivisionError", 4),
     ],
 )
-def test_errors_become_a_file_and_a_code(
-    tmp_path: Path, error: Exception, name: str, code: int
-) -> None:
+def test_errors_leave_file_and_code(tmp_path: Path, error: Exception, name: str, code: int) -> None:
     with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
         raise error
     assert ended.value.code == code
@@ -88,9 +85,7 @@ def test_errors_become_a_file_and_a_code(
 
 
 @pytest.mark.parametrize(("error", "code"), [("", 0), ("raise DataError()", 3)])
-def test_a_thread_that_does_not_end_cannot_hold_a_role(
-    tmp_path: Path, error: str, code: int
-) -> None:
+def test_a_thread_that_does_not_end_holds_no_role(tmp_path: Path, error: str, code: int) -> None:
     result = subprocess.run(
         [sys.executable, "-c", LINGERING, str(tmp_path), error],
         env={**os.environ, "FOREBAY_PARENT_PID": str(os.getpid())},
@@ -117,23 +112,13 @@ def test_an_exit_of_ones_own_passes(tmp_path: Path) -> None:
     assert read_failure(tmp_path, "data", 1) is None
 
 
-def test_the_code_survives_a_disk_that_takes_no_file(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_code_survives_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "failures").write_text("a file where the folder should be")
     with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
         raise DataError("row 7 is no row")
     assert ended.value.code == 3
     assert "cannot write" in caplog.text
     assert "row 7 is no row" in caplog.text
-
-
-@pytest.mark.parametrize("kind", [ConfigError, NotReadyError, DataError, InfrastructureError])
-def test_a_failure_becomes_the_exception_of_its_remedy(kind: type[ForebayError]) -> None:
-    failure = ErrorReport.of(kind("what happened"))
-    exception = failure.exception()
-    assert type(exception) is kind
-    assert str(exception) == "what happened"
 
 
 def test_a_failure_of_the_line_or_the_export_keeps_what_it_is() -> None:

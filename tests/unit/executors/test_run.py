@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import delete
 from support.model_lines import export
-from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports, scripted_runs
+from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports
 from support.scripted_supervisor import ScriptedSupervisor
 from support.stages import pipeline, replanned, table
 
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.errors import (
-    ConfigError,
-    DataError,
-    InfrastructureError,
-    NotReadyError,
-    RowsLostError,
-)
+from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError, RowsLostError
 from forebay.executors.evaluation.range_summary import summarise_windows
 from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.request import State
@@ -32,12 +26,6 @@ from forebay.system.output.error_report import ErrorReport
 
 WARM_START = f"2026-02-27_{FIRST}"
 KEYS = (FIRST, SECOND, THIRD)
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        yield made
 
 
 def test_a_range_is_planned_trained_published_and_summed_up(runs: Runs) -> None:
@@ -53,8 +41,7 @@ def test_a_range_is_planned_trained_published_and_summed_up(runs: Runs) -> None:
         runs.trains(supervisor)
         supervisor.end("succeeded", restarts=restarts)
 
-    summary = runs.run(FIRST, THIRD, starts)
-    job = f"ads.main.{FIRST}..{THIRD}"
+    summary, job = runs.run(FIRST, THIRD, starts), f"ads.main.{FIRST}..{THIRD}"
     assert runs.told.submitted == [(job, runs.stages.home.job(job))]
     (request,) = [each.request for each in runs.supervisors.started]
     assert runs.asked() == [(FIRST, 1), (SECOND, 1), (THIRD, 1)]
@@ -88,8 +75,7 @@ def test_what_is_trained_is_summed_up_without_a_job(runs: Runs) -> None:
     assert (summary["trained_windows"], summary["reused_windows"]) == ([], [FIRST, SECOND])
     assert (summary["restarts"], summary["storage_calls"]) == ({}, 0)
     assert list(summary["phases_seconds"]) == ["plan", "evaluate", "total"]
-    assert runs.stages.ledger.generations(FIRST) == [1]
-    assert runs.told.planned[0][1] == []
+    assert (runs.stages.ledger.generations(FIRST), runs.told.planned[0][1]) == ([1], [])
 
 
 def test_only_what_is_not_trained_is_asked_for(runs: Runs) -> None:
@@ -97,8 +83,7 @@ def test_only_what_is_not_trained_is_asked_for(runs: Runs) -> None:
     runs.plan(1)
     summary = runs.run(FIRST, THIRD, runs.succeeds)
     assert runs.asked() == [(SECOND, 1), (THIRD, 1)]
-    assert summary["trained_windows"] == [SECOND, THIRD]
-    assert summary["reused_windows"] == [FIRST]
+    assert (summary["trained_windows"], summary["reused_windows"]) == ([SECOND, THIRD], [FIRST])
 
 
 def test_each_line_trains_for_itself(runs: Runs) -> None:
@@ -123,15 +108,13 @@ def test_a_line_begins_with_its_history(runs: Runs) -> None:
 
 def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
     def declare(warm_start: str) -> None:
-        train = {"warm_start": warm_start}
-        runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train=train)
+        runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train={"warm_start": warm_start})
 
     declare("2026-02-27")
     runs.run(FIRST, FIRST, runs.succeeds)
     declare("2026-02-28")
     summary = runs.run(SECOND, SECOND, runs.succeeds)
-    assert summary["trained_windows"] == [SECOND]
-    assert summary["warm_start"]["window"] == WARM_START
+    assert (summary["trained_windows"], summary["warm_start"]["window"]) == ([SECOND], WARM_START)
     assert summary["stale_windows"] == []
     assert [note for note in summary["notes"] if f"keeps the warm start {WARM_START}" in note]
     other = runs.run(FIRST, FIRST, runs.succeeds, line="other")
@@ -148,9 +131,7 @@ def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
         ({"timezone": "Europe/Berlin"}, FIRST, FIRST),
     ],
 )
-def test_other_windows_over_rows_that_are_trained_are_refused(
-    runs: Runs, changed: dict[str, str], first: str, last: str
-) -> None:
+def test_overlaps_are_refused(runs: Runs, changed: dict[str, str], first: str, last: str) -> None:
     runs.trained(0)
     runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, dataset=changed)
     with pytest.raises(ConfigError, match=rf"shares rows with window {FIRST} \("):
@@ -164,11 +145,12 @@ def test_windows_outside_the_dataset_are_refused(runs: Runs) -> None:
     assert runs.stages.ledger.windows() == []
 
 
-def test_a_gap_is_refused_before_anything_is_submitted(runs: Runs) -> None:
+def test_a_gap_is_refused_before_anything_is_planned(runs: Runs) -> None:
     runs.trained(0)
     with pytest.raises(ConfigError, match=f"window {SECOND} is not trained yet"):
         runs.run(THIRD)
     assert (runs.told.planned, runs.told.submitted) == ([], [])
+    assert runs.stages.ledger.latest_plan(THIRD) is None
 
 
 def test_a_changed_model_is_refused_before_anything_is_submitted(runs: Runs) -> None:
@@ -193,9 +175,7 @@ def test_a_reprocess_trains_what_is_trained_again_each_time(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("end", ["failed", "cancelled", "lost"])
-def test_a_reprocess_that_was_cut_off_goes_on_in_its_own_generations(
-    runs: Runs, end: State
-) -> None:
+def test_a_reprocess_that_was_cut_off_goes_on_in_its_generations(runs: Runs, end: State) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     cut_off(runs, end)
     summary = runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
@@ -255,31 +235,28 @@ def test_what_a_trainer_refuses_counts_no_more(runs: Runs) -> None:
     assert [(each.key, each.generation) for each in windows] == [(THIRD, 4)], "it continues"
 
 
-def test_a_reprocess_begins_anew_where_its_windows_were_planned_since(runs: Runs) -> None:
-    runs.run(FIRST, SECOND, runs.succeeds)
-    cut_off(runs)
+def plans_again(runs: Runs) -> None:
     assert replanned(runs.stages.ledger, SECOND) == 3
-    runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
-    windows = runs.supervisors.started[-1].request.windows
-    assert [(each.key, each.generation) for each in windows] == [(FIRST, 3), (SECOND, 4)]
 
 
-def test_a_reprocess_begins_anew_where_its_windows_were_trained_since(runs: Runs) -> None:
-    runs.run(FIRST, SECOND, runs.succeeds)
-    cut_off(runs)
+def trains(runs: Runs) -> None:
     runs.train(runs.stages.ledger.plan(SECOND, 2))
-    runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
-    windows = runs.supervisors.started[-1].request.windows
-    assert [each.generation for each in windows] == [3, 3]
 
 
-def test_a_reprocess_begins_anew_where_its_windows_were_forgotten_since(runs: Runs) -> None:
+def forgets(runs: Runs) -> None:
+    assert runs.stages.ledger.forget(SECOND)
+
+
+@pytest.mark.parametrize(("since", "second"), [(plans_again, 4), (trains, 3), (forgets, 3)])
+def test_a_reprocess_begins_anew_where_its_windows_changed_since(
+    runs: Runs, since: Callable[[Runs], None], second: int
+) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     cut_off(runs)
-    assert runs.stages.ledger.forget(SECOND)
+    since(runs)
     runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
     windows = runs.supervisors.started[-1].request.windows
-    assert [each.generation for each in windows] == [3, 3]
+    assert [(each.key, each.generation) for each in windows] == [(FIRST, 3), (SECOND, second)]
 
 
 def summarise(runs: Runs, *windows: str) -> Json:
@@ -323,13 +300,6 @@ def test_a_window_whose_start_is_not_kept_is_refused_before_it_is_planned(runs: 
         with pytest.raises(ConfigError, match=f"window {FIRST} can no longer be built on"):
             runs.run(SECOND, THIRD, reprocess=reprocess)
     assert (ledger.latest_plan(SECOND), ledger.history()) == (None, before)
-
-
-def test_a_gap_is_refused_before_anything_is_planned(runs: Runs) -> None:
-    runs.run(FIRST, FIRST, runs.succeeds)
-    with pytest.raises(ConfigError, match=f"window {SECOND} is not trained yet"):
-        runs.run(THIRD)
-    assert runs.stages.ledger.latest_plan(THIRD) is None
 
 
 def test_rows_that_do_not_agree_are_an_error(runs: Runs) -> None:
@@ -377,8 +347,7 @@ def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) ->
     runs.run(FIRST, SECOND, runs.succeeds)
     again = runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
     assert again["notes"] == [f"not published: window {SECOND} is later and serves"]
-    stale = runs.run(THIRD, THIRD, runs.succeeds, on_stale="train")
-    assert stale["notes"][1:] == [
+    assert runs.run(THIRD, THIRD, runs.succeeds, on_stale="train")["notes"][1:] == [
         f"not published: generation 1 of window {THIRD} is stale (built on generation 1 of {FIRST})"
     ]
     assert runs.serving() == (SECOND, 1)

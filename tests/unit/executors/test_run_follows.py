@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.model_lines import export
-from support.scripted_runs import FIRST, SECOND, Runs, reports, scripted_runs
+from support.scripted_runs import FIRST, SECOND, Runs, reports
 from support.scripted_supervisor import Script, ScriptedSupervisor
 
 from forebay.errors import DataError, InfrastructureError, RowsLostError
@@ -18,12 +16,6 @@ from forebay.home.database.open import database_of
 from forebay.home.database.sqlite import FILE_NAME
 from forebay.home.paths import Home
 from forebay.system.output.error_report import ErrorReport
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        yield made
 
 
 def test_a_job_is_followed_to_its_end(runs: Runs) -> None:
@@ -52,21 +44,15 @@ def test_a_job_may_end_before_its_trainer_has_reported(runs: Runs) -> None:
     assert runs.told.progress == []
 
 
-@pytest.mark.guarantee(
-    "a supervisor dies while it starts",
-    "nothing",
-)
+@pytest.mark.guarantee("a supervisor dies while it starts", "nothing")
 def test_a_supervisor_that_is_killed_while_it_starts_is_followed_by_another(runs: Runs) -> None:
     killed: list[Script] = [lambda supervisor: supervisor.exit(-signal.SIGKILL)] * 3
-    summary = runs.run(FIRST, FIRST, *killed, runs.succeeds)
-    assert summary["trained_windows"] == [FIRST]
+    assert runs.run(FIRST, FIRST, *killed, runs.succeeds)["trained_windows"] == [FIRST]
     assert len(runs.supervisors.started) == 4
 
 
 @pytest.mark.parametrize(("code", "started"), [(1, 1), (0, 1), (-signal.SIGKILL, 4)])
-def test_a_supervisor_that_never_starts_is_not_started_for_ever(
-    runs: Runs, code: int, started: int
-) -> None:
+def test_who_never_starts_is_not_started_for_ever(runs: Runs, code: int, started: int) -> None:
     ends: list[Script] = [lambda supervisor: supervisor.exit(code)] * started
     with pytest.raises(InfrastructureError, match=r"did not start: see .*supervisor\.log"):
         runs.run(FIRST, FIRST, *ends)
@@ -78,14 +64,12 @@ def test_a_job_that_lost_its_supervisor_gets_another_one(runs: Runs) -> None:
 
     def trains_the_rest(supervisor: ScriptedSupervisor) -> None:
         supervisor.run()
-        plan = runs.stages.ledger.plan(SECOND, 1)
-        export(runs.chain, runs.train(plan))
+        export(runs.chain, runs.train(runs.stages.ledger.plan(SECOND, 1)))
         supervisor.end("succeeded")
 
     summary = runs.run(FIRST, SECOND, *lost, trains_the_rest)
     assert summary["restarts"]["supervisor"] == SUPERVISOR_RESTARTS_MAX == 3
-    assert len(runs.told.submitted) == 1
-    assert summary["trained_windows"] == [FIRST, SECOND]
+    assert (len(runs.told.submitted), summary["trained_windows"]) == (1, [FIRST, SECOND])
 
 
 def test_a_supervisor_is_not_started_for_ever(runs: Runs) -> None:

@@ -12,6 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
+from forebay.home.paths import Home
+
 # Airflow reads these when it is imported, and never again; processes that other tests start from
 # here must not see them.
 _HOME = tempfile.mkdtemp(prefix="forebay-airflow-")
@@ -23,6 +25,11 @@ _LIBRARY = {
 with patch.dict(os.environ, _LIBRARY):
     for module in ("airflow.settings", "airflow.sdk.configuration"):
         import_module(module)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
 
 
 @pytest.fixture

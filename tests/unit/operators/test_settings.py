@@ -70,9 +70,7 @@ def test_the_interpreter_of_stages(unset: pytest.MonkeyPatch) -> None:
         (FencedError("newer"), AirflowException),
     ],
 )
-def test_only_broken_infrastructure_is_tried_again(
-    error: ForebayError, kind: type[Exception]
-) -> None:
+def test_only_infrastructure_is_tried_again(error: ForebayError, kind: type[Exception]) -> None:
     with pytest.raises(AirflowException) as raised, failing_as_airflow():
         raise error
     assert type(raised.value) is kind

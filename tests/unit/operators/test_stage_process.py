@@ -23,11 +23,6 @@ from forebay.operators.stage_process import StageCommand, StageProcess, error_te
 OPEN = {"state": "open", "window": "2026-03-01", "reason": "it is over"}
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 def stage(folder: Path, **answer: Any) -> StageCommand:
     toy = ToyStage.make(folder / "toy", timer=[answer])
     return StageCommand(toy.python, "timer", ("ads", "2026-03-01"))
@@ -43,14 +38,11 @@ def test_a_result_and_the_lines_beside_it(tmp_path: Path, home: Home) -> None:
     command = stage(tmp_path, prints=OPEN, says=["looking", "", "done"])
     result, heard = run(command, home)
     assert (result.state, result.window, heard) == ("open", "2026-03-01", ["looking", "done"])
-    call = json.loads((tmp_path / "toy" / "calls.jsonl").read_text())
-    assert call["home"] == str(home.root)
+    assert json.loads((tmp_path / "toy" / "calls.jsonl").read_text())["home"] == str(home.root)
     assert str(command) == "forebay stage timer ads 2026-03-01"
 
 
-def test_it_inherits_what_it_needs_and_nothing_of_airflow(
-    tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_it_inherits(tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_STORE", "AWS_PROFILE", "ACME_A", "OTHER")
     for name in planted:
         monkeypatch.setenv(name, "planted")
@@ -70,9 +62,7 @@ def test_it_inherits_what_it_needs_and_nothing_of_airflow(
         (70, InfrastructureError),
     ],
 )
-def test_exit_codes_are_remedies(
-    code: int, kind: type[Exception], tmp_path: Path, home: Home
-) -> None:
+def test_codes_are_remedies(code: int, kind: type[Exception], tmp_path: Path, home: Home) -> None:
     command = stage(
         tmp_path, code=code, says=["reading", "error: part.parquet is corrupt", "  row 7"]
     )
@@ -102,8 +92,7 @@ def test_anything_but_one_result_is_refused(
 
 
 def test_a_stage_ends_at_its_deadline_with_its_children(tmp_path: Path, home: Home) -> None:
-    command = stage(tmp_path, prints=OPEN, seconds=60)
-    process = StageProcess(command, home, lambda _: None)
+    process = StageProcess(stage(tmp_path, prints=OPEN, seconds=60), home, lambda _: None)
     with pytest.raises(InfrastructureError, match=r"had not ended after 0.5 s and was stopped"):
         process.wait(0.5)
     assert not psutil.pid_exists(process._process.pid)
@@ -114,8 +103,7 @@ def test_a_stage_is_ended_from_a_signal_handler(tmp_path: Path, home: Home) -> N
     command = stage(tmp_path, prints=OPEN, seconds=60)
     process = StageProcess(command, home, lambda _: None)
     threading.Timer(0.3, process.end).start()
-    began = time.monotonic()
-    output = process.wait(30)
+    began, output = time.monotonic(), process.wait(30)
     assert time.monotonic() - began < 10
     with pytest.raises(InfrastructureError, match="was ended by SIGTERM"):
         output.result(command, TimerResult)
@@ -141,5 +129,4 @@ def test_long_options_are_shown_short() -> None:
 
 def test_the_error_is_what_was_said_last() -> None:
     assert error_text(["a", "error: b", "error: c", "d"]) == "c\nd"
-    assert error_text(["a", "b"]) == "a\nb"
-    assert error_text([]) == ""
+    assert (error_text(["a", "b"]), error_text([])) == ("a\nb", "")

@@ -34,8 +34,7 @@ def walk(
     interval: DataInterval | None = None
     while len(found) < count:
         info = timetable.next_dagrun_info(
-            last_automated_data_interval=interval,
-            restriction=TimeRestriction(first, last, catchup),
+            last_automated_data_interval=interval, restriction=TimeRestriction(first, last, catchup)
         )
         if info is None:
             break
@@ -53,16 +52,6 @@ def backfill(timetable: WindowTimetable, first: str, last: str) -> list[str]:
     return [f"{info.logical_date:%Y-%m-%dT%H}" for info in infos]
 
 
-def test_hours_are_contiguous_and_run_when_they_are_over() -> None:
-    found = walk(WindowTimetable("1h"), at("2026-03-10T00:30:00"), at("2026-03-10T03:00:00"), 10)
-    assert [(f"{start:%H:%M}", f"{end:%H:%M}") for start, end, _ in found] == [
-        ("01:00", "02:00"),
-        ("02:00", "03:00"),
-        ("03:00", "04:00"),
-    ]
-    assert all(end == run_after for _, end, run_after in found)
-
-
 @pytest.mark.parametrize(
     ("zone", "first", "hours"),
     [
@@ -78,7 +67,7 @@ def test_days_follow_the_zone(zone: str, first: str, hours: list[int]) -> None:
     assert [end for _, end, _ in found[:-1]] == [start for start, _, _ in found[1:]]
 
 
-def test_without_catchup_the_newest_closed_window_comes_first(
+def test_without_catchup_the_newest_closed_window_is_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Clock(datetime):
@@ -141,9 +130,7 @@ def test_a_change_of_size_goes_on_at_the_next_border() -> None:
         ("1d", "America/New_York", "2026-03-08T05:00:00", "08T05", "09T04"),
     ],
 )
-def test_a_manual_run_means_the_window_that_holds_it(
-    size: str, zone: str, asked: str, start: str, end: str
-) -> None:
+def test_the_window_of_a_manual_run(size: str, zone: str, asked: str, start: str, end: str) -> None:
     interval = WindowTimetable(size, zone).infer_manual_data_interval(run_after=at(asked))
     assert (f"{interval.start:%dT%H}", f"{interval.end:%dT%H}") == (start, end)
 
@@ -182,7 +169,8 @@ def test_it_is_stored_and_described() -> None:
         "1d Europe/Berlin",
         "Every day in Europe/Berlin, after it has ended",
     )
-    assert WindowTimetable(WindowSize.HOUR).summary == "1h"
+    assert WindowTimetable(WindowSize.HOUR).summary == WindowTimetable("1h").summary == "1h"
+    assert WindowTimetable("1d").summary == "1d"
 
 
 @given(
@@ -191,9 +179,7 @@ def test_it_is_stored_and_described() -> None:
     first=st.integers(1_300_000_000, 1_800_000_000).map(lambda at: datetime.fromtimestamp(at, UTC)),
     count=st.integers(1, 40),
 )
-def test_it_yields_the_windows_of_the_grid(
-    size: WindowSize, zone: str, first: datetime, count: int
-) -> None:
+def test_it_yields_all_windows(size: WindowSize, zone: str, first: datetime, count: int) -> None:
     """Every window that starts at `first` or later, in order, none left out, none twice."""
     grid = WindowGrid(size, zone)
     window = grid.at(first)
@@ -204,15 +190,3 @@ def test_it_yields_the_windows_of_the_grid(
         window = grid.after(window)
     last = expected[-1][0]
     assert walk(WindowTimetable(size, zone), instance(first), instance(last), 50) == expected
-
-
-@pytest.mark.parametrize(
-    ("timetable", "summary"),
-    [
-        (WindowTimetable("1h"), "1h"),
-        (WindowTimetable("1d"), "1d"),
-        (WindowTimetable("1d", "Europe/Berlin"), "1d Europe/Berlin"),
-    ],
-)
-def test_the_list_of_dags_shows_size_and_zone(timetable: WindowTimetable, summary: str) -> None:
-    assert timetable.summary == summary

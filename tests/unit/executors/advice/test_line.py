@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.stages import pipeline
+from support.there import there
 
 from forebay.executors.advice.line import advice_on_windows, late_label_warnings, settings_of
 
@@ -28,8 +29,7 @@ def spec(**train: Any) -> Any:
 
 
 def test_windows_are_added_up() -> None:
-    found = advice_on_windows(spec(), LATE)
-    assert found is not None
+    found = there(advice_on_windows(spec(), LATE))
     assert found.known is not None
     assert (found.known.part, found.known.whole, found.is_late) == (84, 200, True)
     assert found.stream_share == 0.5
@@ -59,15 +59,13 @@ def test_who_goes_on_with_the_stream_after_a_warm_start_is_warned(warm_start: st
     assert "train.delay: head" in warning
     assert "is recommended: expected difference in AUC against batch_then_stream" in warning
     assert late_label_warnings(spec(**train, delay="head"), LATE) == []
-    found = advice_on_windows(spec(**train), LATE)
-    assert found is not None
+    found = there(advice_on_windows(spec(**train), LATE))
     assert found.recommendation is not None
     assert warm_start or not found.recommendation.variant.startswith("batch_then_stream")
 
 
 def test_unknown_labels_are_said_to_be_unknown() -> None:
-    found = advice_on_windows(spec(), [window(0, 0)])
-    assert found is not None
+    found = there(advice_on_windows(spec(), [window(0, 0)]))
     assert found.words == (
         "label completeness is unknown: no positive event of the stream was found among the batch "
         "rows"
@@ -81,13 +79,10 @@ def test_counting_learns_no_labels() -> None:
 
 @pytest.mark.parametrize(("batch", "share"), [(0, None), (10, 1.0), (1000, 0.05)])
 def test_the_share_of_events_in_the_stream(batch: int, share: float | None) -> None:
-    found = advice_on_windows(spec(), [window(100, 100, batch=batch)])
-    assert found is not None
-    assert found.stream_share == share
+    assert there(advice_on_windows(spec(), [window(100, 100, batch=batch)])).stream_share == share
 
 
 def test_settings_by_dotted_key() -> None:
     found = settings_of(spec())
-    assert found["train.paradigm"] == "mixture"
-    assert found["train.minibatch_rows"] == 512
+    assert (found["train.paradigm"], found["train.minibatch_rows"]) == ("mixture", 512)
     assert found["dataset.event_id"]

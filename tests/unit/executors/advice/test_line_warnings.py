@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,26 +11,15 @@ from support.stages import pipeline
 from forebay.executors.advice import line as module
 from forebay.executors.advice.line import line_warnings
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.database.format import record_format
-from forebay.home.paths import Home
 
 SPEC = pipeline(("a", "ab"))
-SOURCES = {
-    "a": {"feed": "batch", "trained_rows": 9},
-    "ab": {"feed": "stream", "trained_rows": 9},
-}
+SOURCES = {"a": {"feed": "batch", "trained_rows": 9}, "ab": {"feed": "stream", "trained_rows": 9}}
 
 
 def judged(chain: ModelChain, key: str, fresh: int, complete: int) -> None:
     link = record_link(chain, key, {"a": 9})
     counts = {"fresh_positives": fresh, "complete_positives": complete}
     chain.judge(link, {"sources": SOURCES, "metrics": {}, "label_completeness": counts})
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    record_format(Home(tmp_path))
-    return ModelChain(Home(tmp_path), "ads")
 
 
 def test_windows_of_a_line_are_added_up(chain: ModelChain) -> None:
@@ -52,8 +40,7 @@ def test_only_the_last_windows_count(chain: ModelChain, monkeypatch: pytest.Monk
     judged(chain, "2026-03-04", 85, 100)
     (warning,) = line_warnings(SPEC, chain) or [""]
     kept = SPEC.dataset.label_horizon + 1
-    assert kept == 2
-    assert warning == ""
+    assert (kept, warning) == (2, "")
     judged(chain, "2026-03-05", 85, 100)
     assert line_warnings(SPEC, chain)[0].startswith("85% ")
 

@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 from support.minibatches import labelled
 
-from forebay.executors.advice.repeated_events import (
-    repeat_warnings,
-    repeated_events,
-    repeats_of,
-)
+from forebay.executors.advice.repeated_events import repeat_warnings, repeated_events, repeats_of
 from forebay.executors.window_files.scores import ScoreWriter, Segments
 
 NAN = float("nan")
@@ -36,8 +32,7 @@ NAN = float("nan")
 def test_counts(
     ids: list[int], labels: list[float], repeated: int, twice: int, contradicting: int
 ) -> None:
-    found = repeats_of(np.array(ids, np.int64), np.array(labels, np.float32))
-    assert found == {
+    assert repeats_of(np.array(ids, np.int64), np.array(labels, np.float32)) == {
         "rows": len(ids),
         "repeated": repeated,
         "twice": twice,
@@ -59,8 +54,7 @@ def test_batch_and_stream_rows_of_an_event_are_no_repeat(tmp_path: Path) -> None
 
 
 def test_batch_rows_that_are_scored_too_count_once(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, ("batch",))
-    rows = labelled("batch", [1, 2, 3], [0, 1, 0])
+    writer, rows = ScoreWriter(tmp_path, ("batch",)), labelled("batch", [1, 2, 3], [0, 1, 0])
     writer.append(rows, np.zeros((3, 1), np.float32))
     writer.append(rows, None)
     writer.seal()

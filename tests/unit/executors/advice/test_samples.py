@@ -16,8 +16,7 @@ from forebay.executors.advice.samples import LONGEST, sample_sources
 @pytest.mark.parametrize("far", [2**62, -(2**62)])
 def test_a_time_of_no_year_ends_no_sample(tmp_path: Path, far: int) -> None:
     """`forebay check --connect` ended by an error of Python."""
-    project = ads_project(tmp_path, rows=100)
-    rows = rows_of_day(FIRST_DAY - DAY, 1, seed=1)
+    project, rows = ads_project(tmp_path, rows=100), rows_of_day(FIRST_DAY - DAY, 1, seed=1)
     odd = rows.set_column(1, "at", pa.array([far], pa.timestamp("us", "UTC")))
     for path in project.files.rglob("*.parquet"):
         path.unlink()

@@ -66,8 +66,7 @@ def test_fresh_rows_are_in_order_of_publication_with_waits_and_groups() -> None:
     assert np.isnan(found.labels[2])
     assert found.waits[:3].tolist() == [3600.0, 0.0, 2 * 86_400.0]
     assert np.isnan(found.waits[3])
-    assert found.groups.tolist() == [0, 0, 6, 11]
-    assert len(set(found.event_ids.tolist())) == 4
+    assert (found.groups.tolist(), len(set(found.event_ids.tolist()))) == ([0, 0, 6, 11], 4)
 
 
 def test_what_is_cut_by_the_event_does_not_say_when_it_was_published() -> None:
@@ -104,15 +103,13 @@ def test_labels_that_may_still_change_are_left_out() -> None:
 
 
 def test_without_a_time_twins_are_looked_for_before_the_publication() -> None:
-    rows = [("a", 1, None, START + 2 * DAY + HOUR)]
-    fresh = sampled("log", rows, event_time=None)
+    fresh = sampled("log", [("a", 1, None, START + 2 * DAY + HOUR)], event_time=None)
     other = sampled("parquet", [], offset=30 * HOUR)
     assert twin_spans(data(), fresh, other, NOW) == [Interval(START, START + 3 * DAY)]
 
 
 def test_delays_are_from_the_event_until_its_label_was_known() -> None:
-    rows = [("a", 1, START, START + 2 * HOUR), ("b", 1, None, START)]
-    one = sampled("parquet", rows)
+    one = sampled("parquet", [("a", 1, START, START + 2 * HOUR), ("b", 1, None, START)])
     told = data(label={"column": "y", "known_at": "known"})
     found = complete_rows(told, [Rows(one.spec, one.sample.table)])
     assert found.delays[0] == 7200.0
@@ -126,6 +123,5 @@ def test_complete_rows_of_several_sources() -> None:
     assert found.labels[0] == 1
     assert np.isnan(found.labels[1])
     assert np.isnan(found.delays).all()
-    same = fresh_rows(data(), one)
-    assert same.event_ids[0] == found.event_ids[0]
+    assert fresh_rows(data(), one).event_ids[0] == found.event_ids[0]
     assert len(complete_rows(data(), []).labels) == 0

@@ -1,4 +1,4 @@
-"""Small parts of the data path: cutting chunks, inbox, error reports."""
+"""Small parts of the data path: cutting chunks, error reports."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from forebay import errors
 from forebay.datatasks.sources.common.values.times import UNKNOWN
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
-from forebay.errors import ConfigError, DataError
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    FencedError,
+    ForebayError,
+    InfrastructureError,
+    NotKnownError,
+    NotReadyError,
+)
 from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
-from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.mixture.features.encode import Encoded
 from forebay.system.output.error_report import ErrorReport
 
@@ -75,8 +81,7 @@ def test_the_first_and_the_last_time_of_served_rows_are_told(name: str) -> None:
     assert (later.after.first_us, later.after.last_us) == (20, 30)
     earlier = chunk_of([14], [], [], 15, before=found.after, **{name: np.array([-7], np.int64)})
     assert (earlier.after.first_us, earlier.after.last_us) == (-7, 30)
-    unknown = np.array([UNKNOWN], np.int64)
-    assert chunk_of([1], [], [], 2, **{name: unknown}).after.first_us is None
+    assert chunk_of([1], [], [], 2, **{name: np.array([UNKNOWN], np.int64)}).after.first_us is None
     assert chunk_of([1], [], [], 2).after.last_us is None
 
 
@@ -107,72 +112,17 @@ def test_each_row_is_served_dead_or_of_an_unknown_label_wherever_a_cut_falls() -
 
 def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:
     found = chunk_of([0, 1, 2, 3], dead=[], null=[], end=4)
-    assert found.batch.num_rows == 4
-    assert found.buffered(1).hours.tolist() == [1, 1, 1, 1]
+    assert (found.batch.num_rows, found.buffered(1).hours.tolist()) == (4, [1, 1, 1, 1])
     assert found.progress(2).rows_read == 102
 
 
-def frame(epoch: int, task: str, until: int, hour: int = 0, *, ended: bool = False) -> Frame:
-    progress = TaskProgress(position=Position(0, until), rows_read=until, ended=ended)
-    return Frame(None, {task: progress}, "data-0", epoch, 5, hour)
-
-
-def test_a_fence_counts_what_was_handed_out_and_drops_the_rest() -> None:
-    inbox = Inbox({})
-    inbox.open(1)
-    for until in (5, 10, 15):
-        assert inbox.put(frame(1, "a/0", until))
-    hand = inbox.take()
-    assert hand is not None
-    assert inbox.fence(1)["a/0"].rows_read == 5
-    assert inbox.used == {}  # the step is not over
-    assert inbox.dropped_rows == 10
-    assert not inbox.put(frame(1, "a/0", 20))
-    inbox.use(hand)
-    assert inbox.used["a/0"].rows_read == 5
-    assert inbox.fence(1)["a/0"].rows_read == 5  # asked again, the same answer
-    assert inbox.fence_all()["a/0"].rows_read == 5
-    inbox.open(1)
-    assert not inbox.is_open(1)
-
-
-def test_frames_leave_in_time_order_and_in_order_of_arrival() -> None:
-    inbox = Inbox({})
-    inbox.open(1)
-    inbox.open(2)
-    for each in (frame(1, "a/0", 5, hour=3), frame(2, "a/1", 5, hour=2), frame(1, "a/0", 9, 1)):
-        inbox.put(each)
-    taken = [inbox.take() for _ in range(4)]
-    assert [each.hour if each else None for each in taken] == [2, 3, 1, None]
-
-
-def test_ends_and_dead_rows_are_counted_from_the_seal_on() -> None:
-    sealed = TaskProgress(position=Position(0, 4), rows_read=4, dead_rows=2, ended=True)
-    inbox = Inbox({"a/0": sealed})
-    assert (inbox.ended, inbox.dead_rows["a"]) == (1, 2)
-    inbox.open(1)
-    inbox.put(frame(1, "a/1", 3, ended=True))
-    taken = inbox.take()
-    assert taken is not None
-    inbox.use(taken)
-    assert inbox.ended == 2
-    assert set(inbox.news()) == {"a/1"}
-    assert inbox.news() == {}
-
-
 @pytest.mark.parametrize(
-    "error",
-    [
-        DataError("row 7"),
-        ConfigError("line 3"),
-        errors.FencedError("older"),
-        errors.NotKnownError("who"),
-    ],
+    "kind",
+    [ConfigError, DataError, FencedError, InfrastructureError, NotKnownError, NotReadyError],
 )
-def test_errors_cross_processes_in_their_class(error: errors.ForebayError) -> None:
-    back = ErrorReport.of(error).exception()
-    assert type(back) is type(error)
-    assert str(back) == str(error)
+def test_errors_cross_processes_in_their_class(kind: type[ForebayError]) -> None:
+    back = ErrorReport.of(kind("row 7")).exception()
+    assert (type(back), str(back)) == (kind, "row 7")
 
 
 def test_unknown_errors_keep_their_remedy() -> None:

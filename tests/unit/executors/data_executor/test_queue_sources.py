@@ -18,12 +18,9 @@ def test_sources_belong_to_their_streams() -> None:
     sources: dict[str, SourceSpec] = {name: memory_source(name) for name in "abc"}
     spec = pipeline(("a", "b", "c"), dataset={"streams": STREAMS, "queue_unit": 7.5})
     found = queue_sources_of(spec, sources)
-    assert list(found.names) == ["a", "b", "c"]
-    assert list(found.feeds) == ["batch", "batch", "stream"]
-    assert list(found.weights) == [1.5, 1.5, 3.0]
-    assert list(found.groups) == [0, 0, 1]
-    assert list(found.floors) == [0.25, 0.0]
-    assert found.queue_unit == 7.5
+    assert (list(found.names), list(found.feeds)) == (["a", "b", "c"], ["batch", "batch", "stream"])
+    assert (list(found.weights), list(found.groups)) == ([1.5, 1.5, 3.0], [0, 0, 1])
+    assert (list(found.floors), found.queue_unit) == ([0.25, 0.0], 7.5)
 
 
 def test_each_use_of_a_source_has_the_weight_and_feed_of_its_stream() -> None:
@@ -35,8 +32,7 @@ def test_each_use_of_a_source_has_the_weight_and_feed_of_its_stream() -> None:
     found = queue_sources_of(pipeline((), dataset={"streams": streams}), sources)
     assert list(found.names) == ["a@old", "b", "a@new"]
     assert list(found.feeds) == ["batch", "batch", "stream"]
-    assert list(found.weights) == [1.5, 1.5, 3.0]
-    assert list(found.groups) == [0, 0, 1]
+    assert (list(found.weights), list(found.groups)) == ([1.5, 1.5, 3.0], [0, 0, 1])
 
 
 def test_bounds_are_the_pipeline_s() -> None:
@@ -52,8 +48,6 @@ def test_bounds_are_the_pipeline_s() -> None:
 
 
 def test_rows_of_many_columns_come_in_smaller_chunks() -> None:
-    buffers = {"bytes_max": 2**20, "chunk_rows": 1000}
-    spec = pipeline(("a",), job={"buffers": buffers})
-    assert limits_of(spec, 65).chunk_rows == 1000
-    assert limits_of(spec, 66).chunk_rows == 992
+    spec = pipeline(("a",), job={"buffers": {"bytes_max": 2**20, "chunk_rows": 1000}})
+    assert (limits_of(spec, 65).chunk_rows, limits_of(spec, 66).chunk_rows) == (1000, 992)
     assert limits_of(spec, 10**6).chunk_rows == 1

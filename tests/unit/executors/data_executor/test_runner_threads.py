@@ -36,8 +36,7 @@ def test_one_thread_does_one_piece_of_work_after_the_other() -> None:
 
 
 def test_no_work_waits_for_other_work() -> None:
-    threads = RunnerThreads("side-by-side")
-    together = threading.Barrier(IDLE_MAX + 5)
+    threads, together = RunnerThreads("side-by-side"), threading.Barrier(IDLE_MAX + 5)
     for _ in range(IDLE_MAX + 4):
         threads.start(lambda: together.wait(SECONDS))  # type: ignore[arg-type,return-value]
     together.wait(SECONDS)  # all of them run now, or this breaks

@@ -13,9 +13,7 @@ from forebay.executors.job.request import JobRequest
 
 
 @pytest.mark.parametrize("commits", [False, True])
-def test_sources_are_opened_for_commits_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: bool
-) -> None:
+def test_opens_for_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: bool) -> None:
     write_history(tmp_path / "data/history", FIRST_DAY - DAY, 100)
     write_log(tmp_path / "data/clicks", FIRST_DAY, 100)
     path = DataPath.of(tmp_path)

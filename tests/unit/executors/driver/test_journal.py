@@ -40,8 +40,7 @@ def test_a_torn_tail_never_counted_and_is_cut_off(tmp_path: Path) -> None:
     journal.append("driver", incarnation=2)
     journal.close()
     whole = path.read_bytes()
-    first = whole.splitlines(keepends=True)[0]
-    for length in range(len(first), len(whole)):
+    for length in range(len(whole.splitlines(keepends=True)[0]), len(whole)):
         path.write_bytes(whole[:length])
         again = Journal(path)
         assert again.records == [{"kind": "driver", "incarnation": 1}]
@@ -101,15 +100,12 @@ def test_damage_before_the_last_record_is_told(tmp_path: Path) -> None:
 
 def test_what_is_no_record_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "driver.jsonl"
-    line = f"{zlib.crc32(b'[1]'):08x} [1]\n".encode()
-    path.write_bytes(line * 2)
+    path.write_bytes(f"{zlib.crc32(b'[1]'):08x} [1]\n".encode() * 2)
     with pytest.raises(InfrastructureError, match="jsonl:1 is damaged"):
         Journal(path)
 
 
-def test_two_drivers_do_not_write_one_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_driver_writes_one_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOCK_SECONDS", 0)
     path = tmp_path / "driver.jsonl"
     journal = Journal(path)

@@ -52,47 +52,33 @@ def test_rules_by_default() -> None:
 
 def test_one_executor_reads_two_tasks_of_a_source_in_time_order() -> None:
     leases = table([0, 0, 3, 100])
-    assert leases.lease(ONE, 1) == [0, 1]
-    assert leases.lease(ONE, 1) == []
+    assert (leases.lease(ONE, 1), leases.lease(ONE, 1)) == ([0, 1], [])
     leases.read(ONE, 0)
     assert leases.lease(ONE, 1) == [2]
     leases.read(ONE, 1)
     assert leases.lease(ONE, 1) == [3], "a single executor knows no horizon"
-    assert leases.reading(ONE) == {0: 2}
-    assert leases.held(ONE) == [0, 1, 2, 3]
+    assert (leases.reading(ONE), leases.held(ONE)) == ({0: 2}, [0, 1, 2, 3])
 
 
 @given(waiting=st.integers(1, 99), executors=st.integers(1, 5), partitions=st.integers(1, 80))
 @example(waiting=70, executors=1, partitions=70)
-def test_a_fair_share_up_to_what_may_be_read_at_a_time(
-    waiting: int, executors: int, partitions: int
-) -> None:
-    leases = table([0] * waiting, partitions=[partitions])
-    most = max(2, min(partitions, 64))
+def test_a_fair_share_of_what_may_be_read(waiting: int, executors: int, partitions: int) -> None:
+    leases, most = table([0] * waiting, partitions=[partitions]), max(2, min(partitions, 64))
     assert len(leases.lease(ONE, executors)) == min(most, -(-waiting // executors))
 
 
 def test_the_next_hour_of_each_source_is_that_of_what_is_not_leased() -> None:
     leases = table([0, 0, 1, 4, 6], [0, 1, 0, 0, 1])
-    assert leases.pending_hours() == {0: 0, 1: 0}
-    assert leases.lease(1, 1) == [0, 2, 1, 4]
+    assert (leases.pending_hours(), leases.lease(1, 1)) == ({0: 0, 1: 0}, [0, 2, 1, 4])
     assert leases.pending_hours() == {0: 4}
     leases.fenced(1, {1: at(3, ended=True)})
     assert leases.pending_hours() == {0: 0, 1: 6}, "what came back is earlier"
 
 
-def test_each_source_has_its_own_share() -> None:
-    leases = table([0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 1])
-    assert leases.lease(ONE, 1) == [0, 2, 1, 3]
-    assert leases.reading(ONE) == {0: 2, 1: 2}
-    assert leases.reading(TWO) == {}
-
-
 def test_several_executors_stay_within_the_horizon_of_the_earliest_open_row() -> None:
     leases = table([0, 2, 3, 5, 6])
     assert leases.lease(ONE, 2) == [0], "half of the two tasks up to hour 0 + 2"
-    assert leases.lease(TWO, 2) == [1]
-    assert leases.lease(TWO, 2) == []
+    assert (leases.lease(TWO, 2), leases.lease(TWO, 2)) == ([1], [])
     leases.advance(ONE, 0, 1)  # hour 1 + 2
     assert leases.lease(TWO, 2) == [2]
     leases.advance(TWO, 0, 9)  # not its task
@@ -116,8 +102,7 @@ def test_the_horizon_is_that_of_the_earliest_task_that_waits() -> None:
 
 def test_what_came_back_waits_up_to_the_horizon_too() -> None:
     leases = table([0, 2, 2])
-    assert leases.lease(ONE, 1) == [0, 1]
-    assert leases.lease(TWO, 1) == [2]
+    assert (leases.lease(ONE, 1), leases.lease(TWO, 1)) == ([0, 1], [2])
     leases.fenced(TWO, {})
     leases.read(ONE, 1)
     assert leases.lease(103, 2) == [2]
@@ -177,8 +162,7 @@ def test_a_task_is_read_used_and_sealed() -> None:
     assert leases.use(0, at(9, ended=True)) == at(5)
     assert leases.use(0, at(7)) == at(9, ended=True), "an older report changes nothing"
     assert leases.progress[0] == at(9, ended=True)
-    assert states(leases) == [TaskState.USED, TaskState.READING]
-    assert leases.held(ONE) == [1]
+    assert (states(leases), leases.held(ONE)) == ([TaskState.USED, TaskState.READING], [1])
     leases.seal({0: at(9, ended=True)})
     assert states(leases) == [TaskState.SEALED, TaskState.READING]
     assert not leases.is_sealed
@@ -214,8 +198,7 @@ def test_a_fenced_epoch_gives_its_tasks_back_from_where_the_trainer_stands() -> 
     assert 4 not in leases.progress, "it was not this epoch's"
     assert leases.held(ONE) == []
     assert leases.lease(TWO, 2) == [0], "first what came back, and only up to its own hour + 2"
-    assert leases.lease(TWO, 2) == [2]
-    assert leases.attempts.tolist() == [2, 1, 1, 0, 0]
+    assert (leases.lease(TWO, 2), leases.attempts.tolist()) == ([2], [2, 1, 1, 0, 0])
 
 
 def test_what_came_back_is_leased_again_in_order_with_what_is_left() -> None:
@@ -234,17 +217,13 @@ def test_a_model_that_holds_positions_leaves_the_rest() -> None:
     leases = table([0, 1, 2])
     leases.restore({0: at(5, ended=True), 1: at(2)})
     assert states(leases) == [TaskState.USED, TaskState.PENDING, TaskState.PENDING]
-    assert leases.lease(ONE, 1) == [1, 2]
-    assert leases.progress[1] == at(2)
+    assert (leases.lease(ONE, 1), leases.progress[1]) == ([1, 2], at(2))
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=12), st.integers(1, 4), st.data())
-def test_whatever_is_leased_lies_within_the_horizon(
-    hours: list[int], align: int, data: st.DataObject
-) -> None:
+def test_leases_lie_within_the_horizon(hours: list[int], align: int, data: st.DataObject) -> None:
     hours.sort()
-    leases = table(hours, align_hours=align, reading_max=1)
-    open_hours = dict(enumerate(hours))
+    leases, open_hours = table(hours, align_hours=align, reading_max=1), dict(enumerate(hours))
     reading: list[tuple[int, int]] = []
     for epoch in data.draw(st.lists(st.integers(1, 3), max_size=30)):
         if data.draw(st.booleans()) and reading:

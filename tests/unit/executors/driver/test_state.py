@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.task_tables import record_tasks
+from support.there import there
 
 from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
@@ -42,8 +44,7 @@ class Driver:
         self.now = 100.0
         self.ledger = Ledger(Home(folder), "ads")
         if not self.ledger.generations(WINDOW):
-            span = (START, START + timedelta(days=1))
-            record_tasks(self.ledger, WINDOW, span, TASKS)
+            record_tasks(self.ledger, WINDOW, (START, START + timedelta(days=1)), TASKS)
         self.journal = Journal(folder / "driver.jsonl")
         self.state = DriverState(self.journal, self.window, SILENT_AFTER, lambda: self.now)
 
@@ -70,35 +71,33 @@ class Driver:
         )
         return self.state.open(call)
 
-    def lease(
-        self, member: RegisteredExecutor, epoch: int | None = None, *, last: bool = False
-    ) -> LeaseReply | None:
-        call = LeaseCall(
+    def call(self, member: RegisteredExecutor, epoch: int | None, *, last: bool) -> LeaseCall:
+        return LeaseCall(
             executor=member.registration.executor,
             instance=member.registration.instance,
             epoch=member.epoch if epoch is None else epoch,
             sequence=1,
             last=last,
         )
-        return self.state.lease(member, call)
+
+    def lease(
+        self, member: RegisteredExecutor, epoch: int | None = None, *, last: bool = False
+    ) -> LeaseReply | None:
+        return self.state.lease(member, self.call(member, epoch, last=last))
 
     def unchanged(self, member: RegisteredExecutor) -> LeaseReply:
-        name = member.registration.instance
-        index = member.registration.executor
-        call = LeaseCall(executor=index, instance=name, epoch=member.epoch, sequence=1, last=False)
-        return self.state.unchanged(member, call)
+        return self.state.unchanged(member, self.call(member, None, last=False))
 
     def fail(
         self, member: RegisteredExecutor, attempt: int, *, epoch: int = 0, code: int = 4
     ) -> None:
-        cause = ErrorReport(error="E", message="disk " * 200, exit_code=code)
         call = TaskFailure(
             executor=member.registration.executor,
             instance=member.registration.instance,
             epoch=epoch or member.epoch,
             task_id="clicks/0",
             attempt=attempt,
-            cause=cause,
+            cause=ErrorReport(error="E", message="disk " * 200, exit_code=code),
         )
         self.state.failed(call)
 
@@ -112,15 +111,12 @@ class Driver:
 
     def fence(self, session: Session, number: int) -> None:
         """The trainer answers all fences; it took nothing."""
-        taken = {epoch: {} for epoch in session.fencing}
-        beat = TrainerBeat(
-            trainer=session.trainer,
-            session=session.number,
-            sequence=number,
-            version=session.version,
-            fenced=taken,
-        )
-        self.state.beat_of_trainer(session, beat)
+        fenced: Any = {epoch: {} for epoch in session.fencing}
+        self.beat(session, number, version=session.version, fenced=fenced)
+
+    def beat(self, session: Session, number: int = 1, **more: Any) -> None:
+        told = {"trainer": session.trainer, "session": session.number, "version": 0, **more}
+        self.state.beat_of_trainer(session, TrainerBeat(sequence=number, **told))
 
 
 @pytest.fixture
@@ -132,21 +128,25 @@ def progress(rows: int, dead: int = 0, *, ended: bool = False) -> TaskProgress:
     return TaskProgress(position=Position(0, rows), rows_read=rows, dead_rows=dead, ended=ended)
 
 
+def beat_of(member: RegisteredExecutor, epoch: int) -> ExecutorBeat:
+    counts: Any = {"queued": {"clicks": 3}, "passed_over": {"clicks": 1}}
+    name = member.registration.instance
+    return ExecutorBeat(executor=0, instance=name, epoch=epoch, done=["clicks/0"], **counts)
+
+
 def test_before_a_window_is_open_there_is_nothing_to_tell(driver: Driver) -> None:
     driver.executor()
     driver.now += 2.5
     status = driver.state.status()
     assert (status.incarnation, status.window, status.generation) == (1, "", 0)
     assert (status.tasks, status.rows_used, status.dead_rows, status.share) == ({}, {}, {}, {})
-    assert status.sealed_step == 0
-    assert status.executors["0"].silent_seconds == 2.5
+    assert (status.sealed_step, status.executors["0"].silent_seconds) == (0, 2.5)
     assert (status.executors["0"].epoch, status.executors["0"].reading) == (0, {})
 
 
 def test_status_tells_rows_shares_and_what_is_read(driver: Driver) -> None:
     session = driver.open(history_0=progress(6, 1))
-    member = driver.executor()
-    assert driver.lease(member) is not None
+    assert driver.lease(driver.executor()) is not None
     session.served.use({"clicks/0": progress(2), "history/0": progress(10, 3, ended=True)})
     status = driver.state.status()
     assert (status.window, status.generation, status.sealed_step) == (WINDOW, 1, 4)
@@ -157,21 +157,18 @@ def test_status_tells_rows_shares_and_what_is_read(driver: Driver) -> None:
     assert status.executors["0"].reading == {"history": 1, "clicks": 1}
     session.served.seal({"history/0": progress(10, 3, ended=True)})
     driver.state.seal(session, 9)
-    assert driver.state.status().sealed_step == 9
-    assert session.served.tasks == 3
+    assert (driver.state.status().sealed_step, session.served.tasks) == (9, 3)
 
 
 def test_leases_are_answered_when_something_changed(driver: Driver) -> None:
     member = driver.executor()
     assert driver.lease(member) is None, "no window, and it knows that"
-    told = driver.lease(member, epoch=7)
-    assert told is not None
-    assert (told.epoch, told.last) == (0, True)
+    nothing = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True, readers={})
+    assert driver.lease(member, epoch=7) == nothing
     driver.open()
     assert driver.lease(member) is not None, "it should call again and get an epoch"
     driver.state.assign_epoch(member)
-    first = driver.lease(member, epoch=0)
-    assert first is not None
+    first = there(driver.lease(member, epoch=0))
     assert [grant.task.task_id for grant in first.grants] == ["history/0", "history/1", "clicks/0"]
     assert [grant.attempt for grant in first.grants] == [1, 1, 1]
     assert first.last
@@ -181,17 +178,14 @@ def test_leases_are_answered_when_something_changed(driver: Driver) -> None:
 
 
 def test_who_is_no_longer_alone_waits_for_no_task_of_others(driver: Driver) -> None:
-    session = driver.open()
-    session.served.leases.reading_max = [1, 1]
+    driver.open().served.leases.reading_max = [1, 1]
     first = driver.executor()
     first.reply = driver.lease(first)
     assert first.reply is not None
     assert first.reply.pending == {"history": 1}
     assert driver.lease(first) is None
     assert driver.unchanged(first).pending == {"history": 1}
-    second = driver.executor(1)
-    taken = driver.lease(second)
-    assert taken is not None
+    taken = there(driver.lease(driver.executor(1)))
     assert [grant.task.task_id for grant in taken.grants] == ["history/1"]
     assert driver.unchanged(first).pending == {}, "it would wait for it in each hour"
     assert driver.unchanged(first).readers == first.reply.readers
@@ -199,8 +193,7 @@ def test_who_is_no_longer_alone_waits_for_no_task_of_others(driver: Driver) -> N
 
 def test_a_failure_of_storage_is_tried_again_elsewhere(driver: Driver) -> None:
     session = driver.open()
-    version = session.version
-    member = driver.executor()
+    version, member = session.version, driver.executor()
     assert session.version == version + 1
     epoch = member.epoch
     driver.lease(member)
@@ -208,8 +201,7 @@ def test_a_failure_of_storage_is_tried_again_elsewhere(driver: Driver) -> None:
     assert (member.epoch, session.fencing, session.error) == (0, {epoch}, None)
     assert session.version == version + 2
     (failure,) = (r for r in driver.again().journal.records if r["kind"] == "failure")
-    assert failure["task"] == "clicks/0"
-    assert len(failure["message"]) == 500
+    assert (failure["task"], len(failure["message"])) == ("clicks/0", 500)
 
 
 def test_the_last_attempt_ends_the_window(driver: Driver) -> None:
@@ -224,16 +216,13 @@ def test_the_last_attempt_ends_the_window(driver: Driver) -> None:
     assert session.error is not None
     assert session.error.message.startswith("task clicks/0 failed 3 times, the last time: disk")
     assert session.error.exit_code == InfrastructureError.exit_code
-    assert session.version == version + 1
-    assert driver.state.orders(session).error == session.error
-    other = driver.executor(1)
-    assert other.epoch == 0, "a window that ends in an error gets no new readers"
+    assert (session.version, driver.state.orders(session).error) == (version + 1, session.error)
+    assert driver.executor(1).epoch == 0, "a window that ends in an error gets no new readers"
 
 
 @pytest.mark.parametrize("code", [1, 2, 3])
 def test_what_no_attempt_cures_ends_the_window_at_once(driver: Driver, code: int) -> None:
-    session = driver.open()
-    member = driver.executor()
+    session, member = driver.open(), driver.executor()
     driver.lease(member)
     driver.fail(member, 1, code=code)
     assert session.error is not None
@@ -264,8 +253,7 @@ def test_a_new_driver_remembers_failures_of_the_trainer_that_goes_on(driver: Dri
     session = successor.open(session.trainer)
     assert session.trainer == 1
     member = successor.executor(started=3)
-    reply = successor.lease(member)
-    assert reply is not None
+    reply = there(successor.lease(member))
     assert [grant.failures for grant in reply.grants] == [0, 0, 2]
     successor.fail(member, 1)
     assert session.error is not None, "two failures before, and one now"
@@ -273,8 +261,7 @@ def test_a_new_driver_remembers_failures_of_the_trainer_that_goes_on(driver: Dri
     session = another.open()
     assert session.trainer == 2, "a new process of the trainer"
     member = another.executor()
-    reply = another.lease(member)
-    assert reply is not None
+    reply = there(another.lease(member))
     assert [grant.failures for grant in reply.grants] == [0, 0, 0]
     with pytest.raises(FencedError, match="trainer 2 has taken over from trainer 1"):
         another.state.session_of(1, session.number)
@@ -309,37 +296,22 @@ def test_the_process_that_started_later_is_the_executor(driver: Driver) -> None:
 
 
 def test_a_beat_counts_for_its_own_epoch_and_once(driver: Driver) -> None:
-    session = driver.open()
-    member = driver.executor()
+    session, member = driver.open(), driver.executor()
     driver.lease(member)
-    beat = ExecutorBeat(
-        executor=0,
-        instance=member.registration.instance,
-        epoch=member.epoch,
-        done=["clicks/0"],
-        queued={"clicks": 3},
-        passed_over={"clicks": 1},
-    )
+    beat = beat_of(member, member.epoch)
     driver.state.beat_of_executor(beat.model_copy(update={"epoch": member.epoch + 1}))
     assert session.served.counts()["read"] == 0
     driver.state.beat_of_executor(beat)
     assert session.served.counts()["read"] == 1
     facts = driver.state.status().executors["0"]
     assert (facts.queued, facts.passed_over) == ({"clicks": 3}, {"clicks": 1})
-    used = TrainerBeat(
-        trainer=1,
-        session=session.number,
-        sequence=1,
-        version=0,
-        used={"clicks/0": progress(5, ended=True)},
-        broken=[member.epoch],
-    )
-    driver.state.beat_of_trainer(session, used)
+    used = {"clicks/0": progress(5, ended=True)}
+    driver.beat(session, used=used, broken=[member.epoch])
     assert session.served.counts()["used"] == 1
     version = session.version
     assert member.epoch == 0
     driver.state.assign_epoch(member)
-    driver.state.beat_of_trainer(session, used.model_copy(update={"broken": [member.epoch]}))
+    driver.beat(session, used=used, broken=[member.epoch])
     assert (member.epoch != 0, session.version) == (True, version + 1), "the same beat again"
 
 
@@ -353,25 +325,15 @@ def test_a_task_of_no_plan_is_refused_and_tasks_are_told_apart_by_source(driver:
     assert {name: task.hour for name, task in found.items()} == {"history/1": 1}
 
 
-def test_an_executor_without_an_epoch_is_told_so(driver: Driver) -> None:
-    member = driver.executor()
-    nothing = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True, readers={})
-    assert driver.lease(member, epoch=7) == nothing
-
-
 def test_a_window_that_ends_with_an_error_leases_nothing(driver: Driver) -> None:
-    session = driver.open()
-    member = driver.executor()
+    session, member = driver.open(), driver.executor()
     session.error = ErrorReport(error="E", message="m", exit_code=3)
-    reply = driver.lease(member, epoch=0)
-    assert reply is not None
-    assert reply.grants == []
+    assert there(driver.lease(member, epoch=0)).grants == []
 
 
 def test_the_same_trainer_opens_the_next_window_under_its_number(driver: Driver) -> None:
     first = driver.open()
-    again = driver.open(trainer=first.trainer)
-    assert again.trainer == first.trainer
+    assert driver.open(trainer=first.trainer).trainer == first.trainer
     records = driver.again().journal.records
     assert [each["number"] for each in records if each["kind"] == "trainer"] == [first.trainer]
 
@@ -380,14 +342,7 @@ def test_only_the_executor_whose_stream_broke_is_lost(driver: Driver) -> None:
     session = driver.open()
     broken, whole = driver.executor(0), driver.executor(1)
     epoch = broken.epoch
-    beat = TrainerBeat(
-        trainer=session.trainer,
-        session=session.number,
-        sequence=1,
-        version=session.version,
-        broken=[epoch],
-    )
-    driver.state.beat_of_trainer(session, beat)
+    driver.beat(session, version=session.version, broken=[epoch])
     orders = driver.state.orders(session)
     assert [each.executor for each in orders.serving] == [1]
     assert (orders.fence, broken.epoch) == ([epoch], 0)
@@ -395,8 +350,7 @@ def test_only_the_executor_whose_stream_broke_is_lost(driver: Driver) -> None:
 
 
 def test_an_executor_that_comes_back_without_an_epoch_needs_no_fence(driver: Driver) -> None:
-    member = driver.executor()
-    session = driver.open()
+    member, session = driver.executor(), driver.open()
     assert member.epoch == 0
     driver.executor(started=2)
     assert driver.state.orders(session).fence == []
@@ -404,14 +358,7 @@ def test_an_executor_that_comes_back_without_an_epoch_needs_no_fence(driver: Dri
 
 def test_a_beat_outside_of_its_epoch_counts_no_tasks(driver: Driver) -> None:
     member = driver.executor()
-    call = ExecutorBeat(
-        executor=0,
-        instance=member.registration.instance,
-        epoch=7,
-        done=["clicks/0"],
-        queued={"clicks": 3},
-        passed_over={},
-    )
+    call = beat_of(member, 7)
     driver.state.beat_of_executor(call)
     assert member.queued == {"clicks": 3}
     driver.open()

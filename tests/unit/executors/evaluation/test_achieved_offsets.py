@@ -32,8 +32,7 @@ def plan(**offsets: int) -> WindowPlan:
     sources = {}
     for name, days in offsets.items():
         stream, _, other = name.partition("_")
-        source = f"{other or 'a'}@{stream}"
-        back = days * DAY
+        source, back = f"{other or 'a'}@{stream}", days * DAY
         sources[source] = SourcePlan(
             stream=stream,
             source=source,
@@ -89,8 +88,7 @@ def test_sources_of_a_stream_and_windows_are_taken_together(store: Store) -> Non
 def test_without_an_offset_there_is_nothing_to_say(store: Store) -> None:
     offsets = found(store, plan(now=0), now=(START + HOUR, START + HOUR))
     assert offsets["now"]["measured_seconds"] == [-3600.0, 23 * 3600.0]
-    assert offset_words([offsets]) == []
-    assert offset_words([]) == []
+    assert (offset_words([offsets]), offset_words([])) == ([], [])
 
 
 def test_what_is_of_before_is_not_measured(store: Store) -> None:

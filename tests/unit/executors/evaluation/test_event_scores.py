@@ -16,8 +16,6 @@ from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import complete_judgements, evaluate
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.database.format import record_format
-from forebay.home.paths import Home
 from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
@@ -28,9 +26,8 @@ ROWS = 60
 
 def spec(**more: object) -> PipelineSpec:
     """Batch rows come a day and a half later: half of a day's with each of two windows."""
-    streams = {"a": {"sources": ["a"], "offset": "36h"}, "b": {"sources": ["b"]}}
     dataset = {
-        "streams": streams,
+        "streams": {"a": {"sources": ["a"], "offset": "36h"}, "b": {"sources": ["b"]}},
         "slices": ["kind"],
         "features": {"kind": {"encode": "vocabulary", "values": ["red"]}},
         **more,
@@ -60,12 +57,6 @@ def train(chain: ModelChain, folder: Path, day: int) -> None:
     record_link(chain, KEYS[day], {"a": 2}, files={"scores": stored})
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    record_format(Home(tmp_path))
-    return ModelChain(Home(tmp_path), "ads")
-
-
 def block(chain: ModelChain, day: int) -> dict[str, object]:
     return evaluate(spec(), chain, list(chain.newest_of([KEYS[day]]).values())).events[KEYS[day]]
 
@@ -88,22 +79,18 @@ def test_a_window_is_partial_until_its_last_labels_came(chain: ModelChain, tmp_p
     assert (whole["rows"], whole["judged"], whole["complete"]) == (ROWS, ROWS, True)
 
 
-def test_partial_windows_are_no_part_of_pooled_figures_or_verdicts(
-    chain: ModelChain, tmp_path: Path
-) -> None:
+def test_partial_windows_are_in_no_pool_and_no_verdict(chain: ModelChain, tmp_path: Path) -> None:
     for day in range(4):
         train(chain, tmp_path, day)
     links = list(chain.newest_of(KEYS[:4]).values())
     found = evaluate(spec(), chain, links)
-    complete = [found.events[key]["complete"] for key in KEYS[:4]]
-    assert complete == [True, True, False, False]
+    assert [found.events[key]["complete"] for key in KEYS[:4]] == [True, True, False, False]
     assert found.events[KEYS[2]]["judged"] == ROWS // 2
     pooled = found.pooled
     assert (pooled["event"]["windows"], pooled["event"]["judged"]) == (2, 2 * ROWS)
     assert pooled["scored_at"] == "event"
     only = evaluate(spec(), chain, links[:2]).pooled
-    assert only["event"] == pooled["event"]
-    assert only["differences"] == pooled["differences"]
+    assert (only["event"], only["differences"]) == (pooled["event"], pooled["differences"])
     (difference,) = pooled["differences"]
     assert (difference["a"], difference["b"], difference["seeds"]) == ("mixture", "stream", 3)
     assert difference["words"].endswith("rows and 3 seeds)")
@@ -112,8 +99,7 @@ def test_partial_windows_are_no_part_of_pooled_figures_or_verdicts(
 
 
 @pytest.mark.guarantee(
-    "labels come with later windows",
-    "nothing; a window judged later equals one judged at once",
+    "labels come with later windows", "nothing; a window judged later equals one judged at once"
 )
 def test_a_window_judged_later_equals_one_judged_at_once(chain: ModelChain, tmp_path: Path) -> None:
     later, at_once = [], ModelChain(chain.home, "ads", "other")
@@ -153,9 +139,7 @@ def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: P
     assert list(event_words({"metrics": {}})) == []
 
 
-def test_figures_stand_by_source_and_slice_and_say_one_class(
-    chain: ModelChain, tmp_path: Path
-) -> None:
+def test_figures_by_source_and_slice_say_one_class(chain: ModelChain, tmp_path: Path) -> None:
     for day in range(3):
         train(chain, tmp_path, day)
     found = evaluate(spec(), chain, list(chain.newest_of(KEYS[:1]).values())).events[KEYS[0]]
@@ -178,8 +162,7 @@ def test_sources_and_slices_are_pooled_over_windows(chain: ModelChain, tmp_path:
         train(chain, tmp_path, day)
     pooled = evaluate(spec(), chain, list(chain.newest_of(KEYS[:4]).values())).pooled["event"]
     sources = {name: one["stream"]["rows"] for name, one in pooled["sources"].items()}
-    assert set(sources) == {"a", "b"}
-    assert sum(sources.values()) == 2 * ROWS
+    assert (set(sources), sum(sources.values())) == ({"a", "b"}, 2 * ROWS)
     assert pooled["sources"]["a"]["mixture"]["auc"]["seeds"] == 3
     red = pooled["slices"]["kind"]["red"]["mixture"]
     assert (red["auc"], red["rows"], red["positives"]) == (None, 2 * ROWS // 3, 0)

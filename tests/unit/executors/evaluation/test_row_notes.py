@@ -9,8 +9,7 @@ from forebay.executors.evaluation.row_notes import row_notes
 
 def source(**more: Any) -> dict[str, Any]:
     read = {"late_rows": 0, "odd_timestamps": 0, "first_odd": "", "label_not_known_rows": 0}
-    plain = {"learnt_rows": {}, "reason": "", "gap": None, "offsets": {"0": [0, 9]}}
-    return plain | read | more
+    return {"learnt_rows": {}, "reason": "", "gap": None, "offsets": {"0": [0, 9]}} | read | more
 
 
 def test_rows_that_a_declaration_took_away_and_sources_left_out_are_named() -> None:
@@ -54,10 +53,9 @@ def test_rows_that_nobody_learns_are_added_up() -> None:
     idle = source(trained_rows=1000, learnt_rows={"stream": 0, "batch_then_stream": 0})
     used = source(trained_rows=7, learnt_rows={"stream": 0, "mixture": 7})
     counted = source(trained_rows=9)
-    windows = [
-        {"window": key, "sources": {"a": idle, "b": used, "c": counted}} for key in ("1", "2")
-    ]
-    assert row_notes(windows) == ["source a: 2,000 rows that no paradigm trains on"]
+    assert row_notes(
+        [{"window": key, "sources": {"a": idle, "b": used, "c": counted}} for key in ("1", "2")]
+    ) == ["source a: 2,000 rows that no paradigm trains on"]
 
 
 def test_rows_that_a_delay_head_learns_are_not_idle() -> None:
@@ -68,8 +66,7 @@ def test_rows_that_a_delay_head_learns_are_not_idle() -> None:
 def test_rows_that_the_guard_held_are_told_of_each_window() -> None:
     learnt = {"stream": 5, "stream/paused": 1200, "mixed": 5, "mixed/paused": 1200}
     held = source(trained_rows=1205, learnt_rows=learnt | {"batch": 0, "batch/paused": 0})
-    windows = [{"window": "2026-03-01", "sources": {"a": held, "b": source()}}]
-    (note,) = row_notes(windows)
+    (note,) = row_notes([{"window": "2026-03-01", "sources": {"a": held, "b": source()}}])
     assert note.startswith(
         "window 2026-03-01, source a: stream, mixed did not train on 1,200 rows: far fewer"
     )

@@ -14,6 +14,7 @@ from support.links import window_of
 from support.model_lines import export, record_link
 from support.stages import pipeline
 from support.task_tables import record_tasks
+from support.there import there
 
 from forebay.config.load import Project
 from forebay.datatasks.plans.ledger import Ledger
@@ -35,8 +36,7 @@ COUNTS = st.integers(0, 2)
 @given(COUNTS | st.none(), COUNTS, COUNTS, COUNTS)
 def test_counts_agree(planned: int | None, served: int, trained: int, dead: int) -> None:
     agree = served == trained + dead and (planned is None or planned == served)
-    rows = SourceRows(planned, served, trained, dead)
-    assert rows.agree is agree
+    assert SourceRows(planned, served, trained, dead).agree is agree
 
 
 def told(window: str, planned: int | None, served: int, trained: int, dead: int) -> dict[str, Any]:
@@ -75,8 +75,7 @@ def test_each_planned_offset_has_to_be_read() -> None:
     window["sources"]["a"] |= {"planned_offsets": 11, "read_offsets": read}
     agree, line = rows_verdict([window])
     assert agree
-    told_offsets = "11 planned offsets = 5 records + 2 control + 3 aborted + 1 compacted"
-    assert line.endswith(told_offsets)
+    assert line.endswith("11 planned offsets = 5 records + 2 control + 3 aborted + 1 compacted")
     window["sources"]["a"]["read_offsets"] = read | {"records": 4}
     agree, line = rows_verdict([window])
     assert not agree
@@ -95,8 +94,7 @@ def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
     chain, ledger = ModelChain(home, "ads"), Ledger(home, "ads")
     for key, rows in ((WARM, (100, 7)), (FIRST, (10, 3)), (SECOND, (20, 4))):
-        tasks = {"a": [(0, rows[0])], "ab": [(0, rows[1])]}
-        span = window_of(key)
+        tasks, span = {"a": [(0, rows[0])], "ab": [(0, rows[1])]}, window_of(key)
         record_tasks(ledger, key, (span.start, span.end), tasks)
     record_link(chain, WARM, {"a": 100, "ab": 7})
     record_link(chain, FIRST, {"a": 10, "ab": 3}, parent=WARM)
@@ -112,9 +110,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def newest(home: Home, window: str) -> Link:
-    found = ModelChain(home, "ads").newest(window)
-    assert found is not None
-    return found
+    return there(ModelChain(home, "ads").newest(window))
 
 
 SPEC = pipeline(("a", "ab"), model={"kind": "count"})
@@ -149,9 +145,7 @@ def test_the_model_of_the_last_window_is_named_when_it_is_there(home: Home) -> N
     model = export(chain, newest(home, SECOND))
     found = summarise_windows(TOWERS, ModelChain(home, "ads"), [FIRST, SECOND], {})
     assert (found["model"], found["paradigms"]) == (model, ["mixture"])
-    link = chain.newest(SECOND)
-    assert link is not None
-    chain.publish(link, START)
+    chain.publish(there(chain.newest(SECOND)), START)
     published = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND], {})["published"]
     assert (published["window"], published["path"]) == (SECOND, model)
 
@@ -186,8 +180,7 @@ def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
     assert (found["reused_windows"], found["trained_windows"]) == ([FIRST], [])
     found = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND])
     assert (found["restarts"], found["phases_seconds"]) == ({}, {})
-    young = ToldJob(home, "four")
-    young.tell("running", restarts=restarts)
+    ToldJob(home, "four").tell("running", restarts=restarts)
     found = summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST])
     assert (found["restarts"]["driver"], found["phases_seconds"]) == (6, {"trainer.steps": 2.469})
 
@@ -217,13 +210,11 @@ def test_one_window_is_judged_with_the_warm_start_it_was_built_on(home: Home) ->
     first = evaluate_window(target(home, "main", FIRST))
     assert first.rows == {"a": 10, "ab": 3}
     assert first.rows_line.endswith("(120 = 120 = 120 + 0)")
-    judged = ModelChain(home, "ads").judgement(newest(home, FIRST))
-    assert judged is not None
+    judged = there(ModelChain(home, "ads").judgement(newest(home, FIRST)))
     assert (judged["rows_agree"], judged["rows_line"]) == (True, first.rows_line)
     assert "series" not in judged
     assert first.warnings == []
-    second = evaluate_window(target(home, "main", SECOND))
-    assert second.rows_line.endswith("(24 = 24 = 24 + 0)")
+    assert evaluate_window(target(home, "main", SECOND)).rows_line.endswith("(24 = 24 = 24 + 0)")
     with pytest.raises(UsageError, match="is not trained on line 'main'"):
         evaluate_window(target(home, "main", "2026-03-03"))
 
@@ -234,6 +225,4 @@ def test_lost_rows_are_an_error_after_the_judgement_is_stored(home: Home) -> Non
     link = record_link(chain, FIRST, {"a": 10, "ab": 2}, read=lost)
     with pytest.raises(RowsLostError, match="source a: planned 10, served 9, trained 10, dead 0"):
         evaluate_window(target(home, "lost", FIRST))
-    judged = chain.judgement(link)
-    assert judged is not None
-    assert not judged["rows_agree"]
+    assert not there(chain.judgement(link))["rows_agree"]

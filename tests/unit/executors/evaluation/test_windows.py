@@ -26,17 +26,9 @@ KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
 
 @pytest.mark.parametrize(
     ("size", "offset", "windows"),
-    [
-        ("1d", "0s", 1),
-        ("1d", "1h", 2),
-        ("1d", "24h", 2),
-        ("1d", "25h", 3),
-        ("1h", "24h", 25),
-    ],
+    [("1d", "0s", 1), ("1d", "1h", 2), ("1d", "24h", 2), ("1d", "25h", 3), ("1h", "24h", 25)],
 )
-def test_a_label_comes_within_the_largest_offset_and_one_window(
-    size: str, offset: str, windows: int
-) -> None:
+def test_labels_come_within_the_offset_and_one_window(size: str, offset: str, windows: int) -> None:
     streams = {"a": {"sources": ["a"], "offset": offset}, "b": {"sources": ["b"]}}
     spec = pipeline(("a", "b"), dataset={"window": size, "streams": streams})
     assert spec.dataset.label_horizon == windows
@@ -67,8 +59,7 @@ def chain(tmp_path: Path) -> ModelChain:
 
 
 def joined(chain: ModelChain, keys: list[str], **dataset: object) -> dict[str, int]:
-    spec = pipeline(("a",), dataset=dataset)
-    found = evaluate(spec, chain, list(chain.newest_of(keys).values()))
+    found = evaluate(pipeline(("a",), dataset=dataset), chain, list(chain.newest_of(keys).values()))
     assert list(found.completeness) == list(found.windows)
     return {key: metrics["mixture"]["joined_rows"] for key, metrics in found.windows.items()}
 
@@ -82,8 +73,7 @@ def test_labels_of_later_windows_count_within_the_horizon(chain: ModelChain) -> 
 def test_only_what_is_asked_for_is_told(chain: ModelChain) -> None:
     assert joined(chain, KEYS[1:3]) == {KEYS[1]: 2, KEYS[2]: 2}
     assert joined(chain, [KEYS[-1]]) == {KEYS[-1]: 0}
-    assert joined(chain, [KEYS[0], KEYS[3]]) == {KEYS[0]: 2, KEYS[3]: 2}
-    assert joined(chain, []) == {}
+    assert (joined(chain, [KEYS[0], KEYS[3]]), joined(chain, [])) == ({KEYS[0]: 2, KEYS[3]: 2}, {})
 
 
 def test_labels_beyond_the_horizon_do_not_count(chain: ModelChain, tmp_path: Path) -> None:
@@ -101,8 +91,7 @@ def judgement(evaluation: Evaluation, link: Link) -> dict[str, object]:
 
 
 def test_without_scores_the_figures_are_those_of_the_judgement(chain: ModelChain) -> None:
-    spec = pipeline(("a",))
-    links = list(chain.newest_of(KEYS).values())
+    spec, links = pipeline(("a",)), list(chain.newest_of(KEYS).values())
     before = evaluate(spec, chain, links)
     assert before.notes == ()
     for link in links[:2]:
@@ -118,13 +107,10 @@ def test_without_scores_the_figures_are_those_of_the_judgement(chain: ModelChain
     assert (after.pooled, rest.notes) == (rest.pooled, ())
 
 
-def test_scores_that_go_while_they_are_read_are_no_damage(
-    chain: ModelChain, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_that_go_are_no_damage(chain: ModelChain, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trainer, or forebay gc, finds them old between the look at rows and that at bytes."""
     spec, links = pipeline(("a",)), list(chain.newest_of(KEYS).values())
-    before = evaluate(spec, chain, links)
-    store = store_of(chain.home)
+    before, store = evaluate(spec, chain, links), store_of(chain.home)
     plain, first = store.tree, links[0]
 
     def goes(stored: Stored) -> Path:
@@ -136,8 +122,7 @@ def test_scores_that_go_while_they_are_read_are_no_damage(
 
     monkeypatch.setattr(store, "tree", goes)
     after = evaluate(spec, chain, links)
-    assert after.windows == before.windows
-    assert after.completeness[first.window] == {"share": 0.25}
+    assert (after.windows, after.completeness[first.window]) == (before.windows, {"share": 0.25})
     store.remove([links[1].files["scores"].name])
     with pytest.raises(DataError, match="is missing"):
         evaluate(spec, chain, links)
@@ -156,5 +141,4 @@ def test_rows_that_share_their_event_id_are_counted_by_window(chain: ModelChain)
     found = evaluate(pipeline(("a",)), chain, list(chain.newest_of(KEYS[1:3]).values()))
     none = {"repeated": 0, "twice": 0, "contradicting": 0}
     assert found.repeated == {key: {"batch": {"rows": 2, **none}} for key in KEYS[1:3]}
-    shown = opinion(KEYS[1], None, None, found)
-    assert shown["repeated_events"] == found.repeated[KEYS[1]]
+    assert opinion(KEYS[1], None, None, found)["repeated_events"] == found.repeated[KEYS[1]]

@@ -6,11 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from forebay.executors.job.endpoints import (
-    executors_registered,
-    forget_registered,
-    mark_registered,
-)
+from forebay.executors.job.endpoints import executors_registered, forget_registered, mark_registered
 
 
 def test_all_current_executors_count(tmp_path: Path) -> None:

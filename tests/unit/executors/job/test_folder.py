@@ -33,8 +33,7 @@ def test_what_holds_secrets_is_closed_to_others(folder: JobFolder) -> None:
     assert mode(folder.path / "job.json") == 0o600
     folder.path.chmod(0o755)
     folder.create()
-    assert mode(folder.path) == 0o700
-    assert folder.job_id == "job-1"
+    assert (mode(folder.path), folder.job_id) == (0o700, "job-1")
     assert folder.home == Home(folder.path.parent.parent)
 
 
@@ -80,8 +79,7 @@ def test_temporary_files_go_with_their_process(folder: JobFolder) -> None:
     first = folder.new_temporary("trainer", 0)
     (first / "__autograph_generated_file1.py").touch()
     other = folder.new_temporary("data", 1)
-    assert folder.new_temporary("trainer", 0) == first
-    assert list(first.iterdir()) == []
+    assert (folder.new_temporary("trainer", 0), list(first.iterdir())) == (first, [])
     assert other.is_dir()
     folder.remove_temporary()
     folder.remove_temporary()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -52,8 +53,7 @@ def silent_after(watch: HeartbeatWatch, clock: list[float], seconds: float, job:
 
 def test_a_row_that_stands_still_is_silent_for_longer_and_longer(clock: list[float]) -> None:
     watch = HeartbeatWatch()
-    seen = [silent_after(watch, clock, 4, Job()) for _ in range(3)]
-    assert seen == [0, 4, 8]
+    assert [silent_after(watch, clock, 4, Job()) for _ in range(3)] == [0, 4, 8]
 
 
 @pytest.mark.parametrize("sign", [{"beats": 6}, {"run_epoch": 2}, {"state": "failed"}])
@@ -78,38 +78,43 @@ def test_what_nobody_could_see_does_not_count(clock: list[float]) -> None:
     assert silent_after(watch, clock, 4, Job()) == 4
 
 
-class TestIsSilent:
-    def looks(self, monkeypatch: pytest.MonkeyPatch, *jobs: Any) -> list[Any]:
+Looks = Callable[..., None]
+
+
+@pytest.fixture
+def looks(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> Looks:
+    """What each look at the job finds, the last of them again and again."""
+
+    def set_up(*jobs: Any) -> None:
         left = list(jobs)
         monkeypatch.setattr(
             heartbeat, "stored_job", lambda *_: left.pop(0) if len(left) > 1 else left[0]
         )
-        return left
 
-    def test_one_that_stands_still_for_so_long(
-        self, clock: list[float], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.looks(monkeypatch, Job())
-        assert is_silent(Job(), 30)  # type: ignore[arg-type]
-        assert clock[0] == 130
+    return set_up
 
-    @pytest.mark.parametrize(
-        "last", [Job(beats=6), Job(run_epoch=2), Job(state="succeeded"), Job(is_here=True)]
-    )
-    def test_the_first_sign_of_life_ends_the_watch(
-        self, clock: list[float], monkeypatch: pytest.MonkeyPatch, last: Any
-    ) -> None:
-        self.looks(monkeypatch, Job(), Job(), last)
-        assert not is_silent(Job(), 30)  # type: ignore[arg-type]
-        assert clock[0] == 101.5
 
-    def test_one_that_beats_between_any_two_looks_lives(
-        self, clock: list[float], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.looks(monkeypatch, *[Job(beats=number) for number in range(6, 99)])
-        assert not is_silent(Job(), 30)  # type: ignore[arg-type]
-        assert clock[0] == 100.5
+def watched(job: Any = None) -> bool:
+    return is_silent(job or Job(), 30)
 
-    def test_a_job_of_this_host_is_not_watched(self, clock: list[float]) -> None:
-        assert not is_silent(Job(is_here=True), 30)  # type: ignore[arg-type]
-        assert clock[0] == 100
+
+def test_one_that_stands_still_for_so_long_is_silent(clock: list[float], looks: Looks) -> None:
+    looks(Job())
+    assert (watched(), clock[0]) == (True, 130)
+
+
+@pytest.mark.parametrize(
+    "last", [Job(beats=6), Job(run_epoch=2), Job(state="succeeded"), Job(is_here=True)]
+)
+def test_the_first_sign_of_life_ends_the_watch(clock: list[float], looks: Looks, last: Any) -> None:
+    looks(Job(), Job(), last)
+    assert (watched(), clock[0]) == (False, 101.5)
+
+
+def test_one_that_beats_between_any_two_looks_lives(clock: list[float], looks: Looks) -> None:
+    looks(*[Job(beats=number) for number in range(6, 99)])
+    assert (watched(), clock[0]) == (False, 100.5)
+
+
+def test_a_job_of_this_host_is_not_watched(clock: list[float]) -> None:
+    assert (watched(Job(is_here=True)), clock[0]) == (False, 100)

@@ -19,7 +19,7 @@ SECRET = "planted-sasl-password"
 
 
 @pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+def env(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     monkeypatch.setenv("SASL", SECRET)
     monkeypatch.setenv("ROWS", "256")
     monkeypatch.setenv("STARTS", "2026-03-01")
@@ -29,8 +29,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Monke
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    folder = tmp_path / "config"
-    pipeline = ads_pipeline()
+    folder, pipeline = tmp_path / "config", ads_pipeline()
     pipeline["train"] = {"minibatch_rows": "${ROWS}"}
     client = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}
     client |= {"sasl_plain_username": "u", "sasl_plain_password": "${SASL}"}
@@ -52,12 +51,11 @@ def config(tmp_path: Path) -> Path:
 def made(config: Path) -> JobRequest:
     """A request of what is declared, as the environment is now."""
     project = load_project(config)
-    pipeline = project.pipeline("ads")
     return JobRequest.of(
         "job",
         config.parent / "home",
         project.root,
-        pipeline,
+        project.pipeline("ads"),
         project.sources,
         [],
         declared=project.declared("ads"),
@@ -72,9 +70,7 @@ def stored(config: Path, tmp_path: Path) -> JobRequest:
     return JobRequest.read(folder, "the data executor")
 
 
-def test_what_is_stored_has_references_and_what_is_read_has_values(
-    environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
-) -> None:
+def test_values_are_not_stored(env: pytest.MonkeyPatch, config: Path, tmp_path: Path) -> None:
     found = stored(config, tmp_path)
     text = (tmp_path / "home" / "jobs" / "job" / "job.json").read_text()
     assert SECRET not in text
@@ -90,57 +86,51 @@ def test_what_is_stored_has_references_and_what_is_read_has_values(
     "an error with file, line, key and process, if the process needs it",
 )
 def test_a_process_needs_only_what_it_uses(
-    environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
+    env: pytest.MonkeyPatch, config: Path, tmp_path: Path
 ) -> None:
     found = stored(config, tmp_path)
-    environment.delenv("SASL")
+    env.delenv("SASL")
     assert found.source_specs()["clicks"].starts is not None
     assert found.sources_to_open(["history"])
     with pytest.raises(ConfigError, match=r"clicks\.yaml:\d+:\d+: .*SASL is not set for the dat"):
         found.sources_to_open(["clicks"])
 
 
-def test_the_home_is_the_submitters(
-    environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
-) -> None:
+def test_the_home_is_the_submitters(env: pytest.MonkeyPatch, config: Path, tmp_path: Path) -> None:
     """Planning has read below a relative home, and the processes of the job have another one."""
     found = stored(config, tmp_path)
-    environment.setenv("FOREBAY_HOME", str(tmp_path / "home"))
+    env.setenv("FOREBAY_HOME", str(tmp_path / "home"))
     path = found.sources_to_open(["history"])["history"].options["path"]
     assert path == "relative/home/data/history"
 
 
 @pytest.mark.guarantee(
-    "a password that changes between two requests for the same job",
-    "it is the same job",
+    "a password that changes between two requests for the same job", "it is the same job"
 )
 def test_another_password_makes_no_other_job_and_another_setting_does(
-    environment: pytest.MonkeyPatch, config: Path
+    env: pytest.MonkeyPatch, config: Path
 ) -> None:
     before = made(config).fingerprint
-    environment.setenv("SASL", "another-password")
+    env.setenv("SASL", "another-password")
     assert made(config).fingerprint == before
-    environment.setenv("ROWS", "512")
+    env.setenv("ROWS", "512")
     changed = made(config).fingerprint
     assert changed != before
-    environment.setenv("ROWS", "256")
-    environment.setenv("STARTS", "2026-02-01")
+    env.setenv("ROWS", "256")
+    env.setenv("STARTS", "2026-02-01")
     assert made(config).fingerprint not in {before, changed}
 
 
-def test_what_is_written_in_options_counts(environment: pytest.MonkeyPatch, config: Path) -> None:
-    before = made(config).fingerprint
-    path = config / "sources" / "clicks.yaml"
+def test_what_is_written_in_options_counts(env: pytest.MonkeyPatch, config: Path) -> None:
+    before, path = made(config).fingerprint, config / "sources" / "clicks.yaml"
     path.write_text("# a line that moves all others\n" + path.read_text())
     assert made(config).fingerprint == before
     path.write_text(path.read_text().replace("${SASL}", "${ROWS}"))
     assert made(config).fingerprint != before
 
 
-def test_what_a_process_does_not_need_is_not_shown_by_it_either(
-    environment: pytest.MonkeyPatch, config: Path, tmp_path: Path
-) -> None:
-    environment.setenv("SASL", "planted-and-never-filled-in")
+def test_it_shows_no_other_secret(env: pytest.MonkeyPatch, config: Path, tmp_path: Path) -> None:
+    env.setenv("SASL", "planted-and-never-filled-in")
     stored(config, tmp_path)
     assert redacted("it is planted-and-never-filled-in") == "it is ${SASL}"
 

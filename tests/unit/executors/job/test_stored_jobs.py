@@ -46,8 +46,7 @@ def job(
     run: str | None = None,
 ) -> str:
     made = request(home, job_id, windows, *line)
-    submitted = datetime.now(UTC) + timedelta(minutes=minute)
-    store_job(made, state, run, submitted_at=submitted)
+    store_job(made, state, run, submitted_at=datetime.now(UTC) + timedelta(minutes=minute))
     return job_id
 
 
@@ -112,9 +111,7 @@ def test_an_end_needs_no_supervisor(home: Home, state: State) -> None:
 
 
 @pytest.mark.parametrize("state", ["succeeded", "running"])
-def test_a_job_that_changes_during_the_look_is_not_lost(
-    home: Home, monkeypatch: pytest.MonkeyPatch, state: State
-) -> None:
+def test_who_changes_is_not_lost(home: Home, monkeypatch: pytest.MonkeyPatch, state: State) -> None:
     job(home, "j1", ("ads", "main"), {}, "submitted")
     looks = []
 
@@ -128,9 +125,7 @@ def test_a_job_that_changes_during_the_look_is_not_lost(
     assert stored_job(home, "j1").status.state == state
 
 
-def test_a_job_that_goes_during_the_look_is_none(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_goes_during_a_look_is_none(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     job(home, "j1", ("ads", "main"), {}, "running")
     found = stored_job(home, "j1")
     for table in (job_windows, jobs):

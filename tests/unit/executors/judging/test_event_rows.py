@@ -36,8 +36,7 @@ def test_rows_of_later_windows_belong_to_the_window_of_their_events(tmp_path: Pa
     seen: list[Event] = [(1, 0.1, 0), (2, 0.5, 0), (3, 0.99, 0), (9, 0.2, 0)]
     folders = [tmp_path / str(hour) for hour in range(5)]
     for hour, folder in enumerate(folders):
-        fresh = seen if hour == 0 else []
-        write_judged(folder, COLUMNS, brought[hour], SCORES, fresh=fresh)
+        write_judged(folder, COLUMNS, brought[hour], SCORES, fresh=seen if hour == 0 else [])
     found = rows_of(folders, 5, delay=2)
     assert list(found) == ["h0", "h1", "h2", "h3", "h4"]
     first = found["h0"]
@@ -48,7 +47,6 @@ def test_rows_of_later_windows_belong_to_the_window_of_their_events(tmp_path: Pa
     assert (found["h1"].judged, found["h1"].all_here) == (1, True)
     assert (found["h2"].judged, found["h2"].all_here) == (1, True)
     assert (found["h3"].judged, found["h3"].rows, found["h3"].all_here) == (0, 0, False)
-
     before = rows_of(folders, 3, delay=2)["h0"]
     assert (before.judged, before.rows, before.all_here) == (2, 4, True)
     early = rows_of(folders, 2, delay=2)["h0"]
@@ -80,13 +78,12 @@ def test_an_event_counts_once_and_a_window_has_its_bound(tmp_path: Path) -> None
 
 
 def test_windows_that_judged_nothing_have_no_rows(tmp_path: Path) -> None:
-    spans = [EventSpan("h0", 0, HOUR, Segments("h0", None))]
-    (found,) = event_rows(spans, 3, 0, COLUMNS)
+    (found,) = event_rows([EventSpan("h0", 0, HOUR, Segments("h0", None))], 3, 0, COLUMNS)
     assert (found.columns, found.scores.shape, found.rows) == (COLUMNS, (0, 2), 0)
     assert list(event_rows([], 3, 0, COLUMNS)) == []
 
 
-def test_fresh_rows_that_say_no_time_count_with_the_window_that_published_them(
+def test_fresh_rows_without_time_count_with_the_window_that_published_them(
     tmp_path: Path,
 ) -> None:
     fresh = [(1, NO_TIME / HOUR, 0.0), (2, 0.5, 0.0), (3, 1.5, 0.0)]

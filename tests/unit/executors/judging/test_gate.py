@@ -23,8 +23,7 @@ def window(
     """All columns know as much, but for the one that is better."""
     random = np.random.default_rng(len(key) + rows)
     labels = np.zeros(rows) if one_class else (random.random(rows) < 0.3).astype(np.float64)
-    scores = np.empty((rows, len(COLUMNS)), np.float32)
-    noise = random.normal(size=rows)
+    scores, noise = np.empty((rows, len(COLUMNS)), np.float32), random.normal(size=rows)
     for place, name in enumerate(COLUMNS):
         signal = labels * (3.0 if name == better else 1.0) + noise - 1.6
         scores[:, place] = 1 / (1 + np.exp(-signal))
@@ -90,8 +89,7 @@ def test_too_little_evidence_leaves_what_is_declared(windows: list[EventFigures]
 
 def test_the_newest_windows_decide() -> None:
     old, new = window("old", "stream"), window("new", "mixed")
-    assert gate([old, new]).variant == "mixed"
-    assert gate([old, new]).windows == ["new"]
+    assert (gate([old, new]).variant, gate([old, new]).windows) == ("mixed", ["new"])
     assert gate([old, new], min_rows=601).windows == ["old", "new"]
     assert gate([old, new, window("now", all_here=False)]).windows == ["new"]
 
@@ -119,6 +117,5 @@ def test_what_serves_stays_until_something_is_better_than_that() -> None:
 
 
 def test_a_pipeline_that_compares_nothing_has_nothing_to_choose() -> None:
-    spec = PublishSpec.model_validate({"when": "gate"})
-    found = decide(spec, ["mixture"], [window("w")])
+    found = decide(PublishSpec.model_validate({"when": "gate"}), ["mixture"], [window("w")])
     assert found.words == "mixture serves: nothing else is trained"

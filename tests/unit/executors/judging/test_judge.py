@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from support.minibatches import labelled
+from support.there import there
 
 from forebay.config.specs.datasets import Feed
 from forebay.executors.judging.judge import EventJudge, JudgingLink, Scorer, link_text
@@ -46,10 +48,18 @@ def judge(
 
 
 def judged(folder: Path) -> dict[int, tuple[str, float]]:
-    table = Segments("w", folder).judged()
-    assert table is not None
+    table = there(Segments("w", folder).judged())
     ids, links = table.column("event_id").to_pylist(), table.column("link").to_pylist()
     return dict(zip(ids, zip(links, table.column("score:b").to_pylist(), strict=True), strict=True))
+
+
+def judged_by(one: EventJudge, writer: ScoreWriter, folder: Path, *served: Minibatch) -> Any:
+    """Link and score of each event, by id."""
+    for each in served:
+        one.add(each)
+    one.flush()
+    writer.seal()
+    return judged(folder)
 
 
 @pytest.fixture
@@ -58,69 +68,42 @@ def writer(tmp_path: Path) -> ScoreWriter:
 
 
 def test_the_newest_link_that_had_ended_judges(writer: ScoreWriter, tmp_path: Path) -> None:
-    one = judge(writer)
-    one.add(rows([1, 2, 3, 4, 5], [1.0, 1.99, 2.0, 3.5, 0.99]))
-    one.add(rows([6], [4.999]))
-    one.flush()
-    writer.seal()
-    found = judged(tmp_path)
+    served = rows([1, 2, 3, 4, 5], [1.0, 1.99, 2.0, 3.5, 0.99]), rows([6], [4.999])
+    found = judged_by(judge(writer), writer, tmp_path, *served)
     assert {key: link for key, (link, _) in found.items()} == {
-        1: "h0 generation 1",
-        2: "h0 generation 1",
+        **dict.fromkeys((1, 2), "h0 generation 1"),
         3: "h1 generation 2",
-        4: "h2 generation 3",
+        **dict.fromkeys((4, 6), "h2 generation 3"),
         5: "",
-        6: "h2 generation 3",
     }
     assert found[4][1] == pytest.approx(0.3)
     assert np.isnan(found[5][1])
 
 
-def test_what_has_no_time_or_happens_after_the_window_is_judged_by_nobody(
-    writer: ScoreWriter, tmp_path: Path
-) -> None:
-    one = judge(writer)
-    one.add(rows([1, 2, 3], [NO_TIME, 5.0, 2.5]))
-    one.flush()
-    writer.seal()
-    assert {key: link for key, (link, _) in judged(tmp_path).items()} == {
-        1: "",
-        2: "",
-        3: "h1 generation 2",
-    }
+def test_nobody_judges_what_has_no_time_or_comes_after(writer: ScoreWriter, tmp_path: Path) -> None:
+    found = judged_by(judge(writer), writer, tmp_path, rows([1, 2, 3], [NO_TIME, 5.0, 2.5]))
+    assert {key: link for key, (link, _) in found.items()} == {1: "", 2: "", 3: "h1 generation 2"}
 
 
-def test_rows_whose_link_is_gone_keep_its_name_and_no_score(
-    writer: ScoreWriter, tmp_path: Path
-) -> None:
+def test_rows_whose_link_is_gone_keep_its_name_alone(writer: ScoreWriter, tmp_path: Path) -> None:
     one = judge(writer, scorer=lambda name: None if name.generation == 1 else scorer_of(name))
-    one.add(rows([1, 2], [1.5, 2.5]))
-    one.flush()
-    writer.seal()
-    found = judged(tmp_path)
+    found = judged_by(one, writer, tmp_path, rows([1, 2], [1.5, 2.5]))
     assert found[1][0] == "h0 generation 1"
     assert np.isnan(found[1][1])
     assert found[2] == ("h1 generation 2", pytest.approx(0.2))
 
 
-def test_rows_of_the_other_feed_or_without_times_are_not_taken(
-    writer: ScoreWriter, tmp_path: Path
-) -> None:
+def test_rows_of_the_other_feed_or_no_time_are_left(writer: ScoreWriter, tmp_path: Path) -> None:
     one = judge(writer)
     one.add(rows([1], [1.5], "stream"))
     one.add(rows([2], None))
     one.flush()
     assert writer.seal() == []
     fresh = judge(writer, feed="stream")
-    fresh.add(rows([1], [1.5], "stream"))
-    fresh.flush()
-    writer.seal()
-    assert set(judged(tmp_path)) == {1}
+    assert set(judged_by(fresh, writer, tmp_path, rows([1], [1.5], "stream"))) == {1}
 
 
-def test_each_link_is_asked_for_once_however_small_the_minibatches(
-    writer: ScoreWriter,
-) -> None:
+def test_each_link_is_asked_for_once_however_small_the_minibatches(writer: ScoreWriter) -> None:
     asked: list[str] = []
 
     def scorer(name: Parent) -> Scorer:
@@ -138,8 +121,7 @@ def test_each_link_is_asked_for_once_however_small_the_minibatches(
 
 
 @pytest.mark.guarantee(
-    "rows are served in another order after a kill",
-    "nothing; the same events are judged",
+    "rows are served in another order after a kill", "nothing; the same events are judged"
 )
 def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Path) -> None:
     def run(folder: Path, *, killed: bool) -> dict[int, tuple[str, float]]:
@@ -161,9 +143,7 @@ def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Pa
             one.add(rows(part, [1.5] * 25))
         one.flush()
         made.seal()
-        table = Segments("w", folder).judged()
-        assert table is not None
-        assert judge_rows_max(table) == 20
+        assert judge_rows_max(there(Segments("w", folder).judged())) == 20
         return judged(folder)
 
     from forebay.executors.judging.sample import in_sample
@@ -173,5 +153,4 @@ def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Pa
         found = run(tmp_path / str(killed), killed=killed)
         ids = np.array(sorted(found), np.int64)
         kept.append({key: found[key] for key in ids[in_sample(ids, 20)].tolist()})
-    assert kept[0] == kept[1]
-    assert len(kept[0]) == 20
+    assert (kept[0], len(kept[0])) == (kept[1], 20)

@@ -12,6 +12,7 @@ from support.links import window_of
 from support.minibatches import labelled
 from support.model_lines import keep_checkpoint, record_link, replace_link
 from support.stages import pipeline
+from support.there import there
 
 from forebay.errors import DataError
 from forebay.executors.judging.judge import JudgingLink
@@ -48,8 +49,7 @@ def test_links_reach_back_to_the_model_of_the_oldest_row(chain: ModelChain) -> N
         (HOURS[4], 1),
         (HOURS[5], 1),
     ]
-    ends = [JudgingLink(to_us(window_of(one.name.window).end), one.name) for one in found]
-    assert found == ends
+    assert found == [JudgingLink(to_us(window_of(one.name.window).end), one.name) for one in found]
     assert judging_links(chain, dataset, window_of(HOURS[0]), None) == []
 
 
@@ -85,8 +85,7 @@ def test_one_learner_is_made_and_loaded_where_it_has_to_be(chain: ModelChain) ->
     one = scorers(chain, made)
     assert made == []
     for hour in (1, 1, 2, 2, 1):
-        scorer = one.scorer(Parent(window=HOURS[hour], generation=1))
-        assert scorer is not None
+        scorer = there(one.scorer(Parent(window=HOURS[hour], generation=1)))
         assert scorer(labelled("batch", [1], [0])).shape == (1, 1)
     (learner,) = made
     assert [name.window for name in learner.loaded] == [HOURS[1], HOURS[2], HOURS[1]]
@@ -107,15 +106,13 @@ def test_a_checkpoint_that_is_kept_and_damaged_is_red(chain: ModelChain) -> None
 
 
 def test_a_checkpoint_that_goes_while_it_is_read_is_gone(chain: ModelChain) -> None:
-    link = chain.newest(HOURS[1])
-    assert link is not None
+    link = there(chain.newest(HOURS[1]))
 
     def load(_learner: Any, found: Link) -> None:
         replace_link(chain, found.model_copy(update={"files": {}}))
         raise DataError("it is not there")
 
-    one = LinkScorers(chain, _Learner, load)
-    assert one.scorer(link.name) is None
+    assert LinkScorers(chain, _Learner, load).scorer(link.name) is None
 
 
 @pytest.mark.parametrize(
@@ -128,8 +125,7 @@ def test_a_checkpoint_that_goes_while_it_is_read_is_gone(chain: ModelChain) -> N
     ],
 )
 def test_checkpoints_stay_as_long_as_they_judge(declared: dict[str, Any], kept: int) -> None:
-    streams = {"a": {"sources": ["a"], "offset": "24h"}}
-    dataset = {"window": "1h", "streams": streams}
+    dataset = {"window": "1h", "streams": {"a": {"sources": ["a"], "offset": "24h"}}}
     job = {"windows_kept": 7} | declared
     spec = pipeline(("a",), dataset=dataset, job=job, model={"kind": "towers"})
     assert spec.dataset.label_horizon * timedelta(hours=1) == timedelta(hours=25)

@@ -26,8 +26,7 @@ def chosen(ids: list[int], rows_max: int) -> set[int]:
 
 @given(IDS, BOUNDS)
 def test_the_sample_is_the_events_with_the_smallest_hashes(ids: list[int], rows_max: int) -> None:
-    mask = in_sample(np.array(ids, np.int64), rows_max)
-    wanted = chosen(ids, rows_max)
+    mask, wanted = in_sample(np.array(ids, np.int64), rows_max), chosen(ids, rows_max)
     assert mask.tolist() == [each in wanted for each in ids]
 
 

@@ -12,6 +12,7 @@ from support.judged import Event, write_judged
 from support.links import window_of
 from support.model_lines import export, record_link
 from support.stages import pipeline
+from support.there import there
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.judging import serving_gate
@@ -20,8 +21,6 @@ from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
-from forebay.home.database.format import record_format
-from forebay.home.paths import Home
 from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
@@ -51,16 +50,12 @@ def train(chain: ModelChain, folder: Path, day: int, better: str) -> Link:
 
 
 def decided(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> GateDecision:
-    found = choose_variant(pipeline, chain, link)
-    assert found is not None
-    return found.decision
+    return there(choose_variant(pipeline, chain, link)).decision
 
 
 def keep_evidence(chain: ModelChain, link: Link) -> Link:
     """As an export does."""
-    found = choose_variant(spec(), chain, link)
-    assert found is not None
-    content = found.evidence.model_dump_json().encode()
+    content = there(choose_variant(spec(), chain, link)).evidence.model_dump_json().encode()
     return chain.add_file(link, "evidence", store_of(chain.home).put("models", "evidence", content))
 
 
@@ -76,12 +71,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(serving_gate, "Segments", Opened)
     return found
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    record_format(Home(tmp_path))
-    return ModelChain(Home(tmp_path), "ads")
 
 
 def test_the_newest_windows_of_the_line_decide(chain: ModelChain, tmp_path: Path) -> None:
@@ -110,30 +99,22 @@ def test_what_serves_stays_where_it_is_the_measure(chain: ModelChain, tmp_path: 
     assert gate_decision(chain, first) == decision
     export(chain, first)
     assert chain.publish(first, datetime(2026, 3, 5, tzinfo=UTC)) == ""
-    second = train(chain, tmp_path, 1, "stream")
-    few = {"min_rows": 10 * ROWS}
+    second, few = train(chain, tmp_path, 1, "stream"), {"min_rows": 10 * ROWS}
     kept = decided(spec(against="served", **few), chain, second)
-    declared = decided(spec(**few), chain, second)
-    assert (kept.variant, declared.variant) == ("stream", "mixture")
+    assert (kept.variant, decided(spec(**few), chain, second).variant) == ("stream", "mixture")
 
 
-def test_scores_of_a_window_are_read_by_its_own_gate_alone(
-    chain: ModelChain, tmp_path: Path, opened: list[str]
-) -> None:
+def test_a_gate_reads_its_own_window(chain: ModelChain, tmp_path: Path, opened: list[str]) -> None:
     wanted = spec(min_rows=3 * ROWS)
     links = [train(chain, tmp_path, day, "mixture") for day in range(2)]
     keep_evidence(chain, links[1])
     assert opened == KEYS[:2], "nothing was known before"
     opened.clear()
-    last = train(chain, tmp_path, 2, "stream")
-    found = decided(wanted, chain, last)
-    assert opened == KEYS[2:]
-    assert (found.windows, found.rows) == (KEYS, 3 * ROWS)
+    found = decided(wanted, chain, train(chain, tmp_path, 2, "stream"))
+    assert (opened, found.windows, found.rows) == (KEYS[2:], KEYS, 3 * ROWS)
 
 
-def test_windows_that_were_trained_again_are_read_again(
-    chain: ModelChain, tmp_path: Path, opened: list[str]
-) -> None:
+def test_retrained_windows_are_read(chain: ModelChain, tmp_path: Path, opened: list[str]) -> None:
     first, second = (train(chain, tmp_path, day, "mixture") for day in range(2))
     keep_evidence(chain, second)
     record_link(chain, KEYS[0], {"a": 2}, generation=2, files=dict(first.files))
@@ -146,8 +127,7 @@ def test_evidence_that_is_damaged_is_gathered_anew(
     chain: ModelChain, tmp_path: Path, opened: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     first = train(chain, tmp_path, 0, "mixture")
-    damaged = store_of(chain.home).put("models", "evidence", b"{}")
-    chain.add_file(first, "evidence", damaged)
+    chain.add_file(first, "evidence", store_of(chain.home).put("models", "evidence", b"{}"))
     found = decided(spec(min_rows=2 * ROWS), chain, train(chain, tmp_path, 1, "mixture"))
     assert (opened, found.windows) == (KEYS[:2], KEYS[:2])
     assert "the gate's evidence of windows before 2026-03-02 cannot be read" in caplog.text

@@ -61,8 +61,7 @@ SOURCES = {
 
 def minibatch(feed: Any, rows: Sequence[Row], *, ages: bool = False) -> Minibatch:
     ids, labels, times, seconds = zip(*rows, strict=True)
-    hours = np.array(seconds, np.float32) * 3600
-    unknown = np.full(len(rows), NAN, np.float32)
+    hours, unknown = np.array(seconds, np.float32) * 3600, np.full(len(rows), NAN, np.float32)
     return Minibatch(
         feed=feed,
         row_ids=np.array(ids, np.int64),
@@ -98,8 +97,7 @@ class Line:
 
     def trained(self, key: str, rows: Sequence[Row], held: Sequence[bool] | None = None) -> Link:
         self.write(key, rows, held)
-        stored = Stored(name=key, checksum="", size_bytes=1)
-        self.links.append(link(key, files={"scores": stored}))
+        self.links.append(link(key, files={"scores": Stored(name=key, checksum="", size_bytes=1)}))
         return self.links[-1]
 
     def write(self, key: str, rows: Sequence[Row], held: Sequence[bool] | None = None) -> None:
@@ -128,6 +126,12 @@ def begin(join: LabelJoin, key: str, before: Link | None) -> Any:
     return plan
 
 
+def begun(line: Line, pipeline: PipelineSpec, key: str, before: Link | None) -> LabelJoin:
+    join = join_of(line, pipeline)
+    begin(join, key, before)
+    return join
+
+
 def found(join: LabelJoin, rows: Sequence[Row], *, ages: bool = False) -> list[list[float]]:
     """(wait in hours, known) of each row."""
     joined = join.joined(minibatch("batch", rows, ages=ages))
@@ -147,8 +151,7 @@ def same(one: list[list[float]], other: list[list[float]]) -> None:
 def test_a_row_finds_what_an_earlier_window_published(line: Line) -> None:
     line.trained("2026-03-01T07", [(1, 0, "01T06:30", 1), (2, 1, "01T06:40", 0.5)])
     last = line.trained("2026-03-01T08", [(3, 0, "01T07:10", 1), (1, 1, "01T06:30", 2)])
-    join = join_of(line, spec())
-    begin(join, "2026-03-02T06", last)
+    join = begun(line, spec(), "2026-03-02T06", last)
     asked: list[Row] = [
         (1, 1, "01T06:30", NAN),  # positive, and the stream did not know; the first copy counts
         (2, 1, "01T06:40", NAN),
@@ -169,12 +172,10 @@ def test_what_the_guard_held_is_no_copy(line: Line) -> None:
     """Its labels had stopped coming: of how late labels are it says nothing."""
     rows: list[Row] = [(1, 0, "01T06:30", 1), (2, 0, "01T06:40", 1), (3, 1, "01T06:50", 1)]
     last = line.trained("2026-03-01T07", rows, [True, True, False])
-    again = line.trained("2026-03-01T08", [(2, 1, "01T06:40", 2)])
-    join = join_of(line, spec())
-    wanted = [[NAN, NAN], [2, 1], [1, 1]]
+    again, join = line.trained("2026-03-01T08", [(2, 1, "01T06:40", 2)]), join_of(line, spec())
     asked: list[Row] = [(each, 1, f"01T06:{each + 2}0", NAN) for each in (1, 2, 3)]
     begin(join, "2026-03-02T06", again)
-    same(found(join, asked), wanted)
+    same(found(join, asked), [[NAN, NAN], [2, 1], [1, 1]])
     # Of its own window too, whether it was there or is killed and reads its segments.
     for resumed in (False, True):
         join = join_of(line, spec(offset="3h"))
@@ -182,8 +183,7 @@ def test_what_the_guard_held_is_no_copy(line: Line) -> None:
         if resumed:
             join.resume(plan, line.root / last.window)
         else:
-            held = minibatch("stream", rows).after_guards(marks([True, True, False]))
-            join.add(held)
+            join.add(minibatch("stream", rows).after_guards(marks([True, True, False])))
         early: list[Row] = [(each, 1, "01T03:00", NAN) for each in (1, 2, 3)]
         known = [not math.isnan(wait) for wait, _ in found(join, early)]
         assert not any(known[:2])
@@ -191,24 +191,21 @@ def test_what_the_guard_held_is_no_copy(line: Line) -> None:
 
 def test_with_known_at_the_wait_of_the_copy_decides(line: Line) -> None:
     last = line.trained("2026-03-01T07", [(each, 0, "01T06:00", 1) for each in (1, 2, 3)])
-    join = join_of(line, spec())
-    begin(join, "2026-03-02T06", last)
+    join = begun(line, spec(), "2026-03-02T06", last)
     asked: list[Row] = [
         (1, 1, "01T06:00", 1.0),
         (2, 1, "01T06:00", 1.5),
         (3, 1, "01T06:00", NAN),  # not dated: as the stream had it
         (4, 1, "01T06:00", 0.1),
     ]
-    wanted = [[1, 1], [1, 0], [1, 0], [NAN, NAN]]
-    same(found(join, asked, ages=True), wanted)
+    same(found(join, asked, ages=True), [[1, 1], [1, 0], [1, 0], [NAN, NAN]])
 
 
 def test_copies_are_looked_for_as_far_back_as_label_join(line: Line) -> None:
     for hour in range(6):
         line.trained(f"2026-03-01T0{hour}", [(hour, 1, f"01T0{hour}:10", 0.1)])
     for within, oldest in (("3h", 3), ("4h", 2), (None, 3)):
-        dataset = {} if within is None else {"label_join": within}
-        join = join_of(line, spec(offset="3h", **dataset))
+        join = join_of(line, spec(offset="3h", **{} if within is None else {"label_join": within}))
         begin(join, "2026-03-01T06", line.links[-1])
         asked: list[Row] = [(hour, 1, f"01T0{hour}:10", NAN) for hour in range(6)]
         waits = [wait for wait, _ in found(join, asked)]
@@ -237,8 +234,7 @@ def test_each_window_is_read_once_and_forgotten_in_time(line: Line) -> None:
 def test_a_line_that_goes_back_reads_again(line: Line) -> None:
     for hour in range(3):
         line.trained(f"2026-03-01T0{hour}", [(hour, 1, f"01T0{hour}:10", 0.1)])
-    join = join_of(line, spec())
-    begin(join, "2026-03-01T03", line.links[-1])
+    join = begun(line, spec(), "2026-03-01T03", line.links[-1])
     assert join.rows == 3
     begin(join, "2026-03-01T01", line.links[0])
     assert join.rows == 1
@@ -250,8 +246,7 @@ def test_rows_of_this_window_are_found_once_they_came_long_enough_before(line: L
     pipeline = spec("1d")  # 24 h later: rows of six hours may be together, two more lie between
     line.write("2026-03-02", [(1, 1, "01T23:00", 2.5), (2, 1, "01T23:00", 3.5)])
     join = join_of(line, pipeline)
-    plan = begin(join, "2026-03-02", None)
-    join.resume(plan, line.root / "2026-03-02")
+    join.resume(begin(join, "2026-03-02", None), line.root / "2026-03-02")
     join.add(minibatch("stream", [(3, 0, "02T01:00", 1), (4, 0, "", NAN), (1, 0, "01T23:00", 1)]))
     asked: list[Row] = [
         (1, 1, "01T09:00", NAN),  # is served in hour 9; its first copy was in hour 0
@@ -267,24 +262,20 @@ def test_rows_of_this_window_are_found_once_they_came_long_enough_before(line: L
 
 def test_several_data_executors_keep_no_order_within_a_window(line: Line) -> None:
     join = join_of(line, spec("1d", count=2))
-    plan = begin(join, "2026-03-02", None)
-    join.resume(plan, line.root / "2026-03-02")
+    join.resume(begin(join, "2026-03-02", None), line.root / "2026-03-02")
     join.add(minibatch("stream", [(1, 1, "02T00:00", 1)]))
     same(found(join, [(1, 1, "01T23:00", NAN)]), [[NAN, NAN]])
 
 
 def test_rows_without_a_time_are_nothing_to_find(line: Line) -> None:
-    last = line.trained("2026-03-01T07", [(1, 0, "", NAN)])
-    join = join_of(line, spec())
+    last, join = line.trained("2026-03-01T07", [(1, 0, "", NAN)]), join_of(line, spec())
     begin(join, "2026-03-02T06", last)
-    assert join.rows == 0
-    assert timedelta(hours=24) == spec().dataset.joined_within
+    assert (join.rows, timedelta(hours=24)) == (0, spec().dataset.joined_within)
 
 
 def test_a_window_that_was_trained_again_is_read_again(line: Line) -> None:
     first = line.trained("2026-03-01T07", [(1, 1, "01T06:10", 0.5)])
-    join = join_of(line, spec())
-    begin(join, "2026-03-01T08", first)
+    join = begun(line, spec(), "2026-03-01T08", first)
     asked: list[Row] = [(1, 1, "01T06:10", NAN), (2, 1, "01T06:10", NAN)]
     same(found(join, asked), [[0.5, 1], [NAN, NAN]])
     line.links.clear()
@@ -297,8 +288,7 @@ def test_a_window_that_was_trained_again_is_read_again(line: Line) -> None:
 
 def test_a_warm_start_of_hourly_windows_finds_its_own_rows(line: Line) -> None:
     """It is one span of many hours, and what it published is asked for after it."""
-    join = join_of(line, spec("1h"))
-    begin(join, "2026-03-01_2026-03-05T00", None)
+    join = begun(line, spec("1h"), "2026-03-01_2026-03-05T00", None)
     join.add(minibatch("stream", [(1, 0, "01T01:00", 1), (2, 1, "01T02:00", 1)]))
     asked: list[Row] = [(1, 1, "01T01:00", NAN), (2, 1, "01T02:00", NAN)]
     same(found(join, asked), [[1, 0], [1, 1]])
@@ -313,8 +303,7 @@ def test_a_warm_start_of_hourly_windows_finds_its_own_rows(line: Line) -> None:
 
 
 def test_a_long_warm_start_forgets_what_nobody_can_ask_for(line: Line) -> None:
-    join = join_of(line, spec("1h"))
-    begin(join, "2026-01-01_2026-03-29T00", None)
+    join = begun(line, spec("1h"), "2026-01-01_2026-03-29T00", None)
     for day in range(1, 20):
         join.add(minibatch("stream", [(day, 1, f"{day:02d}T01:00", 1)]))
     assert len(join._this) < 6

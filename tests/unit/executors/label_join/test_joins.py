@@ -104,8 +104,7 @@ class Line:
 
     def trained(self, key: str, rows: Sequence[Row], held: Any = None) -> Link:
         self.write(key, rows, held)
-        stored = Stored(name=key, checksum="", size_bytes=1)
-        self.links.append(link(key, files={"scores": stored}))
+        self.links.append(link(key, files={"scores": Stored(name=key, checksum="", size_bytes=1)}))
         return self.links[-1]
 
 
@@ -125,8 +124,7 @@ def joins_of(line: Line, key: str, before: Link | None, count: int = 2) -> tuple
 def found(joins: LabelJoins, rows: Sequence[Row]) -> list[list[list[float]]]:
     """(wait in hours, known) of each row, by label that is joined."""
     asked = minibatch("batch", rows)
-    nothing = np.full(len(rows), NAN, np.float32)
-    joined = joins.joined(replace(asked, waits=nothing))
+    joined = joins.joined(replace(asked, waits=np.full(len(rows), NAN, np.float32)))
     assert joined.known is None  # of clicks, which no variant corrects
     shown = []
     for each in joined.further:
@@ -143,8 +141,7 @@ def same(one: Any, other: Any) -> None:
 def test_the_guard_of_a_label_takes_copies_from_it_alone(line: Line) -> None:
     rows: list[Row] = [(1, "01T06:30", 1, 1, 0, 1), (2, "01T06:40", 1, 0, 0, 1)]
     held = np.array([[True, True, False], [False, False, True]])
-    last = line.trained("2026-03-01T09", rows, held)
-    joins, _ = joins_of(line, "2026-03-02T06", last)
+    joins, _ = joins_of(line, "2026-03-02T06", line.trained("2026-03-01T09", rows, held))
     asked: list[Row] = [(1, "01T06:30", 0, 1, 1, 1), (2, "01T06:40", 0, 0, 1, 1)]
     same(found(joins, asked), [[[NAN, NAN], [1, 0]], [[1, 1], [NAN, NAN]]])
 
@@ -155,8 +152,7 @@ def test_each_label_asks_for_the_copy_that_says_it(line: Line) -> None:
         (1, "01T06:30", 3, 1, 1, 1),  # says it two hours later
         (2, "01T06:40", 1, 0, 0, 1),
     ]
-    last = line.trained("2026-03-01T09", published)
-    joins, _ = joins_of(line, "2026-03-02T06", last)
+    joins, _ = joins_of(line, "2026-03-02T06", line.trained("2026-03-01T09", published))
     asked: list[Row] = [(1, "01T06:30", 0, 1, 1, 1), (2, "01T06:40", 0, 0, 1, 1)]
     sale, visit = found(joins, asked)
     same(sale, [[3, 1], [1, 0]])

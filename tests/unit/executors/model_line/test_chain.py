@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from support import links
 from support.links import window_of
 from support.model_lines import export, record
+from support.there import there
 
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -23,11 +22,6 @@ def link(window: str, generation: int, parent: tuple[str, int] | None, rows: int
     before = 0 if parent is None else rows - 10
     counts = ({"clicks": rows}, {"clicks": before})
     return links.link(window, *counts, generation=generation, parent=parent, step=rows, steps=10)
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    return ModelChain(Home(tmp_path), "ads")
 
 
 def three_windows(chain: ModelChain) -> None:
@@ -45,63 +39,20 @@ def test_an_empty_line_has_no_windows_and_no_parent(chain: ModelChain) -> None:
 def test_the_parent_is_the_newest_generation_of_the_window_before(chain: ModelChain) -> None:
     three_windows(chain)
     record(chain, link("2026-03-02", 2, ("2026-03-01", 1), 20))
-    before = chain.before(window_of("2026-03-03"))
-    assert before is not None
+    before = there(chain.before(window_of("2026-03-03")))
     assert (before.window, before.generation) == ("2026-03-02", 2)
 
 
-def test_a_warm_start_comes_before_the_first_window(chain: ModelChain) -> None:
-    record(chain, link("2025-01-01_2026-03-01", 1, None))
-    before = chain.before(window_of("2026-03-01"))
-    assert before is not None
-    assert before.window == "2025-01-01_2026-03-01"
-
-
-def test_reprocessing_makes_all_later_windows_stale_until_they_follow(chain: ModelChain) -> None:
+def test_publishing_never_moves_to_an_earlier_or_stale_model(chain: ModelChain) -> None:
     three_windows(chain)
-    record(chain, link("2026-03-01", 2, None))
-    stale = {
-        link.window: chain.stale_reason(link) for link in chain.newest_of(chain.windows()).values()
-    }
-    assert stale.pop("2026-03-01") is None
-    assert (
-        stale
-        == chain.stale_reasons()
-        == {
-            "2026-03-02": "stale (built on generation 1 of 2026-03-01)",
-            "2026-03-03": "stale (built on generation 1 of 2026-03-01)",
-        }
-    )
-    record(chain, link("2026-03-02", 2, ("2026-03-01", 2), 20))
-    newest = chain.newest("2026-03-03")
-    assert newest is not None
-    assert chain.stale_reason(newest) == "stale (built on generation 1 of 2026-03-02)"
-
-
-def test_a_window_trained_after_its_successor_makes_the_successor_stale(
-    chain: ModelChain,
-) -> None:
-    second = link("2026-03-02", 1, None)
-    record(chain, second)
-    assert chain.stale_reason(second) is None
-    record(chain, link("2026-03-01", 1, None))
-    assert chain.stale_reason(second) == "stale (built before 2026-03-01 was trained)"
-
-
-def test_publishing_never_moves_to_an_earlier_or_stale_model(
-    chain: ModelChain,
-) -> None:
-    three_windows(chain)
-    third = chain.newest("2026-03-03")
-    assert third is not None
+    third = there(chain.newest("2026-03-03"))
     model = export(chain, third)
     assert not chain.publish(third, NOW)
     again = link("2026-03-02", 2, ("2026-03-01", 1), 20)
     record(chain, again)
     assert chain.publish(again, NOW)
     assert chain.publish(third, NOW)
-    published = chain.published()
-    assert published is not None
+    published = there(chain.published())
     assert (published.window, published.path) == ("2026-03-03", model)
 
 
@@ -118,11 +69,8 @@ def test_what_a_window_trained_is_the_difference_of_the_models_sums() -> None:
 
 def test_rows_that_paradigms_learnt_are_kept_by_source(chain: ModelChain) -> None:
     learnt = {"clicks": {"mixture": 10, "batch": 0}}
-    one = link("2026-03-01", 1, None).model_copy(update={"learnt": learnt})
-    record(chain, one)
-    found = chain.newest("2026-03-01")
-    assert found is not None
-    assert found.learnt == learnt
+    record(chain, link("2026-03-01", 1, None).model_copy(update={"learnt": learnt}))
+    assert there(chain.newest("2026-03-01")).learnt == learnt
 
 
 def test_a_generation_counts_only_once_it_reached_its_end(chain: ModelChain) -> None:
@@ -145,7 +93,6 @@ def test_a_window_stands_with_the_warm_start_that_it_was_built_on(chain: ModelCh
     record(chain, link(warm, 1, None))
     record(chain, link(first, 1, (warm, 1), 20))
     record(chain, link(second, 1, (first, 1), 30))
-    assert standing(first) == [(warm, None), (first, None)]
-    assert standing(second) == [(second, None)]
+    assert (standing(first), standing(second)) == ([(warm, None), (first, None)], [(second, None)])
     record(chain, link(first, 2, (warm, 1), 20))
     assert standing(second) == [(second, f"stale (built on generation 1 of {first})")]

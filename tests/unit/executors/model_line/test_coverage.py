@@ -100,9 +100,7 @@ def test_the_warm_start_counts(line: CoveredLine) -> None:
         (1, 0, "2026-03-01T00:00Z to 2026-03-02T00:00Z would never be trained"),
     ],
 )
-def test_rows_begin_where_those_of_the_window_before_ended(
-    line: CoveredLine, before: int, now: int, what: str
-) -> None:
+def test_rows_begin_where_others_ended(line: CoveredLine, before: int, now: int, what: str) -> None:
     line.offset_days = before
     line.train(1)
     line.offset_days = now
@@ -111,7 +109,7 @@ def test_rows_begin_where_those_of_the_window_before_ended(
     line.train(2)
 
 
-def test_an_offset_that_shrinks_while_a_source_begins_is_a_gap_in_its_own_time(
+def test_an_offset_that_shrinks_as_a_source_begins_is_a_gap_in_its_time(
     line: CoveredLine,
 ) -> None:
     line.offset_days = 1

@@ -76,8 +76,6 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[ModelChain, Li
 
 
 @pytest.mark.parametrize("name", LOOKS)
-def test_a_look_takes_no_longer_in_a_long_line(
-    name: str, lines: list[tuple[ModelChain, Link]]
-) -> None:
+def test_a_long_line_makes_no_look_longer(name: str, lines: list[tuple[ModelChain, Link]]) -> None:
     of_few, of_many = (steps(chain, last, LOOKS[name]) for chain, last in lines)
     assert of_many <= of_few + FEW

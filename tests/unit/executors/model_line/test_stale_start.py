@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from support.links import window_of
-from support.scripted_runs import FIRST, SECOND, THIRD, Runs, scripted_runs
+from support.scripted_runs import FIRST, SECOND, THIRD, Runs
 
 from forebay.errors import ConfigError
 from forebay.executors.model_line.start import stale_start
 
 FOURTH = "2026-03-04"
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        yield made
 
 
 def stale_line(runs: Runs) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support.links import link, window_of
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
+from support.there import there
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
@@ -30,16 +30,10 @@ from forebay.executors.model_line.start import (
     warm_start_notes,
     warm_start_of,
 )
-from forebay.home.paths import Home
 
 DAYS = WindowGrid(WindowSize.DAY)
 SOURCES = {name: memory_source(name) for name in ("a", "b")}
 FEATURES = {"n": {"encode": "hash", "buckets": 10}, "n_log": {"encode": "numeric", "column": "n"}}
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    return ModelChain(Home(tmp_path), "ads")
 
 
 def record(chain: ModelChain, *windows: str, fingerprint: str = "same") -> None:
@@ -77,7 +71,7 @@ def test_a_line_keeps_the_beginning_that_it_had(chain: ModelChain) -> None:
     assert warm(chain, "2026-02-01", "2026-03-01") == "2026-02-01_2026-03-01"
 
 
-def test_a_line_that_began_with_a_later_history_has_none_for_earlier_windows(
+def test_a_line_with_a_later_history_has_none_for_earlier_windows(
     chain: ModelChain,
 ) -> None:
     record(chain, "2026-03-02_2026-03-05")
@@ -117,8 +111,7 @@ def test_a_line_that_began_without_history_goes_on_without_it(chain: ModelChain)
 def test_the_next_window_has_to_follow(chain: ModelChain) -> None:
     assert gap(chain, "2026-03-07") == "", "a line may begin anywhere"
     record(chain, "2026-03-02", "2026-03-03")
-    assert gap(chain, "2026-03-01") == ""
-    assert gap(chain, "2026-03-02") == ""
+    assert (gap(chain, "2026-03-01"), gap(chain, "2026-03-02")) == ("", "")
     assert gap(chain, "2026-03-03") == "", "again"
     assert gap(chain, "2026-03-04") == ""
     assert gap(chain, "2026-03-05").startswith("window 2026-03-04 is not trained yet")
@@ -153,7 +146,7 @@ def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) ->
     assert gap(chain, "2026-02-01_2026-03-01") == "", "the warm start itself, again"
 
 
-def test_windows_of_another_size_share_no_rows_with_those_that_are_trained(
+def test_windows_of_another_size_share_no_rows_with_trained_ones(
     chain: ModelChain,
 ) -> None:
     hours = WindowGrid(WindowSize.HOUR)
@@ -169,16 +162,14 @@ def test_windows_of_another_size_share_no_rows_with_those_that_are_trained(
     assert overlap_with(chain, hours, asked[:2]) == ""
 
 
-def test_rows_of_a_forgotten_window_stay_in_the_line_until_it_is_trained_anew(
+def test_rows_of_a_forgotten_window_stay_until_it_is_trained_anew(
     chain: ModelChain,
 ) -> None:
     record(chain, "2026-03-01")
     assert Ledger(chain.home, "ads").forget("2026-03-01")
     assert gap(chain, "2026-03-01") == ""
     last = window_of("2026-03-01T23")
-    before = chain.before(last)
-    assert before is not None
-    assert before.window == "2026-03-01", "a model that has its rows already"
+    assert there(chain.before(last)).window == "2026-03-01", "a model that has its rows already"
     assert "shares rows with window 2026-03-01" in gap(chain, last.key)
 
 
@@ -197,19 +188,29 @@ def fingerprint(sources: dict[str, SourceSpec] = SOURCES, **more: Any) -> str:
 
 
 def test_what_changes_a_model_s_meaning() -> None:
-    streams = {"both": {"sources": ["b", "a"]}}
     columns = {"at": "timestamp", "n": "string"}
+    compared = {"paradigm": "stream", "delay": "head"}
     changed = [
         fingerprint(),
         fingerprint(dataset={"features": dict(reversed(FEATURES.items()))}),
         fingerprint(dataset={"features": FEATURES | {"n": {"encode": "hash", "buckets": 11}}}),
         fingerprint(dataset={"label": {"column": "n", "greater_than": 3}}),
-        fingerprint(dataset={"streams": streams}),
+        fingerprint(dataset={"streams": {"both": {"sources": ["b", "a"]}}}),
         fingerprint({name: memory_source(name, columns=columns) for name in SOURCES}),
         fingerprint(train={"paradigm": "batch"}),
         fingerprint(train={"compare": ["batch"]}),
+        fingerprint(train={"compare": [compared]}),
+        fingerprint(train={"compare": [compared]}, model={"delay_head": {"hidden": [8]}}),
+        fingerprint(train={"delay": "head"}),
+        fingerprint(train={"delay": "fnw"}),
+        fingerprint(train={"seeds": 2}),
         fingerprint(model={"tower": {"hidden": [8]}}),
         fingerprint(model={"mixture": {"embeddings": "shared"}}),
+        fingerprint(model={"mixture": {"mode": "paper"}}),
+        fingerprint(model={"mixture": {"memory_inputs": "random"}}),
+        fingerprint(model={"mixture": {"adapt_learns": "both"}}),
+        fingerprint(model={"mixture": {"adapt_learns": "stream"}}),
+        fingerprint(model={"mixture": {"memory_embeddings": True}}),
     ]
     assert len(set(changed)) == len(changed)
     assert {len(each) for each in changed} == {16}
@@ -223,6 +224,9 @@ def test_what_may_change_from_one_window_to_the_next() -> None:
         fingerprint(model={"seed": 18}),
         fingerprint(model={"dense_learning_rate": 1, "embedding_learning_rate": 1}),
         fingerprint(model={"mixture": {"gain": 0.5}}),
+        fingerprint(model={"delay_head": {"q_min": 0.5, "hidden": [8]}}),
+        fingerprint(train={"guard": False}),
+        fingerprint(train={"compare": []}),
         fingerprint(dataset={"label": {"column": "n", "known_at": "at"}}),
         fingerprint(train={"minibatch_rows": 7}, job={"buffers": {"rows_max": 9}}),
         fingerprint(
@@ -252,31 +256,6 @@ def test_a_declaration_keeps_its_fingerprint(recorded: str, declared: dict[str, 
     """Another one would refuse each line that was trained before."""
     two = {name: memory_source(name) for name in ("a", "b")}
     assert model_fingerprint_of(pipeline(("a", "b"), **declared), two) == recorded
-
-
-def test_what_makes_another_model_of_the_mixture_and_the_corrections() -> None:
-    compared = {"paradigm": "stream", "delay": "head"}
-    changed = [
-        fingerprint(),
-        fingerprint(model={"mixture": {"mode": "paper"}}),
-        fingerprint(model={"mixture": {"memory_inputs": "random"}}),
-        fingerprint(model={"mixture": {"adapt_learns": "both"}}),
-        fingerprint(model={"mixture": {"adapt_learns": "stream"}}),
-        fingerprint(model={"mixture": {"memory_embeddings": True}}),
-        fingerprint(train={"delay": "head"}),
-        fingerprint(train={"delay": "fnw"}),
-        fingerprint(train={"compare": [compared]}),
-        fingerprint(train={"compare": [compared]}, model={"delay_head": {"hidden": [8]}}),
-        fingerprint(train={"seeds": 2}),
-    ]
-    assert len(set(changed)) == len(changed)
-    same = [
-        fingerprint(),
-        fingerprint(train={"guard": False}),
-        fingerprint(model={"delay_head": {"q_min": 0.5, "hidden": [8]}}),
-        fingerprint(train={"compare": []}),
-    ]
-    assert len(set(same)) == 1
 
 
 def test_a_line_goes_on_with_the_model_that_it_has(chain: ModelChain) -> None:
@@ -392,9 +371,7 @@ def test_rows_that_agree_pass(chain: ModelChain) -> None:
     ("window", "way"),
     [("2026-03-01", "forebay preview"), ("2026-02-01_2026-03-01", "train.warm_start")],
 )
-def test_a_model_that_has_learnt_nothing_begins_no_line(
-    chain: ModelChain, window: str, way: str
-) -> None:
+def test_who_has_learnt_nothing_begins_no_line(chain: ModelChain, window: str, way: str) -> None:
     found = link(window, {"a": 9})
     with pytest.raises(NotReadyError, match="cannot begin line 'main'") as raised:
         require_learnt(chain, found, [0])

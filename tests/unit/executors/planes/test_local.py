@@ -45,8 +45,7 @@ def end_of(execution: Execution) -> int:
 def test_an_end_is_seen(plane: LocalPlane, tmp_path: Path) -> None:
     first = plane.start(launch(tmp_path / "a", "sh", "-c", 'echo "$SEEN"; exit 7'))
     second = plane.start(launch(tmp_path / "b", "sleep", "60", index=1))
-    assert end_of(first) == 7
-    assert (tmp_path / "a").read_text() == "yes\n"
+    assert (end_of(first), (tmp_path / "a").read_text()) == (7, "yes\n")
     assert second.poll() is None
     second.identity.signal(signal.SIGKILL)
     assert (end_of(second), first.poll()) == (-9, 7)

@@ -50,10 +50,9 @@ def test_arrow_has_source_and_feed_before_what_was_served(feed: Feed) -> None:
     assert found.column("source").to_pylist() == ["history", "clicks"] * 2 + ["history"]
     assert found.column("feed").to_pylist() == [feed] * 5
     assert found.select(served.schema.names).equals(served)
-    packed = {
+    assert {
         name: json.loads(found.field(name).metadata[b"features"]) for name in ("dense", "ids")
-    }
-    assert packed == {"dense": ["price", "age", "size"], "ids": ["user", "ad"]}
+    } == {"dense": ["price", "age", "size"], "ids": ["user", "ad"]}
 
 
 def test_batches_of_both_feeds_make_one_table() -> None:
@@ -64,8 +63,7 @@ def test_batches_of_both_feeds_make_one_table() -> None:
 
 
 def test_arrays_hold_the_same_as_columns_and_are_views() -> None:
-    whole = batch_of_lists(50, seed=2)
-    served = whole.slice(7, 20)
+    served = batch_of_lists(50, seed=2).slice(7, 20)
     found = arrays_of(frame(served))
     assert found.pop("feed") == "stream"
     source = found.pop("source")
@@ -76,8 +74,7 @@ def test_arrays_hold_the_same_as_columns_and_are_views() -> None:
         column = served.column(name)
         if isinstance(values, tuple):
             splits, flat = values
-            lists = [flat[a:b].tolist() for a, b in pairwise(splits)]
-            assert lists == column.to_pylist()
+            assert [flat[a:b].tolist() for a, b in pairwise(splits)] == column.to_pylist()
             assert splits.dtype == flat.dtype == np.int64
         else:
             assert isinstance(values, np.ndarray)

@@ -28,8 +28,7 @@ PIPELINE = PipelineSpec.model_validate({"name": "ads", **ads_pipeline()})
 
 
 def plan(day: int) -> WindowPlan:
-    start = datetime(2026, 3, day, tzinfo=UTC)
-    key = f"2026-03-{day:02d}"
+    start, key = datetime(2026, 3, day, tzinfo=UTC), f"2026-03-{day:02d}"
     end = start + timedelta(days=1)
     return WindowPlan(window=key, generation=1, start=start, end=end, sources={}, fingerprint=key)
 

@@ -40,8 +40,7 @@ def test_what_was_cut_off_can_be_continued(home: Home) -> None:
 
 
 def test_what_is_linked_has_served(home: Home) -> None:
-    other = folder(home, line="other")
-    other.mkdir(parents=True)
+    folder(home, line="other").mkdir(parents=True)
     record(ModelChain(home, "ads"), link(KEY))
     assert spent(home) == [folder(home)], "the other line has it to train"
 

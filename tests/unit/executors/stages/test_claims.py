@@ -74,7 +74,3 @@ def test_a_forgotten_window_has_no_claims(ledger: Ledger) -> None:
     assert claims.generation("run#0") is None
     with pytest.raises(DataError, match="has no plan"):
         claims.decide("run#0", renewed=None)
-
-
-def test_claims_of_a_window_that_was_never_planned(ledger: Ledger) -> None:
-    assert Claims(ledger, "2026-03-02").generation("run#0") is None

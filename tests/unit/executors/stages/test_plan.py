@@ -15,7 +15,7 @@ from forebay.datatasks.plans.plan_rows import WindowState
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import FencedError, UsageError
 from forebay.executors.stages.plan import time_window
-from forebay.executors.stages.results import TimerResult
+from forebay.executors.stages.results import SinkResult, TimerResult
 
 KEY = "2026-03-01"
 
@@ -33,6 +33,11 @@ def list_all(found: Stages, by: str = "r#0", number: int = 0) -> None:
         found.source(number, name, by)
 
 
+def planned(found: Stages) -> SinkResult:
+    list_all(found)
+    return found.sink(0)
+
+
 def train(found: Stages, generation: int = 1) -> None:
     """What a job leaves behind."""
     mark_trained(found.ledger, KEY, generation)
@@ -48,8 +53,7 @@ def kept(found: Stages) -> dict[str, set[str]]:
 
 def test_the_timer_says_how_a_window_stands(found: Stages) -> None:
     assert timer(found).state == "open"
-    list_all(found)
-    found.sink(0)
+    planned(found)
     assert timer(found).reason == "it is planned as generation 1, but not trained"
     train(found)
     trained = timer(found)
@@ -60,8 +64,7 @@ def test_the_timer_says_how_a_window_stands(found: Stages) -> None:
 
 
 def test_a_trained_window_is_not_done_before_it_is_judged(found: Stages) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     train(found)
     chain = found.target(0).chain
     link = chain.newest(KEY)
@@ -91,8 +94,7 @@ def test_a_window_that_is_stale_is_said_to_be(found: Stages) -> None:
 
 
 def test_a_newer_generation_that_is_not_trained_is_open(found: Stages) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     train(found)
     MEMORY["a"] = table([noon(0)] * 5)
     list_all(found, "r#1")
@@ -103,8 +105,7 @@ def test_a_newer_generation_that_is_not_trained_is_open(found: Stages) -> None:
 
 
 def test_a_trained_window_needs_no_listings(found: Stages) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     train(found)
     found.source(1, "a", "r1#0", [(0, "r#0")])
     assert kept(found) == {KEY: {"a"}, "2026-03-02": {"a"}}
@@ -113,18 +114,15 @@ def test_a_trained_window_needs_no_listings(found: Stages) -> None:
 
 
 def test_a_sink_records_and_drops_what_was_listed(found: Stages) -> None:
-    list_all(found)
-    sunk = found.sink(0)
+    sunk = planned(found)
     assert (sunk.generation, sunk.tasks, sunk.rows) == (1, 2, {"a": 1, "b": 2})
     assert sunk.recorded
-    assert found.ledger.windows() == [KEY]
-    assert kept(found) == {}
+    assert (found.ledger.windows(), kept(found)) == ([KEY], {})
     assert [entry["event"] for entry in found.ledger.history(KEY)] == ["planned"]
 
 
 def test_a_retried_sink_takes_the_plan_that_is_there(found: Stages) -> None:
-    list_all(found)
-    first = found.sink(0)
+    first = planned(found)
     for again in (False, True):
         assert found.sink(0, again=again) == first.model_copy(update={"recorded": False})
     last = found.ledger.history(KEY)[-1]
@@ -133,8 +131,7 @@ def test_a_retried_sink_takes_the_plan_that_is_there(found: Stages) -> None:
 
 def test_the_same_data_again_keeps_the_plan(found: Stages) -> None:
     """Its submission makes the generation: a sink that is cleared alone leaves nothing undone."""
-    list_all(found)
-    first = found.sink(0)
+    first = planned(found)
     train(found)
     for again in (False, True):
         list_all(found, f"r#{again}")
@@ -144,8 +141,7 @@ def test_the_same_data_again_keeps_the_plan(found: Stages) -> None:
 
 
 def test_changed_data(found: Stages) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     MEMORY["a"] = table([noon(0)] * 5)
     list_all(found, "r#1")
     assert found.sink(0, "r#1").generation == 2
@@ -160,14 +156,12 @@ def test_changed_data(found: Stages) -> None:
 
 
 def test_one_cleared_source_meets_the_recorded_part_of_the_other(found: Stages) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     MEMORY["a"] = table([noon(0)] * 5)
     found.source(0, "a", "r#1")
     sunk = found.sink(0, "r#1")
     assert (sunk.generation, sunk.rows) == (2, {"a": 5, "b": 2})
-    tasks = found.ledger.tasks(KEY, 2)
-    before = found.ledger.tasks(KEY, 1)
+    tasks, before = found.ledger.tasks(KEY, 2), found.ledger.tasks(KEY, 1)
     assert tasks.schema == before.schema
     assert tasks.slice(1).equals(before.slice(1)), "b's tasks are the same"
 
@@ -184,8 +178,7 @@ def test_a_source_that_is_not_listed(found: Stages) -> None:
 
 
 def test_two_sinks_at_a_time(found: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     list_all(found, "r#1")
     with monkeypatch.context() as patch:
         unplanned = WindowState(None, is_trained=False, next_generation=1)
@@ -196,8 +189,7 @@ def test_two_sinks_at_a_time(found: Stages, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_listings_of_windows_trained_since_do_not_pile_up(found: Stages) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     found.source(1, "a", "r1#0", [(0, "r#0")])  # it was asked for a moment too long
     train(found)
     assert KEY in kept(found)
@@ -207,8 +199,7 @@ def test_listings_of_windows_trained_since_do_not_pile_up(found: Stages) -> None
 
 
 def test_a_listing_made_since_the_training_stays(found: Stages) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     train(found)
     found.source(0, "a", "r#1")
     list_all(found, "r1#0", 1)
@@ -217,8 +208,7 @@ def test_a_listing_made_since_the_training_stays(found: Stages) -> None:
 
 
 def test_a_window_that_another_line_has_trained_is_open(found: Stages) -> None:
-    list_all(found)
-    found.sink(0)
+    planned(found)
     mark_trained(found.ledger, KEY, 1, "trial")
     assert timer(found).state == "open"
     train(found)
@@ -226,24 +216,21 @@ def test_a_window_that_another_line_has_trained_is_open(found: Stages) -> None:
 
 
 def test_a_sink_without_anything_to_say_has_no_notes(found: Stages) -> None:
-    list_all(found)
-    assert found.sink(0).notes == []
+    assert planned(found).notes == []
 
 
-def test_a_warm_start_that_is_not_listed_for_what_is_declared_is_not_recorded(
+def test_a_warm_start_not_listed_for_what_is_declared_is_not_recorded(
     tmp_path: Path,
 ) -> None:
-    warm = {"warm_start": "2026-02-20"}
     with stages(tmp_path, ("a", "b")) as found:
         MEMORY["a"] = MEMORY["b"] = table([noon(-3), noon(0)])
         found.source(0, "b")
-        found.pipeline = pipeline(["a", "b"], train=warm)
+        found.pipeline = pipeline(["a", "b"], train={"warm_start": "2026-02-20"})
         found.source(0, "a")
         assert found.sink(0).rows == {"a": 1, "b": 1}
         assert found.ledger.windows() == [KEY], "b has not listed it"
         list_all(found, "r#1")
-        later = {"starts": "2026-02-25T00:00:00Z"}
-        found.sources["b"] = memory_source("b", **later)
+        found.sources["b"] = memory_source("b", starts="2026-02-25T00:00:00Z")
         found.sink(0, "r#1")
         assert found.ledger.windows() == [KEY], "b has listed other days of it"
         list_all(found, "r#2")

@@ -11,6 +11,7 @@ import pytest
 from support import model_lines
 from support.links import link
 from support.projects import ads_pipeline
+from support.there import there
 
 from forebay.config.load import Project
 from forebay.config.specs.pipelines import PipelineSpec
@@ -38,8 +39,7 @@ def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, i
 
 def model(home: Home, window: str) -> str:
     """Where the model of a window is."""
-    found = ModelChain(home, "ads").newest(window)
-    assert found is not None
+    found = there(ModelChain(home, "ads").newest(window))
     return store_of(home).url(found.files["saved_model"])
 
 
@@ -47,15 +47,7 @@ def publish(
     home: Home, window: str, generation: int, spec: PipelineSpec | None = None
 ) -> PublishResult:
     spec = spec or pipeline()
-    project = Project(
-        root=home.root,
-        config_dir=home.root / "config",
-        sources={},
-        pipelines={"ads": spec},
-        problems=[],
-        source_files={},
-        pipeline_files={},
-    )
+    project = Project(home.root, home.root, {}, {}, [], {}, {})
     line = LineTarget(project, spec, home, "main")
     return publish_window(line.at(spec.dataset.grid.parse(window)), generation)
 
@@ -74,16 +66,13 @@ def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
     assert (second.state, second.reason) == ("published", "")
     assert second.path == model(home, "2026-03-02")
     first = publish(home, "2026-03-01", 1)
-    assert first.state == "kept"
-    assert first.reason == "window 2026-03-02 is later and serves"
-    assert first.path == second.path
-    assert publish(home, "2026-03-02", 1) == second
+    assert (first.state, first.reason) == ("kept", "window 2026-03-02 is later and serves")
+    assert (first.path, publish(home, "2026-03-02", 1)) == (second.path, second)
 
 
 def test_stale_and_replaced_models_are_kept_back(home: Home) -> None:
     record(ModelChain(home, "ads"), "2026-03-01", 2, None)
-    stale = publish(home, "2026-03-02", 1)
-    assert stale.reason == (
+    assert publish(home, "2026-03-02", 1).reason == (
         "generation 1 of window 2026-03-02 is stale (built on generation 1 of 2026-03-01)"
     )
     replaced = publish(home, "2026-03-01", 1)
@@ -101,8 +90,7 @@ def test_what_the_gate_decided_is_said(home: Home) -> None:
     chain = ModelChain(home, "ads")
     words = "stream serves: at event time, by auc, stream is better than mixture"
     decided = GateDecision(variant="stream", declared="mixture", words=words)
-    newest = chain.newest("2026-03-02")
-    assert newest is not None
+    newest = there(chain.newest("2026-03-02"))
     stored = store_of(home).put("models", "gate", decided.model_dump_json().encode())
     chain.add_file(newest, "gate", stored)
     done = publish(home, "2026-03-02", 1, pipeline(publish={"when": "gate"}))
@@ -112,8 +100,7 @@ def test_what_the_gate_decided_is_said(home: Home) -> None:
 
 
 def test_a_model_that_is_damaged_does_not_serve(home: Home) -> None:
-    before = publish(home, "2026-03-01", 1)
-    place = Path(model(home, "2026-03-02"))
+    before, place = publish(home, "2026-03-01", 1), Path(model(home, "2026-03-02"))
     place.write_bytes(b"bytez")
     with pytest.raises(DataError, match=f"{place} is damaged"):
         publish(home, "2026-03-02", 1)

@@ -15,59 +15,25 @@ WINDOW = "2026-03-01"
     [
         (
             SourceResult(state="waiting", window=WINDOW, source="clicks"),
-            {
-                "state": "waiting",
-                "window": WINDOW,
-                "source": "clicks",
-                "reason": "",
-                "deadline": None,
-                "rows": None,
-                "tasks": 0,
-                "files": 0,
-                "storage_calls": 0,
-                "windows_scanned": 0,
-                "fingerprint": "",
-            },
+            {"state": "waiting", "window": WINDOW, "source": "clicks", "deadline": None}
+            | {"reason": "", "fingerprint": "", "rows": None}
+            | dict.fromkeys(("tasks", "files", "storage_calls", "windows_scanned"), 0),
         ),
         (
             SinkResult(window=WINDOW, generation=1, tasks=2, recorded=True),
-            {
-                "window": WINDOW,
-                "generation": 1,
-                "tasks": 2,
-                "rows": {},
-                "fingerprint": "",
-                "recorded": True,
-                "notes": [],
-            },
+            {"window": WINDOW, "generation": 1, "tasks": 2, "recorded": True}
+            | {"rows": {}, "fingerprint": "", "notes": []},
         ),
         (
             SubmitResult(state="waiting", window=WINDOW, reason="the line is busy"),
-            {
-                "state": "waiting",
-                "window": WINDOW,
-                "reason": "the line is busy",
-                "job_id": "",
-                "epoch": 0,
-                "generation": 0,
-                "warnings": [],
-            },
+            {"state": "waiting", "window": WINDOW, "reason": "the line is busy"}
+            | {"job_id": "", "epoch": 0, "generation": 0, "warnings": []},
         ),
         (
             EvaluateResult(window=WINDOW, generation=1),
-            {
-                "window": WINDOW,
-                "generation": 1,
-                "rows": {},
-                "label_not_known": {},
-                "labels_not_known": {},
-                "rows_line": "",
-                "metrics": {},
-                "warnings": [],
-                "event": {},
-                "completed": {},
-                "words": [],
-            },
+            {"window": WINDOW, "generation": 1, "rows_line": "", "warnings": [], "words": []}
+            | {key: {} for key in ("rows", "label_not_known", "labels_not_known", "metrics")}
+            | {"event": {}, "completed": {}},
         ),
     ],
 )

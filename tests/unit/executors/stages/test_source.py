@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.model_lines import mark_trained
 from support.stages import DAY, START, Stages, noon, pipeline, stages, table
+from support.there import there
 
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.planning.listings import Listings
@@ -36,8 +37,7 @@ def test_one_scan_serves_all_that_wait(found: Stages) -> None:
     asked = [(number, f"r{number}#0") for number in (5, 2, 7)]
     first = found.source(4, by="r4#0", asked=asked)
     assert (first.rows, first.tasks, first.files) == (1, 1, 1)
-    assert (first.storage_calls, first.windows_scanned) == (1, 4)
-    assert spans(found) == [[2, 4, 5, 7]]
+    assert (first.storage_calls, first.windows_scanned, spans(found)) == (1, 4, [[2, 4, 5, 7]])
     for number, by in asked:
         later = found.source(number, by=by, asked=[(4, "r4#0"), *asked])
         assert (later.state, later.rows, later.storage_calls) == ("listed", 1, 0)
@@ -47,8 +47,7 @@ def test_one_scan_serves_all_that_wait(found: Stages) -> None:
 def test_a_retry_finds_what_its_pass_listed(found: Stages) -> None:
     first = found.source(4)
     MEMORY["a"] = table([noon(4), noon(4)])
-    again = found.source(4)
-    assert again == first.model_copy(update={"storage_calls": 0})
+    assert found.source(4) == first.model_copy(update={"storage_calls": 0})
     cleared = found.source(4, by="r#1")
     assert (cleared.rows, cleared.storage_calls) == (2, 1)
     assert cleared.fingerprint != first.fingerprint
@@ -68,9 +67,7 @@ def test_a_run_that_was_deleted_and_made_again_lists_anew(found: Stages) -> None
     assert found.sink(4, "r4#0").rows == {"a": 2}
 
 
-def test_what_a_scan_began_before_the_run_was_made_is_not_its(
-    found: Stages, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_earlier_scan_is_not_the_runs(found: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[datetime] = []
 
     def scan(self: MemorySource, asked: Sequence[Interval]) -> Scan:
@@ -143,10 +140,8 @@ def test_outside_the_source_s_time_nothing_is_asked(tmp_path: Path) -> None:
         MEMORY["a"] = table([noon(5)])
         result = found.source(1, asked=[(0, "r#0")])
         assert (result.reason, result.rows, result.storage_calls) == ("before start", 0, 0)
-        head = Listings(found.ledger).head("a", found.window(1).key)
-        assert head is not None
-        assert (head.storage_calls, head.windows_scanned) == (0, 0)
-        assert found.ready(0).state == "listed"
+        head = there(Listings(found.ledger).head("a", found.window(1).key))
+        assert (head.storage_calls, head.windows_scanned, found.ready(0).state) == (0, 0, "listed")
         assert found.scans == []
         found.late["a"] = START
         assert found.ready(0, by="r#1").state == "listed", "a source is asked about its own time"
@@ -158,14 +153,11 @@ def test_late_data_waits_until_a_deadline_that_outlives_the_process(tmp_path: Pa
         MEMORY["a"] = table([noon(0)])
         found.now = asked = START + 2 * DAY
         found.late["a"] = START
-        first = found.source(0)
-        span = "2026-03-01T00:00Z to 2026-03-02T00:00Z"
+        first, span = found.source(0), "2026-03-01T00:00Z to 2026-03-02T00:00Z"
         reason = f"source 'a' is not complete for {span}: no marker"
-        assert (first.state, first.reason) == ("waiting", reason)
-        assert first.deadline == asked + 2 * HOUR
+        assert (first.state, first.reason, first.deadline) == ("waiting", reason, asked + 2 * HOUR)
         found.now += HOUR
-        assert found.source(0) == first
-        assert found.ready(0) == first
+        assert (found.source(0), found.ready(0)) == (first, first)
         [note] = found.ledger.history("2026-03-01")
         assert (note["event"], note["source"], note["reason"]) == ("waiting", "a", "no marker")
         found.now += HOUR
@@ -204,9 +196,7 @@ def test_looking_whether_data_is_there_scans_nothing(found: Stages) -> None:
     assert found.scans == []
 
 
-def test_a_scan_that_failed_has_listed_nothing(
-    found: Stages, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_scan_has_listed_nothing(found: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
 
     def fail(_: MemorySource, spans: Sequence[Interval]) -> Scan:
@@ -217,8 +207,7 @@ def test_a_scan_that_failed_has_listed_nothing(
         damaged.setattr(MemorySource, "scan", fail)
         with pytest.raises(DataError, match="row 7"):
             found.source(3)
-    assert tried == [1]
-    assert found.source(3).rows == 1
+    assert (tried, found.source(3).rows) == ([1], 1)
 
 
 def test_looking_at_what_is_listed_tells_what_was_found(found: Stages) -> None:
@@ -226,9 +215,7 @@ def test_looking_at_what_is_listed_tells_what_was_found(found: Stages) -> None:
     assert found.ready(3) == listed.model_copy(update={"storage_calls": 0})
 
 
-def test_bad_data_of_one_window_stops_no_other(
-    found: Stages, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_data_stops_no_other_window(found: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken(MemorySource):
         def scan(self, spans: Sequence[Interval]) -> Scan:
             if any(span.start == START + 5 * DAY for span in spans):
@@ -241,8 +228,7 @@ def test_bad_data_of_one_window_stops_no_other(
     with pytest.raises(DataError, match="part-0"):
         found.source(5, asked=asked)
     [note] = found.ledger.history("2026-03-06")
-    assert note["event"] == "not planned"
-    assert note["operation"] == "source 2026-03-06 a"
+    assert (note["event"], note["operation"]) == ("not planned", "source 2026-03-06 a")
 
 
 def test_a_moved_window_is_listed_again(found: Stages) -> None:
@@ -250,8 +236,7 @@ def test_a_moved_window_is_listed_again(found: Stages) -> None:
     found.pipeline = pipeline(
         ["a"], dataset={"streams": {"a": {"sources": ["a"], "offset": "24h"}}}
     )
-    assert found.source(4).storage_calls == 1
-    assert spans(found) == [[4], [3]]
+    assert (found.source(4).storage_calls, spans(found)) == (1, [[4], [3]])
 
 
 def test_a_source_that_is_not_read(found: Stages) -> None:
@@ -288,20 +273,15 @@ class TestWarmStart:
 
     def test_the_first_window_s_scan_covers_it(self, warm: Stages) -> None:
         result = warm.source(2, by="r2#0", asked=[(1, "r1#0"), (3, "r3#0")])
-        assert result.windows_scanned == 4
-        assert spans(warm) == [[-9, 1, 2, 3]]
+        assert (result.windows_scanned, spans(warm)) == (4, [[-9, 1, 2, 3]])
         assert warm.source(1, by="r1#0", asked=[(3, "r3#0")]).storage_calls == 0
         sunk = warm.sink(1, "r1#0")
         assert sunk.rows == {"a": 1}
         key = "2026-02-20_2026-03-02"
-        plan = warm.ledger.latest_plan(key)
-        assert plan is not None
-        assert plan.sources["a"].rows == 9
-        assert warm.ledger.windows() == [key, "2026-03-02"]
+        plan = there(warm.ledger.latest_plan(key))
+        assert (plan.sources["a"].rows, warm.ledger.windows()) == (9, [key, "2026-03-02"])
 
-    def test_nothing_else_is_scanned_with_it_where_one_window_is_planned_ahead(
-        self, tmp_path: Path
-    ) -> None:
+    def test_nothing_else_is_scanned_where_one_is_planned_ahead(self, tmp_path: Path) -> None:
         train, dataset = {"warm_start": "2026-02-20"}, {"plan_ahead_windows": 1}
         with stages(tmp_path, train=train, dataset=dataset) as found:
             MEMORY["a"] = table([noon(number) for number in range(-8, 10)])

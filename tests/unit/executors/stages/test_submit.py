@@ -13,10 +13,13 @@ from support.jobs import request
 from support.model_lines import keep_checkpoint, plan_empty, record_link
 from support.scripted_supervisor import (
     ScriptedSupervisor,
-    ScriptedSupervisors,
     scripted_supervisors,
 )
+from support.scripted_supervisor import (
+    ScriptedSupervisors as Supervisors,
+)
 from support.stages import DAY, START, Stages, noon, pipeline, replanned, stages, table
+from support.there import there
 
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import (
@@ -51,7 +54,7 @@ def found(tmp_path: Path) -> Iterator[Stages]:
 
 
 @pytest.fixture
-def supervisors(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedSupervisors]:
+def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisors]:
     """The first one that is started runs until the test ends it."""
     with scripted_supervisors(monkeypatch) as each:
         each.scripts.append(ScriptedSupervisor.run)
@@ -67,8 +70,7 @@ def submit(
     previous: PreviousRun = NONE,
     run: str | None = None,
 ) -> SubmitResult:
-    target = found.target(number)
-    return submit_window(target, claim=claim, again=again, previous=previous, run=run)
+    return submit_window(found.target(number), claim=claim, again=again, previous=previous, run=run)
 
 
 def train(found: Stages, *windows: str, generation: int = 1) -> None:
@@ -85,6 +87,12 @@ def train(found: Stages, *windows: str, generation: int = 1) -> None:
 def plan(found: Stages, *windows: str) -> None:
     for key in windows:
         plan_empty(found.ledger, key)
+
+
+def plan_days(found: Stages, count: int) -> None:
+    for number in range(count):
+        found.source(number)
+        found.sink(number)
 
 
 def asked(supervisor: ScriptedSupervisor) -> list[tuple[str, int]]:
@@ -105,47 +113,42 @@ def line_held(home: Home, job_id: str) -> Iterator[None]:
         lease.release()
 
 
-def test_a_planned_window_gets_a_job_of_its_own(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_planned_window_gets_a_job_of_its_own(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
     job = f"ads.main.{FIRST}.g1"
     assert submit(found, run="r") == SubmitResult(
         state="submitted", window=FIRST, job_id=job, epoch=1, generation=1
     )
-    (supervisor,) = supervisors.started
+    (supervisor,) = jobs.started
     assert asked(supervisor) == [(FIRST, 1)]
     assert not supervisor.request.publishes, "a stage of its own does"
-    assert supervisor.interpreter == sys.executable
-    assert owned(found.home, "r") == [job]
+    assert (supervisor.interpreter, owned(found.home, "r")) == (sys.executable, [job])
     assert found.ledger.generations(FIRST) == [1]
 
 
-def test_its_supervisor_runs_in_the_interpreter_of_its_data_executors(
-    tmp_path: Path, supervisors: ScriptedSupervisors
+def test_it_runs_in_the_interpreter_of_its_data_executors(
+    tmp_path: Path, jobs: Supervisors
 ) -> None:
     runtime = {"data": {"runtime": {"python": "/opt/training/bin/python"}}}
     with stages(tmp_path, job={"roles": runtime}) as found:
         plan(found, FIRST)
         assert submit(found).state == "submitted"
-    assert supervisors.started[0].interpreter == "/opt/training/bin/python"
+    assert jobs.started[0].interpreter == "/opt/training/bin/python"
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_whoever_comes_again_gets_the_job_that_runs(
-    found: Stages, supervisors: ScriptedSupervisors, again: bool
-) -> None:
+def test_who_comes_again_gets_that_job(found: Stages, jobs: Supervisors, again: bool) -> None:
     plan(found, FIRST, SECOND)
     train(found, FIRST)
     first = submit(found, 1, run="one")
     for claim, epoch in (("r#0", 2), ("s#0", 3)):
         found_again = submit(found, 1, claim, again=again, previous=DONE, run="two")
         assert found_again == first.model_copy(update={"epoch": epoch})
-    assert len(supervisors.started) == 1
+    assert len(jobs.started) == 1
     assert (owned(found.home, "one"), owned(found.home, "two")) == ([], [first.job_id])
 
 
-def test_a_job_that_runs_needs_no_turn(found: Stages, supervisors: ScriptedSupervisors) -> None:
+def test_a_job_that_runs_needs_no_turn(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST, SECOND)
     train(found, FIRST)
     first = submit(found, 1)
@@ -153,13 +156,11 @@ def test_a_job_that_runs_needs_no_turn(found: Stages, supervisors: ScriptedSuper
         replanned(found.ledger, FIRST)
         assert submit(found, 1, previous=previous).job_id == first.job_id
     assert submit(found, 1, "s#0", previous=ACTIVE).state == "submitted", "without a claim too"
-    assert len(supervisors.started) == 1
+    assert len(jobs.started) == 1
 
 
 @pytest.mark.parametrize("previous", list(PreviousRun))
-def test_what_is_trained_needs_neither_a_turn_nor_a_job(
-    found: Stages, supervisors: ScriptedSupervisors, previous: PreviousRun
-) -> None:
+def test_the_trained_need_no_turn(found: Stages, jobs: Supervisors, previous: PreviousRun) -> None:
     train(found, SECOND)
     with line_held(found.home, "somebody"):
         assert submit(found, 1, previous=previous) == SubmitResult(
@@ -169,97 +170,82 @@ def test_what_is_trained_needs_neither_a_turn_nor_a_job(
             job_id=f"ads.main.{SECOND}.g1",
             generation=1,
         )
-    assert supervisors.started == []
+    assert jobs.started == []
 
 
 @pytest.mark.parametrize("end", ["failed", "cancelled", "lost"])
-def test_a_job_that_came_to_no_good_end_starts_again_in_its_generation(
-    found: Stages, supervisors: ScriptedSupervisors, end: State
-) -> None:
+def test_who_failed_goes_on_in_its_generation(found: Stages, jobs: Supervisors, end: State) -> None:
     plan(found, FIRST)
     first = submit(found)
     if end == "lost":
-        supervisors.started[0].die()
+        jobs.started[0].die()
     else:
-        supervisors.started[0].end(end)
-    supervisors.scripts.append(ScriptedSupervisor.run)
+        jobs.started[0].end(end)
+    jobs.scripts.append(ScriptedSupervisor.run)
     assert submit(found) == first.model_copy(update={"epoch": 2})
-    job = find_job(found.home, first.job_id)
-    assert job is not None
-    assert job.status.state == "running"
-    assert found.ledger.generations(FIRST) == [1]
+    job = there(find_job(found.home, first.job_id))
+    assert (job.status.state, found.ledger.generations(FIRST)) == ("running", [1])
 
 
-def test_a_claim_keeps_the_generation_that_its_first_call_decided(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_claim_keeps_the_generation_of_its_first_call(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
+    assert (submit(found).generation, replanned(found.ledger, FIRST)) == (1, 2)
     assert submit(found).generation == 1
-    assert replanned(found.ledger, FIRST) == 2
-    assert submit(found).generation == 1
-    supervisors.started[0].end("failed")
-    supervisors.scripts += [ScriptedSupervisor.run, ScriptedSupervisor.run]
+    jobs.started[0].end("failed")
+    jobs.scripts += [ScriptedSupervisor.run, ScriptedSupervisor.run]
     assert submit(found).generation == 1, "from its newest seal"
     assert submit(found, claim="s#0").generation == 2
-    assert [asked(each) for each in supervisors.started] == [
+    assert [asked(each) for each in jobs.started] == [
         [(FIRST, 1)],
         [(FIRST, 1)],
         [(FIRST, 2)],
     ]
     train(found, FIRST)
-    assert submit(found).generation == 1
-    assert submit(found).state == "trained"
+    assert (submit(found).generation, submit(found).state) == (1, "trained")
 
 
-def test_a_run_that_was_deleted_and_made_again_asks_for_itself(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_run_deleted_and_made_again_asks_for_itself(found: Stages, jobs: Supervisors) -> None:
     """Airflow names the runs of a backfill by their dates: the second one has the same claims."""
     run, claim = "backfill__2026-03-01T00:00:00+00:00", "data_executors/0"
     MEMORY["a"] = table([noon(0)])
     found.source(0, by=f"{run}#0")
     assert found.sink(0, f"{run}#0").generation == 1
     assert submit(found, claim=f"{run}/{claim}").generation == 1
-    supervisors.started[0].end("failed")
+    jobs.started[0].end("failed")
     MEMORY["a"] = table([noon(0)] * 2)
     found.source(0, by=f"{run}#0")
     assert found.sink(0, f"{run}#0").rows == {"a": 2}
-    supervisors.scripts += [ScriptedSupervisor.run, ScriptedSupervisor.run]
+    jobs.scripts += [ScriptedSupervisor.run, ScriptedSupervisor.run]
     for _attempt in range(2):
         assert submit(found, claim=f"{run}/{claim}").generation == 2, "what was planned last"
     train(found, FIRST, generation=2)
-    supervisors.started[1].end("succeeded")
+    jobs.started[1].end("succeeded")
     found.source(0, by=f"{run}#0")
     assert found.sink(0, f"{run}#0", again=True).generation == 2
     again = submit(found, claim=f"{run}/{claim}", again=True)
     assert (again.state, again.generation) == ("submitted", 3)
 
 
-def test_again_makes_one_new_generation_of_what_is_trained(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_again_makes_a_new_generation_of_what_is_trained(found: Stages, jobs: Supervisors) -> None:
     train(found, FIRST)
     for epoch in (1, 2):
         found_again = submit(found, claim="r#1", again=True)
         assert (found_again.state, found_again.generation) == ("submitted", 2)
         assert found_again.epoch == epoch
     train(found, FIRST, generation=2)
-    supervisors.started[0].end("succeeded")
+    jobs.started[0].end("succeeded")
     trained = submit(found, claim="r#1", again=True)
     assert (trained.state, trained.generation) == ("trained", 2)
-    supervisors.scripts.append(ScriptedSupervisor.run)
+    jobs.scripts.append(ScriptedSupervisor.run)
     assert submit(found, claim="r#2", again=True).generation == 3
     assert found.ledger.generations(FIRST) == [1, 2, 3]
-    assert [asked(each) for each in supervisors.started] == [[(FIRST, 2)], [(FIRST, 3)]]
+    assert [asked(each) for each in jobs.started] == [[(FIRST, 2)], [(FIRST, 3)]]
 
 
-def test_again_takes_a_plan_that_nobody_has_trained(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_again_takes_a_plan_that_nobody_has_trained(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
     assert submit(found, claim="r#1", again=True).generation == 1
-    assert asked(supervisors.started[0]) == [(FIRST, 1)]
-    assert found.ledger.generations(FIRST) == [1]
+    assert (asked(jobs.started[0]), found.ledger.generations(FIRST)) == ([(FIRST, 1)], [1])
 
 
 def test_a_window_without_a_plan_is_refused(found: Stages) -> None:
@@ -282,9 +268,7 @@ def test_a_gap_is_refused_before_anything_is_decided(found: Stages) -> None:
 
 
 @pytest.mark.parametrize("previous", [NONE, DONE, FAILED])
-def test_a_job_that_trains_the_window_before_is_waited_for(
-    found: Stages, supervisors: ScriptedSupervisors, previous: PreviousRun
-) -> None:
+def test_the_job_before_is_awaited(found: Stages, jobs: Supervisors, previous: PreviousRun) -> None:
     """`forebay run` trains a range, with no run of Airflow for its windows or after failed ones."""
     train(found, FIRST)
     plan(found, SECOND, THIRD)
@@ -294,40 +278,31 @@ def test_a_job_that_trains_the_window_before_is_waited_for(
         waiting = submit(found, 2, previous=previous)
         assert waiting.state == "waiting"
         assert waiting.reason.endswith("waits for line 'main', which job ads.main.range trains")
-    supervisors.started[0].end("cancelled")
+    jobs.started[0].end("cancelled")
     with pytest.raises(ConfigError):
         submit(found, 2, previous=previous)
 
 
-def test_a_failed_run_stops_the_next_window_unless_its_newest_plan_is_trained(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_failed_run_stops_the_next_unless_it_is_trained(found: Stages, jobs: Supervisors) -> None:
     train(found, FIRST)
     plan(found, SECOND)
     replanned(found.ledger, FIRST)
     with pytest.raises(ConfigError, match=f"the run of window {FIRST}, .* failed"):
         submit(found, 1, previous=FAILED)
     train(found, FIRST, generation=2)
-    assert submit(found, 1, previous=FAILED).state == "submitted"
-    assert len(supervisors.started) == 1
+    assert (submit(found, 1, previous=FAILED).state, len(jobs.started)) == ("submitted", 1)
 
 
-def test_a_line_begins_after_windows_without_rows_whose_runs_are_red(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_line_begins_after_red_windows_without_rows(found: Stages, jobs: Supervisors) -> None:
     MEMORY["a"] = table([noon(2)])
-    for number in range(3):
-        found.source(number)
-        found.sink(number)
+    plan_days(found, 3)
     assert submit(found, 2, previous=FAILED).state == "submitted"
-    assert asked(supervisors.started[0]) == [(THIRD, 1)]
+    assert asked(jobs.started[0]) == [(THIRD, 1)]
 
 
 def test_a_window_without_rows_begins_no_line_and_starts_no_job(found: Stages) -> None:
     MEMORY["a"] = table([noon(2)])
-    for number in range(2):
-        found.source(number)
-        found.sink(number)
+    plan_days(found, 2)
     for number, previous in ((0, NONE), (1, FAILED)):
         with pytest.raises(NotReadyError, match="cannot begin line 'main': it has no rows"):
             submit(found, number, previous=previous)
@@ -336,15 +311,13 @@ def test_a_window_without_rows_begins_no_line_and_starts_no_job(found: Stages) -
 
 def test_a_line_does_not_begin_after_rows_that_are_not_trained(found: Stages) -> None:
     MEMORY["a"] = table([noon(0), noon(2)])
-    for number in range(3):
-        found.source(number)
-        found.sink(number)
+    plan_days(found, 3)
     with pytest.raises(ConfigError, match=f"the run of window {SECOND}, .* failed"):
         submit(found, 2, previous=FAILED)
 
 
 @pytest.mark.parametrize("failed", [0, 1])
-def test_a_line_does_not_begin_after_a_window_that_could_not_be_planned(
+def test_no_line_begins_after_a_window_that_could_not_be_planned(
     found: Stages, failed: int
 ) -> None:
     MEMORY["a"] = table([noon(failed), noon(2)])
@@ -359,21 +332,15 @@ def test_a_line_does_not_begin_after_a_window_that_could_not_be_planned(
 
 
 @pytest.mark.parametrize("previous", list(PreviousRun))
-def test_no_run_comes_before_the_dataset_s_first_window(
-    found: Stages, supervisors: ScriptedSupervisors, previous: PreviousRun
-) -> None:
+def test_no_run_before_the_first(found: Stages, jobs: Supervisors, previous: PreviousRun) -> None:
     """Airflow may know an older one, where the dataset's start was moved to a later window."""
     plan(found, FIRST)
-    assert submit(found, previous=previous).state == "submitted"
-    assert len(supervisors.started) == 1
+    assert (submit(found, previous=previous).state, len(jobs.started)) == ("submitted", 1)
 
 
-def test_a_line_may_begin_with_a_later_window(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_line_may_begin_with_a_later_window(found: Stages, jobs: Supervisors) -> None:
     plan(found, THIRD)
-    assert submit(found, 2).generation == 1
-    assert asked(supervisors.started[0]) == [(THIRD, 1)]
+    assert (submit(found, 2).generation, asked(jobs.started[0])) == (1, [(THIRD, 1)])
 
 
 def test_a_declaration_that_no_longer_fits_the_line_is_refused(found: Stages) -> None:
@@ -388,46 +355,36 @@ def test_a_declaration_that_no_longer_fits_the_line_is_refused(found: Stages) ->
     assert submit(found).state == "trained", "nothing is to be done of it"
 
 
-def test_a_window_that_waits_for_the_run_before_decides_nothing(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_who_waits_for_the_run_before_decides_nothing(found: Stages, jobs: Supervisors) -> None:
     train(found, FIRST, SECOND)
     reason = f"window {SECOND} waits for window {FIRST}, whose run has not ended"
     waiting = SubmitResult(state="waiting", window=SECOND, reason=reason)
     assert submit(found, 1, again=True, previous=ACTIVE) == waiting
     assert Claims(found.ledger, SECOND).generation("r#0") is None
     assert found.ledger.generations(SECOND) == [1]
-    assert submit(found, 1, again=True, previous=DONE).generation == 2
-    assert len(supervisors.started) == 1
+    assert (submit(found, 1, again=True, previous=DONE).generation, len(jobs.started)) == (2, 1)
 
 
-def test_a_line_that_another_job_trains_is_waited_for(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_line_that_another_job_trains_is_waited_for(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
     with line_held(found.home, "ads.main.by-hand"):
         reason = f"window {FIRST} waits for line 'main', which job ads.main.by-hand trains"
         waiting = SubmitResult(state="waiting", window=FIRST, reason=reason)
         assert submit(found) == waiting
         assert Claims(found.ledger, FIRST).generation("r#0") is None
-    assert submit(found).state == "submitted"
-    assert len(supervisors.started) == 1
+    assert (submit(found).state, len(jobs.started)) == ("submitted", 1)
 
 
-def test_a_line_that_this_very_job_has_not_given_back_yet_is_not_waited_for(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_line_that_this_job_gives_back_is_not_awaited(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
     first = submit(found)
-    supervisors.started[0].end("failed")
-    supervisors.scripts.append(ScriptedSupervisor.run)
+    jobs.started[0].end("failed")
+    jobs.scripts.append(ScriptedSupervisor.run)
     with line_held(found.home, first.job_id):  # its trainer is about to end
         assert submit(found).epoch == 2
 
 
-def test_a_line_that_is_taken_after_the_look_is_waited_for(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_line_that_is_taken_after_a_look_is_waited_for(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
 
     def comes_too_late(supervisor: ScriptedSupervisor) -> None:
@@ -435,20 +392,17 @@ def test_a_line_that_is_taken_after_the_look_is_waited_for(
             take_lease(supervisor.request)
         supervisor.end("failed", error=ErrorReport.of(busy.value))
 
-    supervisors.scripts.insert(0, comes_too_late)
+    jobs.scripts.insert(0, comes_too_late)
     waiting = submit(found)
     assert waiting.state == "waiting"
     assert waiting.reason.startswith("job ads.main.by-hand trains line 'main'")
-    assert submit(found).state == "submitted"
-    assert found.ledger.generations(FIRST) == [1]
+    assert (submit(found).state, found.ledger.generations(FIRST)) == ("submitted", [1])
 
 
-def test_any_other_reason_why_a_job_does_not_start_is_an_error(
-    found: Stages, supervisors: ScriptedSupervisors
-) -> None:
+def test_any_other_reason_why_no_job_starts_is_an_error(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
     full = ErrorReport.of(InfrastructureError("the disk is full"))
-    supervisors.scripts.insert(0, lambda supervisor: supervisor.end("failed", error=full))
+    jobs.scripts.insert(0, lambda supervisor: supervisor.end("failed", error=full))
     with pytest.raises(InfrastructureError, match="the disk is full"):
         submit(found)
 
@@ -461,38 +415,31 @@ def warm_stages(root: Path, **more: Any) -> Iterator[Stages]:
         yield found
 
 
-def test_the_history_that_a_line_begins_with_is_planned_where_it_is_not(
-    tmp_path: Path, supervisors: ScriptedSupervisors
-) -> None:
+def test_the_history_that_a_line_begins_with_is_planned(tmp_path: Path, jobs: Supervisors) -> None:
     with warm_stages(tmp_path) as found:
         plan(found, FIRST)
         assert submit(found).state == "submitted"
-        assert asked(supervisors.started[0]) == [(WARM_START, 1), (FIRST, 1)]
-        planned = found.ledger.latest_plan(WARM_START)
-        assert planned is not None
+        assert asked(jobs.started[0]) == [(WARM_START, 1), (FIRST, 1)]
+        planned = there(found.ledger.latest_plan(WARM_START))
         assert (planned.start, planned.end) == (START - 2 * DAY, START)
         assert {name: each.rows for name, each in planned.sources.items()} == {"a": 2}
-        (warm, first) = supervisors.started[0].request.windows
+        (warm, first) = jobs.started[0].request.windows
         assert (warm.warm_start, first.warm_start) == (True, False)
 
 
-def test_a_recorded_history_is_taken_as_it_is(
-    tmp_path: Path, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_recorded_history_is_taken_as_it_is(tmp_path: Path, jobs: Supervisors) -> None:
     with warm_stages(tmp_path) as found:
         plan(found, FIRST, WARM_START)
         assert replanned(found.ledger, WARM_START) == 2
         submit(found)
-        assert asked(supervisors.started[0]) == [(WARM_START, 2), (FIRST, 1)]
+        assert asked(jobs.started[0]) == [(WARM_START, 2), (FIRST, 1)]
         assert found.ledger.generations(WARM_START) == [1, 2]
         assert found.scans == [], "nobody looks at its rows again"
 
 
-def test_a_history_that_is_trained_is_not_trained_again(
-    tmp_path: Path, supervisors: ScriptedSupervisors
-) -> None:
+def test_a_history_that_is_trained_is_not_trained_again(tmp_path: Path, jobs: Supervisors) -> None:
     with warm_stages(tmp_path) as found:
         train(found, WARM_START)
         plan(found, FIRST)
         submit(found)
-        assert asked(supervisors.started[0]) == [(FIRST, 1)]
+        assert asked(jobs.started[0]) == [(FIRST, 1)]

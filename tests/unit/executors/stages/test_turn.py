@@ -85,9 +85,7 @@ def test_what_a_stage_sees(previous: PreviousRun, line: Line, action: str, words
         (DONE, {"blocked_looks": BLOCKED_LOOKS_MAX + 1, "answer": "busy"}, "wait", "busy"),
     ],
 )
-def test_what_a_task_sees(
-    previous: PreviousRun, more: dict[str, object], action: str, words: str
-) -> None:
+def test_in_a_task(previous: PreviousRun, more: dict[str, object], action: str, words: str) -> None:
     check(decide(Situation("C", "B", previous)._replace(**more)), action, words)
 
 

@@ -143,8 +143,7 @@ def test_nobody_waits_for_rows_of_1970(found: Stages) -> None:
 def test_a_forgotten_window_says_so_on_its_own_line(found: Stages) -> None:
     plan(found)
     train(found, FIRST)
-    other = ModelChain(found.home, "ads", "trial")
-    record(other, link(FIRST))
+    record(ModelChain(found.home, "ads", "trial"), link(FIRST))
     assert found.ledger.forget(FIRST)
     forgotten = why(found)
     assert forgotten.state == "not planned"
@@ -217,8 +216,7 @@ def test_a_job_that_runs_and_fails(found: Stages) -> None:
 def test_a_job_of_another_line_or_pipeline_is_not_the_window_s(found: Stages) -> None:
     plan(found)
     ToldJob(found.home).tell("failed")
-    assert why(found).state == "failed"
-    assert why(found, line="trial").state == "planned"
+    assert (why(found).state, why(found, line="trial").state) == ("failed", "planned")
 
 
 def test_a_plan_waits_only_for_what_was_planned_or_trained_before_it(found: Stages) -> None:

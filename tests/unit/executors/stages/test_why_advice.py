@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,13 +26,6 @@ from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
 
 FOURTH = "2026-03-04"
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with scripted_runs(tmp_path, monkeypatch) as made:
-        monkeypatch.setenv("FOREBAY_HOME", str(made.stages.home.root))
-        yield made
 
 
 def why(runs: Runs, number: int) -> Why:
@@ -135,9 +128,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_the_command_works_and_the_window_is_trained(
-    runs: Runs, case: Callable[[Runs], None]
-) -> None:
+def test_the_command_works_and_trains_the_window(runs: Runs, case: Callable[[Runs], None]) -> None:
     case(runs)
     before = why(runs, 3)
     assert before.command, before
@@ -167,9 +158,7 @@ def test_the_command_of_a_job_that_runs(runs: Runs, capsys: pytest.CaptureFixtur
     assert "trainer-0    step 1" in capsys.readouterr().out
 
 
-def test_the_command_of_a_source_that_cannot_be_read(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_of_an_unreadable_source(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: object) -> None:
         raise DataError("no such bucket")
 
@@ -179,9 +168,7 @@ def test_the_command_of_a_source_that_cannot_be_read(
     obey(runs, advice.command)
 
 
-def test_the_command_of_a_warm_start_whose_data_changed(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_of_a_changed_warm_start(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     warm = f"2026-02-20_{FIRST}"
     record_link(runs.chain, warm, {"a": 1})
     monkeypatch.setattr(Ledger, "data_changed", lambda _self, _links: {warm: "data changed"})
@@ -194,9 +181,7 @@ def test_the_command_of_a_warm_start_whose_data_changed(
     assert found.ledger.latest_plan(warm) is None
 
 
-def test_the_command_after_the_warm_start_was_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_of_a_forgotten_warm_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model between them becomes stale by it: the run of the last window alone is refused."""
     warm = f"2026-02-20_{FIRST}"
     with scripted_runs(tmp_path, monkeypatch, train={"warm_start": "2026-02-20"}) as runs:
@@ -211,8 +196,7 @@ def test_the_command_after_the_warm_start_was_forgotten(
 
 def refused(runs: Runs, number: int) -> Why:
     """The answer where `run` would refuse the window: no command, and run's own words."""
-    advice = why(runs, number)
-    key = runs.stages.window(number).key
+    advice, key = why(runs, number), runs.stages.window(number).key
     with pytest.raises(ConfigError) as refusal:
         runs.run(key, key, runs.succeeds)
     assert advice.command == ""
@@ -266,9 +250,7 @@ def test_what_is_lost_by_training_stale_windows_again_is_said(runs: Runs) -> Non
     assert "; trained again, window 2026-03-03: " in why(runs, 3).reason, "what it starts from"
 
 
-def test_no_command_where_rows_belong_to_windows_by_another_time_now(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_for_another_cut(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.plan(0)
     plan = runs.stages.ledger.latest_plan(FIRST)
     assert plan is not None
@@ -285,9 +267,7 @@ def test_no_command_where_another_line_has_trained_the_window_as_another_time(ru
     assert f"window {FIRST} was trained as" in refused(runs, 0).reason
 
 
-def test_no_command_that_reads_stale_windows_again_that_are_gone(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_where_stale_rows_are_gone(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     def scanned(source: Source, shares: Sequence[Share]) -> object:
         if shares[0].window.key < FOURTH:
             raise DataError("these rows were deleted")

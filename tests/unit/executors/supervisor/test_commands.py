@@ -64,21 +64,17 @@ def test_commands() -> None:
         "1",
     ]
     assert commands[3].command[0] == "/opt/tf/bin/python"
-    assert commands[3].command[-2:] == ("--lease-epoch", "7")
-    assert commands[1].threads == 3
+    assert (commands[3].command[-2:], commands[1].threads) == (("--lease-epoch", "7"), 3)
 
 
-def test_the_environment_marks_the_job_and_keeps_the_users_tuning(
+def test_the_environment_marks_the_job_and_keeps_users_tuning(
     request_of_ads: JobRequest,
 ) -> None:
     inherited = {"PATH": "/bin", "OMP_NUM_THREADS": "7", "FOREBAY_JOB_ID": "other", "TMPDIR": "/x"}
     environment = role_environment(inherited, request_of_ads, "data", 2, Path("/j1/temporary"))
-    assert environment["TMPDIR"] == "/j1/temporary"
-    assert environment["FOREBAY_JOB_ID"] == "j1"
+    assert (environment["TMPDIR"], environment["FOREBAY_JOB_ID"]) == ("/j1/temporary", "j1")
     assert environment["FOREBAY_HOME"] == request_of_ads.home
-    assert environment["OMP_NUM_THREADS"] == "7"
-    assert environment["ARROW_IO_THREADS"] == "2"
-    assert environment["PATH"] == "/bin"
-    assert environment["PYTHONUNBUFFERED"] == "1"
+    assert (environment["OMP_NUM_THREADS"], environment["ARROW_IO_THREADS"]) == ("7", "2")
+    assert (environment["PATH"], environment["PYTHONUNBUFFERED"]) == ("/bin", "1")
     assert environment["MALLOC_TOP_PAD_"] == "67108864"
     assert environment["MIMALLOC_PURGE_DELAY"] == "-1"

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 from support.letters import task
+from support.there import there
 
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.executors.poison.suspicions import ReadingMark, Suspicions
@@ -32,8 +33,7 @@ def died(
 
 def examined(job: Path, *, found: bool) -> None:
     suspicions = Suspicions(job)
-    suspicion = suspicions.of(task())
-    assert suspicion is not None
+    suspicion = there(suspicions.of(task()))
     if found:
         suspicions.explain(suspicion)
     suspicions.drop(task())
@@ -83,9 +83,7 @@ def test_who_hangs_counts_and_is_suspected_the_second_time(tmp_path: Path) -> No
     crashes = ExaminedCrashes(tmp_path)
     for due in (False, True, True):
         assert not died(crashes, tmp_path, signal.SIGKILL, hung=True)
-        suspicion = Suspicions(tmp_path).of(task())
-        assert suspicion is not None
-        assert suspicion.is_due is due
+        assert there(Suspicions(tmp_path).of(task())).is_due is due
 
 
 def test_a_process_that_read_nothing_counts(tmp_path: Path) -> None:

@@ -88,9 +88,7 @@ def test_a_state_is_stored_soon(job: ToldJob, reporter: StateReporter) -> None:
     assert reporter.problem is None
 
 
-def test_it_beats_without_any_news(
-    job: ToldJob, monkeypatch: pytest.MonkeyPatch, reporter: StateReporter
-) -> None:
+def test_it_beats(job: ToldJob, monkeypatch: pytest.MonkeyPatch, reporter: StateReporter) -> None:
     monkeypatch.setattr(module, "BEAT_SECONDS", 0.05)
     reporter.report(running(job))
     eventually(lambda: job.row.beats >= 4)
@@ -99,9 +97,7 @@ def test_it_beats_without_any_news(
     eventually(lambda: job.row.beats >= before + 2)
 
 
-def test_a_request_to_cancel_is_answered_when_it_is_poked(
-    job: ToldJob, reporter: StateReporter
-) -> None:
+def test_a_cancel_is_answered_when_it_is_poked(job: ToldJob, reporter: StateReporter) -> None:
     eventually(lambda: not reporter._poked)
     time.sleep(0.1)  # its first look is over
     cancel = job_changes.request_cancel
@@ -173,9 +169,7 @@ def test_of_states_that_wait_the_newest_is_stored(
     assert reporter.finish(ended(job), 5)
 
 
-def test_a_database_that_is_away_for_too_long_fails_the_job(
-    job: ToldJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_stays_away_fails_it(job: ToldJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "GONE_SECONDS", 0.3)
     reporter = StateReporter(job.folder, job.row.status)
     with Away(GONE).of(monkeypatch, job.home):
@@ -188,24 +182,21 @@ def test_a_database_that_is_away_for_too_long_fails_the_job(
 
 
 def test_an_end_waits_for_the_database(job: ToldJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    reporter = StateReporter(job.folder, job.row.status)
-    away = Away(GONE)
+    reporter, away = StateReporter(job.folder, job.row.status), Away(GONE)
     with away.of(monkeypatch, job.home):
         threading.Timer(0.3, lambda: setattr(away, "error", None)).start()
         assert reporter.finish(ended(job), 20)
     assert job.row.state == "succeeded"
 
 
-def test_whoever_is_told_to_stop_does_not_wait_for_ever(
-    job: ToldJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_to_stop_waits_no_longer(job: ToldJob, monkeypatch: pytest.MonkeyPatch) -> None:
     reporter = StateReporter(job.folder, job.row.status)
     with Away(GONE).of(monkeypatch, job.home):
         assert not reporter.finish(ended(job), 0.2)
 
 
 @pytest.mark.parametrize("error", [ConfigError("another home"), DataError("damaged")])
-def test_what_no_waiting_cures_ends_the_job(
+def test_what_nothing_cures(
     job: ToldJob, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     reporter = StateReporter(job.folder, job.row.status)
@@ -216,8 +207,7 @@ def test_what_no_waiting_cures_ends_the_job(
 
 
 def test_a_supervisor_whose_job_was_submitted_again_stores_nothing(job: ToldJob) -> None:
-    reporter = StateReporter(job.folder, job.row.status)
-    late = running(job)
+    reporter, late = StateReporter(job.folder, job.row.status), running(job)
     again = ToldJob(job.home)
     reporter.report(late)
     eventually(lambda: reporter.problem is not None)

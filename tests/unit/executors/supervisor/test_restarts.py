@@ -11,9 +11,7 @@ from forebay.executors.supervisor.processes import role_policy
 
 @pytest.mark.parametrize("role", ["driver", "data", "trainer"])
 @pytest.mark.parametrize("error", [ConfigError, DataError])
-def test_wrong_yaml_and_bad_data_fail_at_once(
-    role: Role, error: type[ConfigError | DataError]
-) -> None:
+def test_bad_yaml_and_data_fail_at_once(role: Role, error: type[ConfigError | DataError]) -> None:
     assert role_policy(role, 8).decide(0, error.exit_code).action == "fail"
 
 

@@ -43,8 +43,7 @@ def export_of(tmp_path: Path, learner: CountingLearner) -> CheckedExport:
 
 
 def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:
-    target = tmp_path / "g1" / "saved_model"
-    export = export_of(tmp_path, CountingLearner(1))
+    target, export = tmp_path / "g1" / "saved_model", export_of(tmp_path, CountingLearner(1))
     export.write(target, "w")
     assert (target / "counts.json").is_file()
     (target / "left.json").write_text("by an earlier attempt")
@@ -52,9 +51,7 @@ def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in target.iterdir()] == ["counts.json"]
 
 
-def test_a_broken_model_is_told_with_its_window(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_model_names_its_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> float:
         raise TrainingError("the trained model's probabilities are not finite")
 
@@ -63,9 +60,7 @@ def test_a_broken_model_is_told_with_its_window(
         export_of(tmp_path, _Learner(1)).write(tmp_path / "saved_model", "w")
 
 
-def test_the_variant_of_the_gate_is_exported_and_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_gates_variant_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exported: list[str | None] = []
 
     class Gated(_Learner):

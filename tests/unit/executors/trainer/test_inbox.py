@@ -18,10 +18,15 @@ def frame(epoch: int, hour: int, feed: Feed = "batch", rows: int = 3, **to: Task
     return Frame(None, progress, "data-0", epoch, rows, hour, feed)
 
 
-def test_of_several_epochs_the_earliest_hour_goes_first_and_of_equals_what_came_first() -> None:
+def opened(*epochs: int) -> Inbox:
     inbox = Inbox({})
-    inbox.open(ONE)
-    inbox.open(TWO)
+    for epoch in epochs:
+        inbox.open(epoch)
+    return inbox
+
+
+def test_of_several_epochs_the_earliest_hour_goes_first_and_of_equals_what_came_first() -> None:
+    inbox = opened(ONE, TWO)
     late, early = frame(ONE, 5), frame(TWO, 2)
     first, second = frame(TWO, 5, "stream"), frame(ONE, 6, "stream")
     for each in (late, early, first, second):
@@ -31,8 +36,7 @@ def test_of_several_epochs_the_earliest_hour_goes_first_and_of_equals_what_came_
 
 
 def test_frames_of_one_epoch_keep_their_order() -> None:
-    inbox = Inbox({})
-    inbox.open(ONE)
+    inbox = opened(ONE)
     frames = [frame(ONE, 3), frame(ONE, 1), frame(ONE, 0, "stream"), frame(ONE, 2)]
     for each in frames:
         inbox.put(each)
@@ -82,15 +86,12 @@ def test_all_epochs_are_fenced_at_once() -> None:
 
 
 def test_used_positions_ends_and_dead_rows_are_counted_once() -> None:
-    sealed = {"clicks/0": at(5, 2, ended=True), "clicks/1": at(1, 1), "b/0": at(1)}
-    inbox = Inbox(sealed)
-    assert (inbox.ended, dict(inbox.dead_rows)) == (1, {"clicks": 3, "b": 0})
-    assert inbox.news() == {}
+    inbox = Inbox({"clicks/0": at(5, 2, ended=True), "clicks/1": at(1, 1), "b/0": at(1)})
+    assert (inbox.ended, dict(inbox.dead_rows), inbox.news()) == (1, {"clicks": 3, "b": 0}, {})
     done = frame(ONE, 0, clicks_1=at(9, 4, ended=True), c_0=at(2, 1))
     inbox.use(done)
     inbox.use(done)
-    assert inbox.ended == 2
-    assert dict(inbox.dead_rows) == {"clicks": 6, "b": 0, "c": 1}
+    assert (inbox.ended, dict(inbox.dead_rows)) == (2, {"clicks": 6, "b": 0, "c": 1})
     inbox.use(frame(ONE, 0, clicks_1=at(3)))  # an older position
     assert inbox.used["clicks/1"] == at(9, 4, ended=True)
     assert inbox.news() == {"clicks/1": at(9, 4, ended=True), "c/0": at(2, 1)}

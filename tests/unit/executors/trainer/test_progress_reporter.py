@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.there import there
 
 from forebay.executors.job.progress import Progress, read_progress
 from forebay.executors.job.request import WindowRequest
@@ -30,22 +31,18 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     now = {name: lambda: clock.now for name in ("monotonic", "perf_counter", "time")}
-    times = SimpleNamespace(**now)
-    monkeypatch.setattr(module, "time", times)
+    monkeypatch.setattr(module, "time", SimpleNamespace(**now))
     return clock
 
 
 def seal(step: int) -> Seal:
     of = {"window": DAY.key, "generation": 1, "step": step, "window_step": step, "final": False}
     kept = {"progress": {}, "base_seen": [], "seen": [], "scores": [], "sealed_at": SEALED}
-    whose = {"runtime": "here", "model_fingerprint": "clicks"}
-    return Seal.model_validate(of | kept | whose)
+    return Seal.model_validate(of | kept | {"runtime": "here", "model_fingerprint": "clicks"})
 
 
 def told(folder: Path) -> Progress:
-    found = read_progress(folder)
-    assert found is not None
-    return found
+    return there(read_progress(folder))
 
 
 def test_the_lag_is_the_time_of_data_that_is_left(tmp_path: Path, clock: Clock) -> None:
@@ -76,9 +73,7 @@ def test_what_another_host_sealed_is_named_until_the_window_s_end(tmp_path: Path
     assert told(tmp_path).resumed == ""
 
 
-def test_speed_is_of_the_last_rows_and_written_a_few_times_a_second(
-    tmp_path: Path, clock: Clock
-) -> None:
+def test_speed_is_of_the_last_rows_and_written_not_too_often(tmp_path: Path, clock: Clock) -> None:
     reporter = ProgressReporter(tmp_path, ["a"], 1)
     reporter.begin(DAY, 0, 0)
     clock.now += 0.1
@@ -122,18 +117,15 @@ def test_counters_go_on_after_a_kill_and_start_anew_in_another_form(tmp_path: Pa
     first.add("b", 2**40)
     first.add("a", 3)
     again = DurableCounters(path, ("a", "b"))
-    assert (again.value("a"), again.value("b")) == (5, 2**40)
-    assert path.stat().st_size == 16
+    assert (again.value("a"), again.value("b"), path.stat().st_size) == (5, 2**40, 16)
     other = DurableCounters(path, ("a", "b", "c"))
     assert [other.value(name) for name in "abc"] == [0, 0, 0]
 
 
 def test_a_trainer_that_is_started_again_has_windows_that_are_done_already(tmp_path: Path) -> None:
     """The one before it was killed after its window was linked: nothing was begun here yet."""
-    reporter = ProgressReporter(tmp_path, ["a"], 3)
-    reporter.finished("2026-03-01")
-    told = read_progress(tmp_path)
-    assert told is not None
+    ProgressReporter(tmp_path, ["a"], 3).finished("2026-03-01")
+    told = there(read_progress(tmp_path))
     assert (told.window, told.windows_done, told.windows_total) == ("2026-03-01", 1, 3)
     assert (told.step, told.rows, told.rows_per_second, told.lag_seconds) == (0, {"a": 0}, 0.0, 0.0)
 

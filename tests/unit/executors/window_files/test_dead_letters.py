@@ -94,8 +94,7 @@ def test_dead_letters_hold_rows_as_far_as_they_were_read(folder: Path) -> None:
     found = list(read_letters(folder))
     assert [each.row for each in found] == [None, {"a": 1}, "half a ro", [1]]
     assert [each.rows for each in found] == [1, 2, 3, 4]
-    assert (folder / DEAD_FOLDER / FILE).read_bytes().count(b"\n") == 4
-    assert letter(0).rows == 1
+    assert ((folder / DEAD_FOLDER / FILE).read_bytes().count(b"\n"), letter(0).rows) == (4, 1)
 
 
 def test_letters_of_several_tasks_are_all_told(folder: Path, tmp_path: Path) -> None:
@@ -120,8 +119,7 @@ def test_without_a_letter_nothing_is_gathered(folder: Path, tmp_path: Path) -> N
 
 
 def test_what_is_gathered_is_whole_and_does_not_change(folder: Path, tmp_path: Path) -> None:
-    writer = DeadLetterWriter(folder)
-    target = tmp_path / "gathered"
+    writer, target = DeadLetterWriter(folder), tmp_path / "gathered"
     for number in (3, 4):
         writer.write(task(number), [letter(0, '{"a": NaN}', 5)])
     for file in (folder / DEAD_FOLDER).iterdir():
@@ -168,8 +166,7 @@ def bounded(folder: Path, most: int = 1000) -> DeadLetterWriter:
 
 def counted(folder: Path, target: Path) -> tuple[int, int, list[str]]:
     """Rows with a letter, all dead rows, and why some have none."""
-    rows = gather_letters(folder, target)["clicks"]
-    letters = list(gathered_letters(target))
+    rows, letters = gather_letters(folder, target)["clicks"], list(gathered_letters(target))
     letters = [each for each in letters if each.source == "clicks"]
     kept = [each for each in letters if not each.left_out]
     return sum(each.rows for each in kept), rows, [each.reason for each in letters[len(kept) :]]
@@ -209,8 +206,7 @@ def test_a_task_that_is_read_again_leaves_each_row_out_once(
 def test_the_bound_is_of_all_tasks_of_a_source(folder: Path, tmp_path: Path) -> None:
     writers = [bounded(folder) for _ in range(3)]
     for number in range(30):
-        read = task(number)
-        writers[number % 3].write(read, [letter(row, "{}") for row in range(10)])
+        writers[number % 3].write(task(number), [letter(row, "{}") for row in range(10)])
         writers[0].write(task(number, "other-clicks"), [letter(0, rows=2)])
     size = sum(path.stat().st_size for path in (folder / DEAD_FOLDER).glob("clicks-*"))
     kept, rows, _ = counted(folder, tmp_path / "gathered")
@@ -236,11 +232,9 @@ def test_a_range_of_rows_counts_as_such_where_it_is_left_out(folder: Path, tmp_p
 
 
 def test_letters_that_are_lost_are_not_taken_for_left_out(folder: Path, tmp_path: Path) -> None:
-    writer = bounded(folder)
-    writer.write(task(), [letter(row) for row in range(100)])
+    bounded(folder).write(task(), [letter(row) for row in range(100)])
     file = folder / DEAD_FOLDER / FILE
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join(lines[1:]))
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[1:]))
     assert counted(folder, tmp_path / "gathered")[1] == 99
 
 

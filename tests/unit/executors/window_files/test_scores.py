@@ -7,15 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.minibatches import labelled
+from support.there import there
 
 from forebay.config.specs.datasets import Feed
 from forebay.errors import DataError
-from forebay.executors.window_files.scores import (
-    ScoreWriter,
-    Segments,
-    paradigms_of,
-    score_matrix,
-)
+from forebay.executors.window_files.scores import ScoreWriter, Segments, paradigms_of, score_matrix
 from forebay.mixture.minibatch import Minibatch
 
 PARADIGMS = ("mixture", "mixed")
@@ -23,16 +20,7 @@ INT_MIN = -(2**63)
 
 
 def minibatch(feed: Feed, ids: list[int]) -> Minibatch:
-    rows = len(ids)
-    return Minibatch(
-        feed=feed,
-        row_ids=np.arange(rows, dtype=np.int64),
-        event_ids=np.array(ids, dtype=np.int64),
-        sources=np.zeros(rows, dtype=np.int32),
-        labels=np.array([number % 2 for number in ids], dtype=np.float32),
-        dense=np.zeros((rows, 0), dtype=np.float32),
-        ids=np.zeros((rows, 0), dtype=np.int64),
-    )
+    return labelled(feed, ids, [number % 2 for number in ids])
 
 
 def score(writer: ScoreWriter, *ids: int) -> None:
@@ -49,8 +37,7 @@ def ids_of(folder: Path | None) -> tuple[list[int], list[int]]:
 
 def test_segments_keep_the_order_over_many_seals(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
-    assert writer.seal() == []
-    assert ids_of(None) == ([], [])
+    assert (writer.seal(), ids_of(None)) == ([], ([], []))
     for number in range(12):
         score(writer, number, 100 + number)
         writer.append(minibatch("batch", [number]), None)
@@ -60,13 +47,12 @@ def test_segments_keep_the_order_over_many_seals(tmp_path: Path) -> None:
     scored, labelled = ids_of(tmp_path)
     assert scored == [n for number in range(12) for n in (number, 100 + number, 200 + number)]
     assert labelled == list(range(12))
-    table = Segments("w", tmp_path).scores()
-    assert table is not None
+    table = there(Segments("w", tmp_path).scores())
     assert paradigms_of(table) == PARADIGMS
     np.testing.assert_array_equal(score_matrix(table)[:2], [[0, 0], [100, -100]])
 
 
-def test_segments_say_when_rows_happened_how_long_they_waited_and_whose_they_are(
+def test_segments_say_when_rows_happened_how_long_they_waited_and_whose(
     tmp_path: Path,
 ) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
@@ -104,8 +90,7 @@ def test_rows_that_no_checkpoint_sealed_are_dropped(tmp_path: Path) -> None:
     assert ids_of(tmp_path) == ([1], [])
     score(again, 3)
     names = again.seal()
-    assert ids_of(tmp_path) == ([1, 3], [])
-    assert names[0] == sealed[0]
+    assert (ids_of(tmp_path), names[0]) == (([1, 3], []), sealed[0])
     anew = ScoreWriter(tmp_path, PARADIGMS)
     anew.restore([])
     assert ids_of(tmp_path) == ([], [])
@@ -136,20 +121,14 @@ def test_scores_have_a_column_for_each_paradigm(tmp_path: Path, shape: tuple[int
         writer.append(minibatch("stream", [1]), np.zeros(shape, np.float32))
 
 
-def test_many_rows_are_written_in_larger_pieces(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, PARADIGMS)
-    for first in range(0, 20_000, 500):
-        score(writer, *range(first, first + 500))
-    writer.seal()
-    assert ids_of(tmp_path)[0] == list(range(20_000))
-
-
 def test_rows_wait_in_memory_only_up_to_a_bound(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     for first in range(0, 20_000, 5_000):
         score(writer, *range(first, first + 5_000))
     (segment,) = tmp_path.iterdir()
     assert segment.stat().st_size > 20_000 * 16 / 2, "most of them are written before any seal"
+    writer.seal()
+    assert ids_of(tmp_path)[0] == list(range(20_000))
 
 
 def test_segments_are_numbered_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
@@ -167,19 +146,14 @@ def test_rows_that_nothing_scores_are_kept_as_published_alone(tmp_path: Path) ->
     writer.seal()
     writer.append_published(minibatch("stream", [3]))
     score(writer, 4)
-    names = writer.seal()
-    segments = Segments("w", tmp_path)
-    published = segments.published()
-    assert published is not None
+    names, published = writer.seal(), there(Segments("w", tmp_path).published())
     assert published.column("event_id").to_pylist() == [1, 2, 3, 4]
-    names_of = ["event_id", "fresh", "event_time", "wait", "source", "held"]
-    assert published.column_names == names_of
+    assert published.column_names == ["event_id", "fresh", "event_time", "wait", "source", "held"]
     assert ids_of(tmp_path) == ([4], [])
     again = ScoreWriter(tmp_path, PARADIGMS)
     again.restore([name for name in names if name.startswith("published")])
     assert ids_of(tmp_path) == ([], [])
     again.append_published(minibatch("stream", [5]))
     again.seal()
-    published = Segments("w", tmp_path).published()
-    assert published is not None
+    published = there(Segments("w", tmp_path).published())
     assert published.column("event_id").to_pylist() == [1, 2, 3, 5]

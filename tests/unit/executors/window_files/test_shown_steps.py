@@ -19,8 +19,7 @@ def write(folder: Path, steps: int) -> None:
         )
         for n in range(1, steps + 1)
     ]
-    lines = "".join(f"{point.model_dump_json()}\n" for point in points)
-    (folder / STEPS_NAME).write_text(lines)
+    (folder / STEPS_NAME).write_text("".join(f"{point.model_dump_json()}\n" for point in points))
 
 
 def test_a_few_steps_stay_as_they_are(tmp_path: Path) -> None:

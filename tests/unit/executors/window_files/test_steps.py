@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from forebay.errors import DataError
-from forebay.executors.window_files.steps import POINTS_MAX, STEPS_NAME, StepSeries, read_steps
+from forebay.executors.window_files.steps import (
+    POINTS_MAX,
+    STEPS_NAME,
+    StepPoint,
+    StepSeries,
+    read_steps,
+)
 
 NAMES = ["history", "clicks"]
 
@@ -18,11 +24,18 @@ def stepped(series: StepSeries, steps: int) -> None:
         series.stepped(np.array([3, 1]), 60.0)
 
 
+def written(folder: Path, steps: int, sealed: int = 0, *, final: bool = True) -> list[StepPoint]:
+    """Points of a window after these steps, which go on from a seal at another one."""
+    series = StepSeries(folder, NAMES)
+    if sealed:
+        series.restore(sealed, np.array([3 * sealed, sealed]))
+    stepped(series, steps)
+    series.write({}, final=final)
+    return read_steps(folder / STEPS_NAME)
+
+
 def test_a_short_window_keeps_every_step(tmp_path: Path) -> None:
-    series = StepSeries(tmp_path, NAMES)
-    stepped(series, 5)
-    series.write({}, final=True)
-    points = read_steps(tmp_path / STEPS_NAME)
+    points = written(tmp_path, 5)
     assert [point.step for point in points] == [1, 2, 3, 4, 5]
     assert [point.rows["history"] for point in points] == [3, 6, 9, 12, 15]
     assert [point.lag_seconds for point in points] == [60.0, 60.0, 60.0, 60.0, 0.0]
@@ -42,42 +55,24 @@ def test_the_last_step_says_which_times_rows_had(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("steps", "shown"), [(599, 599), (600, 300), (601, 301), (1199, 600), (5_003, 313)]
 )
-def test_a_long_window_is_thinned_evenly_and_ends_with_its_last_step(
-    tmp_path: Path, steps: int, shown: int
-) -> None:
-    series = StepSeries(tmp_path, NAMES)
-    stepped(series, steps)
-    series.write({}, final=True)
-    points = read_steps(tmp_path / STEPS_NAME)
-    assert len(points) == shown
-    assert points[-1].step == steps
+def test_a_long_window_is_thinned_evenly_to_its_end(tmp_path: Path, steps: int, shown: int) -> None:
+    points = written(tmp_path, steps)
+    assert (len(points), points[-1].step) == (shown, steps)
     assert points[-1].rows == {"history": 3 * steps, "clicks": steps}
     assert len(set(np.diff([point.step for point in points[:-1]]).tolist())) == 1
 
 
 def test_points_beyond_the_seal_are_dropped_and_counts_go_on_from_it(tmp_path: Path) -> None:
-    series = StepSeries(tmp_path, NAMES)
-    stepped(series, 7)
-    series.write({}, final=False)  # and the process ends before the seal at step 7 is there
-    again = StepSeries(tmp_path, NAMES)
-    again.restore(4, np.array([12, 4]))
-    stepped(again, 2)
-    again.write({}, final=True)
-    points = read_steps(tmp_path / STEPS_NAME)
+    written(tmp_path, 7, final=False)  # and the process ends before the seal at step 7 is there
+    points = written(tmp_path, 2, sealed=4)
     assert [point.step for point in points] == [1, 2, 3, 4, 5, 6]
     assert [point.rows["clicks"] for point in points] == [1, 2, 3, 4, 5, 6]
     assert sorted(point.seconds for point in points) == [point.seconds for point in points]
 
 
 def test_a_thinned_series_stays_thin_after_a_restart(tmp_path: Path) -> None:
-    series = StepSeries(tmp_path, NAMES)
-    stepped(series, 2 * POINTS_MAX)
-    series.write({}, final=False)
-    again = StepSeries(tmp_path, NAMES)
-    again.restore(2 * POINTS_MAX, np.array([6 * POINTS_MAX, 2 * POINTS_MAX]))
-    stepped(again, 10)
-    again.write({}, final=True)
-    points = read_steps(tmp_path / STEPS_NAME)
+    written(tmp_path, 2 * POINTS_MAX, final=False)
+    points = written(tmp_path, 10, sealed=2 * POINTS_MAX)
     assert len(points) <= POINTS_MAX
     assert points[-1].step == 2 * POINTS_MAX + 10
     assert len(set(np.diff([point.step for point in points[:-1]]).tolist())) == 1
@@ -85,25 +80,16 @@ def test_a_thinned_series_stays_thin_after_a_restart(tmp_path: Path) -> None:
 
 def test_a_window_without_rows_has_an_empty_series(tmp_path: Path) -> None:
     StepSeries(tmp_path, NAMES).write({}, final=True)
-    assert (tmp_path / STEPS_NAME).read_text() == ""
-    assert read_steps(tmp_path / STEPS_NAME) == []
+    assert ((tmp_path / STEPS_NAME).read_text(), read_steps(tmp_path / STEPS_NAME)) == ("", [])
     assert read_steps(tmp_path / "nowhere") == []
 
 
 def test_time_goes_on_from_the_last_point_of_the_seal(tmp_path: Path) -> None:
-    first = StepSeries(tmp_path, NAMES)
-    stepped(first, 1)
-    first.write({}, final=False)
-    (point,) = read_steps(tmp_path / STEPS_NAME)
+    (point,) = written(tmp_path, 1, final=False)
     assert point.seconds < 1
     spent = [point.model_copy(update={"step": n, "seconds": 10.0 * n}) for n in (1, 2, 3)]
-    lines = "".join(f"{each.model_dump_json()}\n" for each in spent)
-    (tmp_path / STEPS_NAME).write_text(lines)
-    again = StepSeries(tmp_path, NAMES)
-    again.restore(2, np.array([6, 2]))
-    stepped(again, 1)
-    again.write({}, final=False)
-    assert 20 <= read_steps(tmp_path / STEPS_NAME)[-1].seconds < 25
+    (tmp_path / STEPS_NAME).write_text("".join(f"{each.model_dump_json()}\n" for each in spent))
+    assert 20 <= written(tmp_path, 1, sealed=2, final=False)[-1].seconds < 25
 
 
 @pytest.mark.parametrize("content", [b"\0" * 9, b'{"step": 1', b"\xff\n"])

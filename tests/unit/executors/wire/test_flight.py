@@ -12,13 +12,10 @@ import pyarrow as pa
 import pytest
 from support.served_rows import SCHEMA, batch_of_lists
 from support.strangers import until
+from support.there import there
 
 from forebay.errors import InfrastructureError
-from forebay.executors.data_executor.flight_server import (
-    POLL_SECONDS,
-    FlightFrameServer,
-    NextFrame,
-)
+from forebay.executors.data_executor.flight_server import POLL_SECONDS, FlightFrameServer, NextFrame
 from forebay.executors.wire.flight import FlightStream, open_stream
 from forebay.executors.wire.messages import FrameHead
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError
@@ -103,9 +100,7 @@ def test_rows_arrive_as_they_were_in_order(bench: Bench) -> None:
     stream = bench.stream()
     stream.grant(len(sent))
     for sequence, batches in enumerate(sent):
-        received = stream.receive()
-        assert received is not None
-        head, batch = received
+        head, batch = there(stream.receive())
         assert head == head_of(rows_of(*batches), sequence)
         if not batches:
             assert batch is None

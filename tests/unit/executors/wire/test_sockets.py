@@ -73,9 +73,7 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path, mode: int) ->
         dial(tmp_path, made.address)
 
 
-def test_a_folder_of_somebody_else_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_another_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = listen(tmp_path, "driver", 0)
     made.close()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
@@ -133,9 +131,7 @@ def test_a_short_token_keeps_nobody_out(tmp_path: Path) -> None:
         dial(tmp_path, made.address)
 
 
-def test_a_file_system_without_sockets_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_without_sockets_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class NoSocket(socket.socket):
         def bind(self, _path: object) -> None:
             raise OSError(errno.EPERM, "Operation not permitted")

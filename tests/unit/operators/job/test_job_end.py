@@ -43,9 +43,7 @@ def test_a_job_on_its_way_or_done_is_no_error(state: str) -> None:
         (told("failed", error=failed("E", "a bug", 4, final=True)), UsageError, "a bug"),
     ],
 )
-def test_how_a_job_ended_is_told_with_its_logs(
-    status: JobStatus, kind: type[ForebayError], message: str
-) -> None:
+def test_ends_name_the_logs(status: JobStatus, kind: type[ForebayError], message: str) -> None:
     with pytest.raises(kind) as found:
         raise_for_end(status, "/logs")
     assert message in str(found.value)
@@ -58,11 +56,10 @@ def test_a_database_that_comes_back_in_time_hears_of_the_cancel(tmp_path: Path) 
     take_away(told.home)
     threading.Timer(0.3, bring_back, [told.home]).start()
     cancel_job(JobHandle(told.home, told.job_id, 1), said.append)
-    assert told.row.state == "cancelled"
-    assert said == [f"job {told.job_id} is cancelled"]
+    assert (told.row.state, said) == ("cancelled", [f"job {told.job_id} is cancelled"])
 
 
-def test_a_cancel_that_nobody_hears_of_names_the_way_out(
+def test_an_unheard_cancel_names_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_end, "CANCEL_SECONDS", 0.1)

@@ -21,12 +21,11 @@ NOW = 1_000.0
 
 
 def status(**restarts: int) -> JobStatus:
-    counts = dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0) | restarts
     return JobStatus(
         job_id="ads.main.2026-03-01.g1",
         state="running",
         epoch=1,
-        restarts=counts,
+        restarts=dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0) | restarts,
         submitted_at=datetime(2026, 3, 2, tzinfo=UTC),
     )
 
@@ -69,8 +68,7 @@ def test_shares_of_no_rows() -> None:
 
 
 def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = ToldJob(Home(tmp_path))
-    now = [100.0]
+    told, now = ToldJob(Home(tmp_path)), [100.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
     lines, job = ProgressLines(), stored_job(told.home, told.job_id)
     assert lines.due(job) is not None
@@ -86,8 +84,7 @@ def test_what_the_supervisor_stored_is_shown_whatever_the_folder_holds(tmp_path:
     told = ToldJob(Home(tmp_path))
     told.progress(step=9, rows={"clicks": 4}, sealed_step=8, sealed_at=time.time() - 90)
     (told.folder.path / "progress.json").write_text("{damaged")
-    line = ProgressLines().due(stored_job(told.home, told.job_id))
-    assert line == (
+    assert ProgressLines().due(stored_job(told.home, told.job_id)) == (
         "window 2026-03-01: step 9, 0 rows/s, lag 0 s; clicks 100%; sealed at step 8 1.5 min ago"
     )
 

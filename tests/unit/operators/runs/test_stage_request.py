@@ -37,13 +37,12 @@ def run(**changes: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**told, **changes})
 
 
-def asked(try_number: int, max_tries: int, retries: int = 3, **changes: Any) -> StageRequest:
-    instance = SimpleNamespace(id=MADE, task_id="sink", try_number=try_number, max_tries=max_tries)
-    context: Any = {
-        "dag_run": run(**changes),
-        "ti": instance,
-        "task": SimpleNamespace(retries=retries),
-    }
+def asked(
+    try_number: int, max_tries: int, retries: int = 3, made: UUID = MADE, **changes: Any
+) -> StageRequest:
+    instance = SimpleNamespace(id=made, task_id="sink", try_number=try_number, max_tries=max_tries)
+    task = SimpleNamespace(retries=retries)
+    context: Any = {"dag_run": run(**changes), "ti": instance, "task": task}
     return StageRequest.of(context, DAILY)
 
 
@@ -62,16 +61,13 @@ def test_runs_of_two_dags_have_names_of_their_own() -> None:
 
 
 def test_a_run_was_there_when_its_tasks_were_made() -> None:
-    assert asked(1, 3).since == MADE_AT
-    assert asked(1, 3, start_date=None).since == MADE_AT
+    assert (asked(1, 3).since, asked(1, 3, start_date=None).since) == (MADE_AT, MADE_AT)
     retried = asked(2, 3, start_date=MADE_AT - timedelta(hours=1))
     assert retried.since == MADE_AT - timedelta(hours=1), "each try has an id of its own"
 
 
 def test_an_id_without_an_instant_says_nothing() -> None:
-    instance = SimpleNamespace(id=uuid4(), task_id="sink", try_number=1, max_tries=3)
-    context: Any = {"dag_run": run(), "ti": instance, "task": SimpleNamespace(retries=3)}
-    assert StageRequest.of(context, DAILY).since == START_OF_RUN
+    assert asked(1, 3, made=uuid4()).since == START_OF_RUN
 
 
 def test_a_run_that_was_never_cleared_is_in_its_first_pass() -> None:

@@ -24,6 +24,7 @@ from support.job_tasks import (
 from support.jobs import ToldJob, failed
 from support.model_lines import record_link
 from support.task_logs import lines_of
+from support.there import there
 
 from forebay.errors import (
     ConfigError,
@@ -34,21 +35,31 @@ from forebay.errors import (
     UsageError,
 )
 from forebay.executors.model_line.chain import ModelChain
-from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.system.files.locks import FileLock
 
 
-def test_it_hands_a_registered_job_on(place: Place) -> None:
-    job = ToldJob(place.home)
-    job.tell("running")
+@pytest.fixture
+def job(place: Place) -> ToldJob:
+    """The job that the stage answers with, which runs."""
+    made = ToldJob(place.home)
+    made.tell("running")
     place.submits(SUBMITTED)
+    return made
+
+
+def deferred(place: Place, **more: Any) -> TaskDeferred:
+    with pytest.raises(TaskDeferred) as raised:
+        place.data(**more).work(REQUEST, context())
+    return raised.value
+
+
+def test_it_hands_a_registered_job_on(place: Place, job: ToldJob) -> None:
     operator = place.data(executors=2)
     job.register(0)
     later(lambda: job.register(1))
     with job.supervised():
-        left = operator.work(REQUEST, context())
-    assert left == HANDLE
+        assert operator.work(REQUEST, context()) == HANDLE
     (call,) = place.toy.calls("submit")
     assert call[:6] == ["ads", KEY, "--claim", "ads/run/data_executors/0", "--previous", "none"]
     assert call[6:8] == ["--run", "ads/run"]
@@ -58,21 +69,15 @@ def test_it_hands_a_registered_job_on(place: Place) -> None:
     assert job.row.cancel_epoch is None
 
 
-@pytest.mark.parametrize(
-    "stage_request", [replace(REQUEST, reprocess=True), replace(REQUEST, clear_count=1)]
-)
-def test_a_clear_and_conf_ask_for_it_again(stage_request: StageRequest, place: Place) -> None:
-    ToldJob(place.home).tell("succeeded")
-    place.submits(SUBMITTED)
-    place.data().work(stage_request, context())
+@pytest.mark.parametrize("asked", [{"reprocess": True}, {"clear_count": 1}])
+def test_a_clear_and_conf_ask_for_it_again(asked: Any, place: Place, job: ToldJob) -> None:
+    job.tell("succeeded")
+    place.data().work(replace(REQUEST, **asked), context())
     assert "--again" in place.toy.calls("submit")[0]
 
 
-def test_one_data_executor_is_waited_for_unless_told_otherwise(place: Place) -> None:
-    job = ToldJob(place.home)
-    job.tell("running")
+def test_one_data_executor_is_waited_for_by_default(place: Place, job: ToldJob) -> None:
     job.register(0)
-    place.submits(SUBMITTED)
     operator = place.data()
     assert operator.executors == 1
     with job.supervised():
@@ -90,33 +95,25 @@ def test_a_window_that_is_trained_needs_no_job(place: Place) -> None:
 def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
     place.runs.before = [("running", "deferred")]
     operator = place.data(turn_wait_seconds=1_000)
-    with pytest.raises(TaskDeferred) as deferred:
+    with pytest.raises(TaskDeferred) as raised:
         operator.work(REQUEST, context())
-    assert place.toy.calls("submit") == []
-    assert operator.run_before == "b0"
-    trigger = deferred.value.trigger
+    assert (place.toy.calls("submit"), operator.run_before) == ([], "b0")
+    found, trigger = raised.value, raised.value.trigger
     assert isinstance(trigger, TurnTrigger)
     assert (trigger.pipeline, trigger.line, trigger.before) == ("ads", "main", "2026-02-28")
-    assert trigger.seen == {"links": [], "failed_at": 0.0}
-    assert deferred.value.method_name == "turn_came"
-    assert 600 < deferred.value.timeout.total_seconds() <= 660
+    assert (trigger.seen, found.method_name) == ({"links": [], "failed_at": 0.0}, "turn_came")
+    assert 600 < found.timeout.total_seconds() <= 660
     assert 59 < trigger.until - time.time() <= 60
-    assert deferred.value.kwargs is not None
-    assert deferred.value.kwargs["wait"]["next_look"] == 120
+    assert there(found.kwargs)["wait"]["next_look"] == 120
 
 
-@pytest.mark.parametrize(
-    ("run", "word"),
-    [(("success", "success"), "done"), (("failed", "failed"), "failed")],
-)
-def test_the_stage_decides_about_ended_runs(run: tuple[str, str], word: str, place: Place) -> None:
-    place.runs.before = [run]
+@pytest.mark.parametrize(("state", "word"), [("success", "done"), ("failed", "failed")])
+def test_the_stage_decides_about_ended_runs(state: str, word: str, place: Place) -> None:
+    place.runs.before = [(state, state)]
     place.submits(WAITING)
-    with pytest.raises(TaskDeferred) as deferred:
-        place.data().work(REQUEST, context())
+    assert deferred(place).trigger.seen == {"held": False, "links": [], "failed_at": 0.0}
     (call,) = place.toy.calls("submit")
     assert call[5] == word
-    assert deferred.value.trigger.seen == {"held": False, "links": [], "failed_at": 0.0}
 
 
 def test_a_short_look_sees_the_turn_come(place: Place) -> None:
@@ -128,18 +125,14 @@ def test_a_short_look_sees_the_turn_come(place: Place) -> None:
     lease = FileLock(line / "lease.lock")
     assert lease.acquire(1.0)
     later(lease.release, 0.5)
-    left = place.data(grace_seconds=60).work(REQUEST, context())
-    assert left["job_id"] == JOB
+    assert place.data(grace_seconds=60).work(REQUEST, context())["job_id"] == JOB
     assert len(place.toy.calls("submit")) == 2
 
 
-def test_an_unchanged_situation_is_asked_about_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_unchanged_is_asked_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.submits(WAITING)
     said = lines_of(monkeypatch)
-    with pytest.raises(TaskDeferred):
-        place.data(grace_seconds=1).work(REQUEST, context())
+    deferred(place, grace_seconds=1)
     assert len(place.toy.calls("submit")) == 1
     assert not [line for line in said if ": waiting." in line], "the stage has said it"
 
@@ -147,8 +140,7 @@ def test_an_unchanged_situation_is_asked_about_once(
 def test_what_it_waits_for_is_said_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.runs.before = [("running", None)]
     said = lines_of(monkeypatch)
-    with pytest.raises(TaskDeferred):
-        place.data(grace_seconds=0.3).work(REQUEST, context())
+    deferred(place, grace_seconds=0.3)
     assert [line for line in said if ": waiting." in line] == [
         f"window {KEY}: waiting. window {KEY} waits for window 2026-02-28, whose run has not ended"
     ]
@@ -157,9 +149,7 @@ def test_what_it_waits_for_is_said_once(place: Place, monkeypatch: pytest.Monkey
 def test_after_news_it_looks_again_soon(place: Place) -> None:
     place.runs.before = [("running", None)]
     later(lambda: record_link(ModelChain(place.home, "ads"), "2026-02-28", {"clicks": 1}), 0.3)
-    with pytest.raises(TaskDeferred) as deferred:
-        place.data(grace_seconds=1).work(REQUEST, context())
-    assert 14 < deferred.value.trigger.until - time.time() <= 15
+    assert 14 < deferred(place, grace_seconds=1).trigger.until - time.time() <= 15
 
 
 def test_behind_a_window_that_failed_it_fails_at_once(place: Place) -> None:
@@ -173,35 +163,26 @@ def test_behind_a_window_that_failed_it_fails_at_once(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("earlier", "age"),
+    ("earlier", "age", "trained"),
     [
-        ({"2026-02-27": ("success", "success")}, 0),  # the one before is training now
-        ({"2026-02-27": ("failed", "failed")}, 3_600),  # cleared meanwhile, or seen long ago
-        ({}, 0),
+        ("success", 0, False),  # the one before is training now
+        ("failed", 3_600, False),  # cleared meanwhile, or seen long ago
+        ("", 0, False),
+        ("failed", 0, True),
     ],
 )
 def test_behind_windows_that_go_on_it_waits(
-    earlier: dict[str, tuple[str, str | None]], age: float, place: Place
+    earlier: str, age: float, trained: bool, place: Place
 ) -> None:
     place.runs.before = [("running", None)]
-    place.runs.earlier = earlier
+    place.runs.earlier = {"2026-02-27": (earlier, earlier)} if earlier else {}
+    if trained:
+        record_link(ModelChain(place.home, "ads"), "2026-02-27", {"clicks": 1})
     fails(place, age)
-    with pytest.raises(TaskDeferred):
-        place.data().work(REQUEST, context())
+    assert isinstance(deferred(place).trigger, TurnTrigger)
 
 
-def test_a_failed_run_of_a_window_that_is_trained_holds_nobody(place: Place) -> None:
-    place.runs.before = [("running", None)]
-    place.runs.earlier = {"2026-02-27": ("failed", "failed")}
-    record_link(ModelChain(place.home, "ads"), "2026-02-27", {"clicks": 1})
-    fails(place)
-    with pytest.raises(TaskDeferred):
-        place.data().work(REQUEST, context())
-
-
-def test_a_run_that_finds_no_place_is_not_waited_for(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_finds_no_place_is_not_awaited(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backfill that runs backwards: all active runs wait for one that is queued."""
     place.runs.before = [("queued", None)]
     place.runs.any_goes_on = False
@@ -218,22 +199,20 @@ def test_a_run_that_finds_no_place_is_not_waited_for(
         operator.turn_came(context(), {"state": "look"}, **carried)
 
 
-def test_runs_that_have_ended_hold_no_place(place: Place) -> None:
-    place.runs.before = [("queued", None), ("failed", "failed")]
-    place.runs.any_goes_on = False
-    with pytest.raises(TaskDeferred) as deferred:
-        place.data().work(REQUEST, context())
-    assert deferred.value.kwargs is not None
-    assert deferred.value.kwargs["wait"]["blocked_looks"] == 1
-
-
-def test_a_queued_run_may_wait_for_earlier_ones(place: Place) -> None:
-    place.runs.before = [("queued", None)]
-    operator = place.data()
-    with pytest.raises(TaskDeferred) as deferred:
-        operator.work(REQUEST, context())
-    assert deferred.value.kwargs is not None
-    assert deferred.value.kwargs["wait"]["blocked_looks"] == 0
+@pytest.mark.parametrize(
+    ("before", "any_goes_on", "blocked"),
+    [
+        # Runs that have ended hold no place.
+        ([("queued", None), ("failed", "failed")], False, 1),
+        # A queued run may wait for earlier ones.
+        ([("queued", None)], True, 0),
+    ],
+)
+def test_looks_that_found_no_way_out_are_counted(
+    before: list[tuple[str, str | None]], any_goes_on: bool, blocked: int, place: Place
+) -> None:
+    place.runs.before, place.runs.any_goes_on = before, any_goes_on
+    assert there(deferred(place).kwargs)["wait"]["blocked_looks"] == blocked
 
 
 def test_the_wait_has_an_end(place: Place) -> None:
@@ -242,45 +221,34 @@ def test_the_wait_has_an_end(place: Place) -> None:
         place.data(turn_wait_seconds=0).work(REQUEST, context())
 
 
-def test_it_goes_on_behind_the_wait(place: Place, monkeypatch: Any) -> None:
-    ToldJob(place.home).tell("succeeded")
-    place.submits(SUBMITTED)
+def test_it_goes_on_behind_the_wait(place: Place, job: ToldJob, monkeypatch: Any) -> None:
+    job.tell("succeeded")
     operator = place.data()
     monkeypatch.setattr(operator, "request", lambda _: REQUEST)
     carried = {"wait": {"deadline": time.time() + 60, "next_look": 120}}
-    left = operator.turn_came(context(), {"state": "changed"}, **carried)
-    assert left["job_id"] == JOB
+    assert operator.turn_came(context(), {"state": "changed"}, **carried)["job_id"] == JOB
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "kind"),
+    ("code", "kind"),
     [(1, ConfigError), (2, NotReadyError), (3, DataError), (4, InfrastructureError)],
 )
-def test_a_job_that_fails_before_it_serves(
-    exit_code: int, kind: type[ForebayError], place: Place
+def test_who_fails_before_it_serves(
+    code: int, kind: type[ForebayError], place: Place, job: ToldJob
 ) -> None:
-    ToldJob(place.home).tell("failed", failed("X", "part.parquet is corrupt", exit_code))
-    place.submits(SUBMITTED)
+    job.tell("failed", failed("X", "part.parquet is corrupt", code))
     with pytest.raises(kind, match=rf"job {JOB} failed: part.parquet.*\nlogs: .*/logs\Z"):
         place.data().work(REQUEST, context())
 
 
-def test_a_lost_job_is_worth_a_retry(place: Place) -> None:
-    ToldJob(place.home).tell("running")  # nobody supervises it
-    place.submits(SUBMITTED)
+def test_a_lost_job_is_worth_a_retry(place: Place, job: ToldJob) -> None:
     with pytest.raises(InfrastructureError, match="lost its supervisor"):
-        place.data().work(REQUEST, context())
+        place.data().work(REQUEST, context())  # nobody supervises it
 
 
-def test_executors_that_never_register(place: Place) -> None:
-    job = ToldJob(place.home)
-    job.tell("running")
-    place.submits(SUBMITTED)
+def test_executors_that_never_register(place: Place, job: ToldJob) -> None:
     later(lambda: job.tell("cancelled", cancelled_by=1), 1.5)
-    with (
-        job.supervised(),
-        pytest.raises(InfrastructureError, match="did not register within 1 s"),
-    ):
+    with job.supervised(), pytest.raises(InfrastructureError, match="did not register within 1 s"):
         place.data(stage_seconds=1).work(REQUEST, context())
     assert job.cancel_seen is not None
 
@@ -290,11 +258,7 @@ def test_a_kill_while_it_waits_for_executors_ends_the_job(place: Place) -> None:
     place.submits(SUBMITTED)
     operator = place.data()
     later(lambda: job.tell("cancelled", cancelled_by=1), 1.5)
-    with (
-        job.supervised(),
-        killed(operator, 1.0),
-        pytest.raises((InfrastructureError, UsageError)),
-    ):
+    with job.supervised(), killed(operator, 1.0), pytest.raises((InfrastructureError, UsageError)):
         operator.work(REQUEST, context())
     assert job.cancel_seen == 1
 

@@ -32,15 +32,7 @@ from forebay.operators.triggers.ready import ReadyTrigger
 
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-05"
-REQUEST = StageRequest(
-    dag_id="ads",
-    run_id="mine",
-    task_id="sources.clicks",
-    window=GRID.parse(KEY),
-    clear_number=1,
-    clear_count=0,
-    reprocess=False,
-)
+REQUEST = StageRequest("ads", "mine", "sources.clicks", GRID.parse(KEY), 1, 0, reprocess=False)
 
 
 def listed(window: str = KEY, **told: Any) -> dict[str, Any]:
@@ -54,8 +46,7 @@ def waiting(seconds: float) -> dict[str, Any]:
 
 
 def other(day: int, state: str = "running") -> OtherRun:
-    key = f"2026-03-{day:02}"
-    return OtherRun(f"run-{day}", state, GRID.parse(key), day)
+    return OtherRun(f"run-{day}", state, GRID.parse(f"2026-03-{day:02}"), day)
 
 
 class Place:

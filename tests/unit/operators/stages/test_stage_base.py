@@ -16,15 +16,8 @@ from forebay.operators.stages.evaluate import EvaluateOperator
 from forebay.operators.stages.sink import SinkOperator
 from forebay.operators.stages.training_executors import TrainingExecutorsOperator
 
-ASKED = StageRequest(
-    dag_id="ads",
-    run_id="mine",
-    task_id="sink",
-    window=WindowGrid(WindowSize.DAY).parse("2026-03-05"),
-    clear_number=0,
-    clear_count=0,
-    reprocess=False,
-)
+WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-05")
+ASKED = StageRequest("ads", "mine", "sink", WINDOW, 0, 0, reprocess=False)
 
 
 def sink(**more: Any) -> SinkOperator:

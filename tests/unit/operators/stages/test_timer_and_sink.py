@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,15 +27,7 @@ from forebay.operators.stages.timer import TimerOperator
 from forebay.operators.triggers.window_over import WindowOverTrigger
 
 WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-05")
-ASKED = StageRequest(
-    dag_id="ads",
-    run_id="mine",
-    task_id="timer",
-    window=WINDOW,
-    clear_number=1,
-    clear_count=0,
-    reprocess=False,
-)
+ASKED = StageRequest("ads", "mine", "timer", WINDOW, 1, 0, reprocess=False)
 OPEN = {"state": "open", "window": WINDOW.key, "reason": "not trained"}
 TRAINED = {"state": "trained", "window": WINDOW.key, "generation": 3, "reason": "trained"}
 RECORDED = {"window": WINDOW.key, "generation": 1, "tasks": 2, "recorded": True}
@@ -49,28 +42,28 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyStage:
     return toy
 
 
-def timer(toy: ToyStage, grace_seconds: float = GRACE_SECONDS) -> TimerOperator:
-    return TimerOperator(
-        task_id="timer",
-        pipeline="ads",
-        config="/config",
-        python=toy.python,
-        grace_seconds=grace_seconds,
-    )
+def timer(toy: ToyStage) -> TimerOperator:
+    where = {"pipeline": "ads", "config": "/config", "python": toy.python}
+    return TimerOperator(task_id="timer", grace_seconds=GRACE_SECONDS, **where)
 
 
-def at(monkeypatch: pytest.MonkeyPatch, instant: datetime) -> None:
+At = Callable[[datetime], None]
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> At:
     """The clock stands."""
-    clock = SimpleNamespace(now=instant.astimezone)
+    clock = SimpleNamespace()
     monkeypatch.setattr(module, "datetime", clock)
+    return lambda instant: setattr(clock, "now", instant.astimezone)
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 86_400])
 def test_a_window_that_is_over_is_looked_at(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, seconds: int
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, at: At, seconds: int
 ) -> None:
     said = lines_of(monkeypatch)
-    at(monkeypatch, WINDOW.end + timedelta(seconds=seconds))
+    at(WINDOW.end + timedelta(seconds=seconds))
     assert timer(toy).work(ASKED, {})["state"] == "open"
     ((name, key, *_),) = toy.calls("timer")
     assert (name, key) == ("ads", WINDOW.key)
@@ -78,10 +71,10 @@ def test_a_window_that_is_over_is_looked_at(
 
 
 def test_a_window_that_is_nearly_over_is_waited_for(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, at: At
 ) -> None:
     paused: list[float] = []
-    at(monkeypatch, WINDOW.end - timedelta(seconds=GRACE_SECONDS))
+    at(WINDOW.end - timedelta(seconds=GRACE_SECONDS))
     task = timer(toy)
     monkeypatch.setattr(task, "pause", paused.append)
     said = lines_of(monkeypatch)
@@ -90,10 +83,8 @@ def test_a_window_that_is_nearly_over_is_waited_for(
     assert paused == [GRACE_SECONDS]
 
 
-def test_a_longer_wait_is_deferred_to_the_window_s_end(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at(monkeypatch, WINDOW.start)  # its stage is asked first, which refuses one of no dataset
+def test_a_longer_wait_is_deferred_to_the_window_s_end(toy: ToyStage, at: At) -> None:
+    at(WINDOW.start)  # its stage is asked first, which refuses one of no dataset
     with pytest.raises(TaskDeferred) as deferred:
         timer(toy).work(ASKED, {})
     trigger = deferred.value.trigger
@@ -103,18 +94,16 @@ def test_a_longer_wait_is_deferred_to_the_window_s_end(
     assert timedelta(days=1) < (deferred.value.timeout or timedelta(0)) < timedelta(days=2)
 
 
-def test_a_window_outside_the_dataset_is_not_waited_for(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_outside_the_dataset_is_not_waited_for(toy: ToyStage, at: At) -> None:
     toy.answer(timer=[{"code": 1, "says": ["error: ads.yaml:3:1: after the dataset's end"]}])
     for instant in (WINDOW.start, WINDOW.start - timedelta(days=1)):
-        at(monkeypatch, instant)
+        at(instant)
         with pytest.raises(ConfigError, match="after the dataset's end"):
             timer(toy).work(ASKED, {})
 
 
 def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, at: At, tmp_path: Path
 ) -> None:
     runs: list[SimpleNamespace] = []
     monkeypatch.setattr(module, "latest_before", lambda dag_id, window: next(iter(runs), None))
@@ -123,7 +112,7 @@ def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
         "runs_of",
         lambda dag_id, window, grid: [run for run in runs if run.window == window.key],
     )
-    at(monkeypatch, WINDOW.end)
+    at(WINDOW.end)
     pushed: dict[str, Any] = {}
     context: Any = {"ti": SimpleNamespace(xcom_push=lambda key, value: pushed.update(value))}
 
@@ -148,27 +137,22 @@ def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
     ]
     assert skipped(scheduled) == ""
     record(ModelChain(Home(tmp_path / "home"), "ads"), link("2026-03-01", {"clicks": 12}))
-    gap = "windows 2026-03-02 to 2026-03-04 are not trained yet"
-    assert skipped(scheduled).startswith(gap)
+    assert skipped(scheduled).startswith("windows 2026-03-02 to 2026-03-04 are not trained yet")
     assert skipped(ASKED) == "", "somebody asked for it"
     assert skipped(replace(scheduled, clear_count=1)) == "", "the same"
     runs[0].run_type = "scheduled"
     assert skipped(scheduled) == "", "a gap in a schedule is red, not skipped"
 
 
-def test_a_window_that_has_not_begun_is_refused(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at(monkeypatch, WINDOW.start - timedelta(microseconds=1))
+def test_a_window_that_has_not_begun_is_refused(toy: ToyStage, at: At) -> None:
+    at(WINDOW.start - timedelta(microseconds=1))
     with pytest.raises(UsageError, match="has not started: it starts at 2026-03-05"):
         timer(toy).work(ASKED, {})
 
 
-def test_a_trained_window_leaves_nothing_to_do(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trained_window_leaves_nothing_to_do(toy: ToyStage, at: At) -> None:
     toy.answer(timer=[{"prints": TRAINED}])
-    at(monkeypatch, datetime(2027, 1, 1, tzinfo=UTC))
+    at(datetime(2027, 1, 1, tzinfo=UTC))
     pushed: dict[str, Any] = {}
     instance = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}))
     with pytest.raises(DownstreamTasksSkipped):
@@ -178,10 +162,8 @@ def test_a_trained_window_leaves_nothing_to_do(
 
 
 @pytest.mark.parametrize(("clears", "again"), [(0, False), (1, True)])
-def test_a_clear_asks_for_the_window_again(
-    toy: ToyStage, monkeypatch: pytest.MonkeyPatch, clears: int, again: bool
-) -> None:
-    at(monkeypatch, WINDOW.end)
+def test_a_clear_asks_for_the_window_again(toy: ToyStage, at: At, clears: int, again: bool) -> None:
+    at(WINDOW.end)
     asked = replace(ASKED, clear_count=clears)
     timer(toy).work(asked, {})
     assert ("--again" in toy.calls("timer")[0]) is again

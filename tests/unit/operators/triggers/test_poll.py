@@ -31,11 +31,6 @@ SOON = 20.0
 THREAD = "forebay-poll"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(poll, "LOOK_SECONDS", 0.05)
@@ -133,14 +128,20 @@ def counting_looks(monkeypatch: pytest.MonkeyPatch, kind: type[Any]) -> list[Non
     return looks
 
 
-def test_two_hundred_jobs_are_one_query_a_look(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = counting_looks(monkeypatch, JobTrigger)
-    with running_jobs(home, 200) as names:
+@pytest.mark.parametrize(("kind", "queries"), [(JobTrigger, 1), (TurnTrigger, 3)])
+def test_two_hundred_are_read_in_as_few_queries_as_one(
+    home: Home, monkeypatch: pytest.MonkeyPatch, kind: type[WakingTrigger], queries: int
+) -> None:
+    looks = counting_looks(monkeypatch, kind)
+    with running_jobs(home, 200 if kind is JobTrigger else 1) as names:
+        triggers: list[WakingTrigger] = [job_trigger(home, name) for name in names]
+        if kind is TurnTrigger:
+            triggers = [turn_trigger(home, f"p{n % 20}", f"w{n}") for n in range(200)]
 
         async def follow() -> Counter[tuple[str, str]]:
             with statements() as counted:
-                watching = [started(job_trigger(home, name)) for name in names]
-                while counted[THREAD, "SELECT"] < 5:
+                watching = [started(each) for each in triggers]
+                while counted[THREAD, "BEGIN"] < 6:
                     await asyncio.sleep(0.01)
                 assert len(polling()) == 1
                 for task in watching:
@@ -152,32 +153,8 @@ def test_two_hundred_jobs_are_one_query_a_look(home: Home, monkeypatch: pytest.M
     assert len(looks) >= 4
     # Opening the database asks which home it is, once: a transaction of its own.
     assert counted[THREAD, "BEGIN"] <= len(looks) + 1
-    assert counted[THREAD, "SELECT"] <= len(looks) + 2
+    assert counted[THREAD, "SELECT"] <= queries * len(looks) + 2
     assert {thread for thread, _ in counted} == {THREAD}, "never in the event loop"
-
-
-def test_turns_are_three_queries_whatever_their_number(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = counting_looks(monkeypatch, TurnTrigger)
-    ToldJob(home)
-
-    async def wait() -> Counter[tuple[str, str]]:
-        with statements() as counted:
-            turns = [turn_trigger(home, f"p{n % 20}", f"w{n}") for n in range(200)]
-            watching = [started(trigger) for trigger in turns]
-            while counted[THREAD, "BEGIN"] < 6:
-                await asyncio.sleep(0.01)
-            for task in watching:
-                task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
-        return counted
-
-    counted = run(wait)
-    assert len(looks) >= 4
-    assert counted[THREAD, "BEGIN"] <= len(looks) + 1
-    assert counted[THREAD, "SELECT"] <= 3 * len(looks) + 2
-    assert {thread for thread, _ in counted} == {THREAD}
 
 
 def test_each_turn_hears_of_its_own_window(home: Home) -> None:
@@ -284,9 +261,7 @@ def test_who_waits_for_a_database_still_ends_at_the_deadline(home: Home) -> None
     assert run(wait) == [[{"state": "deadline"}], [{"state": "look"}]]
 
 
-def test_another_home_is_read_meanwhile(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_homes_are_read(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = Home(tmp_path / "other")
     ToldJob(home).tell("running")
     ToldJob(other).tell("succeeded")
@@ -308,8 +283,7 @@ def test_another_home_is_read_meanwhile(
 
 def test_the_loop_goes_on_while_the_database_does_not_answer(home: Home) -> None:
     """The read ends only because the loop has run a hundred times meanwhile."""
-    told = ToldJob(home)
-    told.tell("succeeded")
+    ToldJob(home).tell("succeeded")
     hanging, answers = threading.Event(), threading.Event()
 
     def hang(*_: object) -> None:
@@ -352,9 +326,7 @@ def test_a_row_that_cannot_be_understood_ends_its_own_trigger_only(home: Home) -
         run(follow)
 
 
-def test_whatever_breaks_the_read_is_heard_and_breaks_nothing_else(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_breaks_the_read_breaks_no_more(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     ToldJob(home).tell("succeeded")
 
     def broken(*_: object) -> None:

@@ -39,15 +39,18 @@ Answer = TypeVar("Answer")
 SOON = 20.0
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(poll, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(ready, "FIRST_LOOK_SECONDS", 0.02)
+
+
+@pytest.fixture
+def told(home: Home) -> ToldJob:
+    """A job that runs."""
+    made = ToldJob(home)
+    made.tell("running")
+    return made
 
 
 def wait(work: Coroutine[Any, Any, Answer], seconds: float = SOON) -> Answer:
@@ -111,8 +114,7 @@ def test_all_triggers_are_made_again_from_what_is_stored(home: Home, tmp_path: P
         module, _, name = path.rpartition(".")
         assert (module, name) == (type(trigger).__module__, type(trigger).__name__)
         stored = deserialize(serialize(arguments))
-        again = type(trigger)(**stored)
-        assert again.serialize() == (path, arguments)
+        assert type(trigger)(**stored).serialize() == (path, arguments)
 
 
 def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +124,7 @@ def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> N
         slept.append(seconds)
 
     monkeypatch.setattr(base.asyncio, "sleep", sleep)
-    trigger = WindowOverTrigger(until=0.0)
-    assert wait(fired(trigger)) == [{}]
+    assert wait(fired(WindowOverTrigger(until=0.0))) == [{}]
     assert 14 < slept[0] <= 15
     # Clocks of two machines differ: a trigger never keeps quiet for longer than it would here.
     wait(fired(WindowOverTrigger(until=0.0, not_before=time.time() + 1e6)))
@@ -131,8 +132,7 @@ def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_deferral_has_a_limit_beyond_its_own() -> None:
-    assert defer_timeout(30).total_seconds() == 630
-    assert defer_timeout(-5).total_seconds() == 600
+    assert (defer_timeout(30).total_seconds(), defer_timeout(-5).total_seconds()) == (630, 600)
 
 
 def test_the_window_is_over() -> None:
@@ -143,16 +143,13 @@ def test_the_window_is_over() -> None:
 
 @pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
 def test_a_job_has_ended(state: str, home: Home) -> None:
-    told = ToldJob(home)
-    told.tell(state)
+    ToldJob(home).tell(state)
     assert wait(fired(job_trigger(home))) == [{"state": state}]
 
 
 def test_a_job_is_followed_until_it_is_lost(
-    home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    home: Home, told: ToldJob, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = ToldJob(home)
-    told.tell("running")
     told.progress(step=120, sealed_step=100, rows={"clicks": 30, "views": 10}, rows_per_second=7)
 
     async def follow() -> list[Any]:
@@ -171,11 +168,9 @@ def test_a_job_is_followed_until_it_is_lost(
     assert wait(follow()) == [{"state": "lost"}]
 
 
-def test_a_job_of_another_host_is_followed_while_its_heart_beats(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+def test_a_job_elsewhere_is_followed_by_beats(
+    home: Home, told: ToldJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = ToldJob(home)
-    told.tell("running")
     of_another_host(told)
     now = 0.0
     monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: now))
@@ -196,18 +191,13 @@ def test_a_job_of_another_host_is_followed_while_its_heart_beats(
     assert wait(follow()) == [{"state": "lost"}]
 
 
-def test_a_job_that_takes_too_long_or_is_gone(home: Home) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_job_that_takes_too_long_or_is_gone(home: Home, told: ToldJob) -> None:
     with told.supervised():
         assert wait(fired(job_trigger(home, deadline=0.1))) == [{"state": "deadline"}]
-    other = Home(home.root.with_name("other"))
-    assert wait(fired(job_trigger(other))) == [{"state": "unreadable"}]
+    assert wait(fired(job_trigger(Home(home.root.with_name("other"))))) == [{"state": "unreadable"}]
 
 
-def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home, told: ToldJob) -> None:
     trigger = job_trigger(home)
     wait(trigger.cleanup())
     assert told.row.state == "running"
@@ -215,9 +205,7 @@ def test_a_person_ends_the_job_and_a_triggerer_does_not(home: Home) -> None:
     assert (told.row.state, told.row.status.cancelled_by) == ("cancelled", 1)
 
 
-def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home, told: ToldJob) -> None:
     told.take_over()
     with told.supervised():
         wait(job_trigger(home, epoch=1).on_kill())
@@ -225,12 +213,9 @@ def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home) -> None:
     assert told.row.state == "running"
 
 
-def test_a_person_hears_of_a_job_that_could_not_be_ended(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_person_hears_of_what_did_not_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_end, "CANCEL_SECONDS", 0.1)
-    told = ToldJob(home)
-    told.tell("running")
+    ToldJob(home).tell("running")
     take_away(home)
     trigger = job_trigger(home)
     said: list[str] = []
@@ -243,9 +228,7 @@ def test_a_person_hears_of_a_job_that_could_not_be_ended(
     assert all("`forebay cancel ads` ends it" in line for line in said)
 
 
-def test_a_supervised_job_is_asked_to_end(home: Home) -> None:
-    told = ToldJob(home)
-    told.tell("running")
+def test_a_supervised_job_is_asked_to_end(home: Home, told: ToldJob) -> None:
 
     async def end() -> int | None:
         ending = asyncio.create_task(job_trigger(home).on_kill())
@@ -302,9 +285,7 @@ def test_a_turn_that_did_not_come_is_looked_at_in_any_case(home: Home) -> None:
     assert wait(fired(turn_trigger(home, seconds=0.2))) == [{"state": "look"}]
 
 
-def test_a_run_of_the_dag_that_failed_is_worth_a_look(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_run_is_worth_a_look(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_HOME", str(home.root))
 
     async def fail(dag_id: str) -> list[Any]:
@@ -325,9 +306,7 @@ def test_a_change_while_no_triggerer_ran_is_not_missed(home: Home) -> None:
     assert wait(fired(TurnTrigger(**arguments))) == [{"state": "changed"}]
 
 
-def test_a_look_inherits_what_the_task_would(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_look_inherits(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = ToyStage.make(tmp_path / "toy", source=[found("listed")])
     for name in ("ACME_TOKEN", "OTHERS_TOKEN"):
         monkeypatch.setenv(name, "planted")
@@ -347,15 +326,26 @@ def test_a_source_becomes_ready(home: Home, tmp_path: Path) -> None:
     assert toy.calls("source") == [["ads", "2026-03-01", "clicks", "--ready"]] * 3
 
 
-def test_a_source_is_late(home: Home, tmp_path: Path) -> None:
-    toy = ToyStage.make(tmp_path / "toy", source=[found("waiting", "no marker")])
-    assert wait(fired(ready_trigger(toy, home, deadline=0.6))) == [{"state": "deadline"}]
+@pytest.mark.parametrize(
+    ("answer", "deadline", "event"),
+    [
+        (found("waiting", "no marker"), 0.6, "deadline"),
+        ({"code": 3, "says": ["error: corrupt"]}, SOON, "failed"),
+        ({"seconds": 60}, SOON, "failed"),
+    ],
+    ids=["late", "fails", "hangs"],
+)
+def test_a_look_that_comes_to_no_good_end_wakes_the_task(
+    home: Home, tmp_path: Path, monkeypatch: Any, answer: Any, deadline: float, event: str
+) -> None:
+    if "seconds" in answer:
+        monkeypatch.setattr(ready, "LOOK_DEADLINE_SECONDS", 0.5)
+    trigger = ready_trigger(ToyStage.make(tmp_path / "toy", source=[answer]), home, deadline)
+    assert wait(fired(trigger)) == [{"state": event}]
 
 
-def test_a_look_that_fails_wakes_the_task(home: Home, tmp_path: Path) -> None:
-    toy = ToyStage.make(tmp_path / "toy", source=[{"code": 3, "says": ["error: corrupt"]}])
-    assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]
-    missing = ready_trigger(toy, home)
+def test_a_look_that_cannot_begin_wakes_the_task(home: Home, tmp_path: Path) -> None:
+    missing = ready_trigger(ToyStage.make(tmp_path / "toy"), home)
     missing.python = "/nowhere/python"
     assert wait(fired(missing)) == [{"state": "failed"}]
 
@@ -379,16 +369,7 @@ def test_a_look_ends_with_its_trigger(home: Home, tmp_path: Path) -> None:
 
     looks = wait(cancel())
     assert looks
-    alive = {child.pid for child in psutil.Process(os.getpid()).children()}
-    assert not alive & looks
-
-
-def test_a_look_that_hangs_is_stopped(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ready, "LOOK_DEADLINE_SECONDS", 0.5)
-    toy = ToyStage.make(tmp_path / "toy", source=[{"seconds": 60}])
-    assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]
+    assert not {child.pid for child in psutil.Process(os.getpid()).children()} & looks
 
 
 def test_an_event_is_what_airflow_sends_on() -> None:

@@ -92,8 +92,7 @@ class Dag:
 
     def _ask(self, number: int) -> None:
         seen, target = self._observers[number].look(), self.found.target(number)
-        wait = TurnWait(deadline=math.inf)
-        turn = decide(seen.situation(target.key, wait, None))
+        turn = decide(seen.situation(target.key, TurnWait(deadline=math.inf), None))
         if turn.action == "wait":
             return
         self.supervisors.scripts[:] = [ScriptedSupervisor.run]
@@ -122,9 +121,8 @@ class Dag:
             return
         fingerprint = model_fingerprint_of(self.found.pipeline, self.found.sources)
         parent = before.window if before else None
-        rows = {"a": plan.rows}
         trained = record_link(
-            target.chain, target.key, rows, parent=parent, model_fingerprint=fingerprint
+            target.chain, target.key, {"a": plan.rows}, parent=parent, model_fingerprint=fingerprint
         )
         keep_checkpoint(target.chain, trained)
         lease.release()
@@ -155,8 +153,7 @@ def run_all(
     unplanned: int | None = None,
 ) -> Dag:
     """A backfill over windows of which the first have no rows, in a random order of steps."""
-    count = empty + WITH_ROWS
-    silent_later = empty + 2
+    count, silent_later = empty + WITH_ROWS, empty + 2
     MEMORY["a"] = table([noon(number) for number in range(empty, count) if number != silent_later])
     random = Random(seed)
     with scripted_supervisors(monkeypatch) as supervisors:
@@ -195,7 +192,6 @@ def test_nothing_begins_after_a_window_that_could_not_be_planned(
     found: Stages, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     dag = run_all(found, monkeypatch, 3, seed, unplanned=1)
-    assert set(dag.states.values()) == {"failed"}
-    assert found.target(0).chain.windows() == []
+    assert (set(dag.states.values()), found.target(0).chain.windows()) == ({"failed"}, [])
     for number in range(2, 3 + WITH_ROWS):
         assert "Clear that run and then this one" in dag.reasons[number]

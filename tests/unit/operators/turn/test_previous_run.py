@@ -74,47 +74,45 @@ def test_a_situation_has_all_that_a_task_can_see() -> None:
     assert replace(seen, blocked=False).situation("2026-03-02", wait, None).blocked_looks == 0
 
 
-def test_a_look_is_the_same_until_something_changes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Windows further back are questions to Airflow: after a failure, and once for each change."""
-    looked_at: list[str] = []
-
-    def runs_of(dag_id: str, window: Window, grid: Any) -> list[OtherRun]:
-        looked_at.append(window.key)
-        state = "running" if window.key > "2026-02-26" else "failed"
-        return [OtherRun(window.key, state, window, 0)]
-
+@pytest.fixture
+def observer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TurnObserver:
     monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
-    monkeypatch.setattr(previous_run, "runs_of", runs_of)
     monkeypatch.setattr(previous_run, "task_states", lambda *_: {})
     request = StageRequest("ads", "run", "task", WINDOW, 0, 0, reprocess=False)
-    observer = TurnObserver(request, GRID, Home(tmp_path), "ads", "main")
-    first = observer.look()
+    return TurnObserver(request, GRID, Home(tmp_path), "ads", "main")
+
+
+def looked_at(monkeypatch: pytest.MonkeyPatch, failed_until: str = "") -> list[str]:
+    """Windows whose runs are asked for; up to one of them they have failed."""
+    asked: list[str] = []
+
+    def runs_of(dag_id: str, window: Window, grid: Any) -> list[OtherRun]:
+        asked.append(window.key)
+        state = "running" if window.key > failed_until else "failed"
+        return [OtherRun(window.key, state, window, 0)]
+
+    monkeypatch.setattr(previous_run, "runs_of", runs_of)
+    return asked
+
+
+def test_a_look_is_the_same_until_a_change(
+    monkeypatch: pytest.MonkeyPatch, observer: TurnObserver
+) -> None:
+    """Windows further back are questions to Airflow: after a failure, and once for each change."""
+    asked, first = looked_at(monkeypatch, "2026-02-26"), observer.look()
     assert observer.look() is first
     assert (first.key, first.earlier) == ("2026-02-28", None)
-    assert looked_at == ["2026-02-28"] * 2
+    assert asked == ["2026-02-28"] * 2
     wake_waiting_windows("ads")
     second = observer.look()
     assert second is not first
     assert second.earlier == EarlierRun("2026-02-26", PreviousRun.FAILED, trained=False)
     assert observer.look() is second
-    assert looked_at[2:] == ["2026-02-28", "2026-02-27", "2026-02-26", "2026-02-28"]
+    assert asked[2:] == ["2026-02-28", "2026-02-27", "2026-02-26", "2026-02-28"]
 
 
-def test_it_looks_back_over_at_most_50_windows(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    looked_at: list[str] = []
-
-    def runs_of(dag_id: str, window: Window, grid: Any) -> list[OtherRun]:
-        looked_at.append(window.key)
-        return [OtherRun(window.key, "running", window, 0)]
-
-    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
-    monkeypatch.setattr(previous_run, "runs_of", runs_of)
-    monkeypatch.setattr(previous_run, "task_states", lambda *_: {})
+def test_it_looks_back_at_most_50_windows(monkeypatch: Any, observer: TurnObserver) -> None:
+    asked = looked_at(monkeypatch)
     wake_waiting_windows("ads")
-    request = StageRequest("ads", "run", "task", WINDOW, 0, 0, reprocess=False)
-    assert TurnObserver(request, GRID, Home(tmp_path), "ads", "main").look().earlier is None
-    assert len(looked_at) == 51, "the one before, and 50 before that"
+    assert observer.look().earlier is None
+    assert len(asked) == 51, "the one before, and 50 before that"

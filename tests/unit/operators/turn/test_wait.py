@@ -23,5 +23,4 @@ def test_looks_that_found_no_way_out_count_on_end() -> None:
     for blocked in (True, True, False, True):
         wait = wait.longer(blocked=blocked)
         counts.append(wait.blocked_looks)
-    assert counts == [1, 2, 0, 1]
-    assert wait.woken({"state": CHANGED}).blocked_looks == 1
+    assert (counts, wait.woken({"state": CHANGED}).blocked_looks) == ([1, 2, 0, 1], 1)

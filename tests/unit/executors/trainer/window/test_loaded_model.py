@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.trainer.window.parts import LoadedModel
-from forebay.home.paths import Home
 
 
 class Loads:
@@ -24,11 +22,6 @@ class Loads:
     def load(self, learner: object, link: Link) -> None:
         del learner
         self.windows.append(link.window)
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    return ModelChain(Home(tmp_path), "ads", "main")
 
 
 def loaded_model(chain: ModelChain, loads: Loads, fingerprint: str = "same") -> LoadedModel:
@@ -67,8 +60,7 @@ def test_a_line_begins_once(chain: ModelChain) -> None:
 
 
 def test_the_checkpoint_of_another_model_is_refused(chain: ModelChain) -> None:
-    loads = Loads()
-    link = keep_checkpoint(chain, record_link(chain, "2026-03-01", {"a": 3}))
+    loads, link = Loads(), keep_checkpoint(chain, record_link(chain, "2026-03-01", {"a": 3}))
     with pytest.raises(ForebayError):
         loaded_model(chain, loads, "another").bring_to_parent(link)
     assert loads.windows == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.executors.trainer.window.sealed_rows import (
@@ -18,22 +19,13 @@ from forebay.mixture.row_sums import RowSums
 def seal(
     before: list[int], after: list[int], learnt: dict[str, list[int]], base: dict[str, list[int]]
 ) -> Seal:
-    return Seal(
-        window="2026-03-01",
-        generation=1,
-        step=7,
-        window_step=2,
-        final=True,
-        model_fingerprint="clicks",
-        progress={},
-        base_seen=[RowSums(rows=rows) for rows in before],
-        seen=[RowSums(rows=rows) for rows in after],
-        base_learnt=base,
-        learnt=learnt,
-        scores=[],
-        sealed_at=datetime(2026, 3, 1, tzinfo=UTC),
-        runtime="local",
-    )
+    of = {"window": "2026-03-01", "generation": 1, "step": 7, "window_step": 2, "final": True}
+    seen = {"base_seen": [RowSums(rows=rows) for rows in before]}
+    seen["seen"] = [RowSums(rows=rows) for rows in after]
+    kept: Any = {"base_learnt": base, "learnt": learnt, "progress": {}, "scores": []}
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    whose = {"model_fingerprint": "clicks", "sealed_at": at, "runtime": "local"}
+    return Seal.model_validate(of | seen | kept | whose)
 
 
 def test_rows_of_the_window_are_those_since_it_began() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.minibatches import labelled
 from support.stages import memory_source, pipeline
+from support.there import there
 
 from forebay.errors import TrainingError
 from forebay.executors.trainer.inbox import Frame
@@ -126,9 +127,7 @@ def test_without_any_stream_batch_rows_are_scored(tmp_path: Path) -> None:
     trainer = Trainer(tmp_path, HISTORY)
     segments = trainer.use(BATCH)
     assert trainer.did[:2] == ["batch scored", "batch learnt"]
-    scores = segments.scores()
-    assert scores is not None
-    assert scores.num_rows == 3
+    assert there(segments.scores()).num_rows == 3
 
 
 def test_batch_rows_ask_what_the_stream_said_before_them(tmp_path: Path) -> None:
@@ -145,9 +144,7 @@ def test_a_warm_start_keeps_what_was_published_and_scores_nothing(tmp_path: Path
     assert "stream scored" not in trainer.did
     assert segments.scores() is None
     assert segments.labels() is None
-    published = segments.published()
-    assert published is not None
-    assert published.column("event_id").to_pylist() == [4, 5]
+    assert there(segments.published()).column("event_id").to_pylist() == [4, 5]
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
@@ -156,9 +153,7 @@ def test_what_the_guard_held_is_marked(tmp_path: Path, warm_start: bool) -> None
     told: list[Any] = []
     trainer = Trainer(tmp_path, BOTH, warm_start=warm_start, joins=True, holds=[False, True])
     trainer.told = told.append
-    published = trainer.use(STREAM).published()
-    assert published is not None
-    assert published.column("held").to_pylist() == [False, True]
+    assert there(trainer.use(STREAM).published()).column("held").to_pylist() == [False, True]
     (minibatch,) = told
     assert minibatch.held.tolist() == [False, True]
 
