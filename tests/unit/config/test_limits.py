@@ -204,10 +204,7 @@ def test_slices_name_features_with_ids(slices: list[str], words: str) -> None:
         "event_id": "event",
         "label": {"column": "clicked"},
         "streams": {"all": {"sources": ["s"]}},
-        "features": {
-            "user": {"encode": "hash", "buckets": 9},
-            "price": {"encode": "numeric"},
-        },
+        "features": {"user": {"encode": "hash", "buckets": 9}, "price": {"encode": "numeric"}},
     }
     assert DatasetSpec.model_validate(declared | {"slices": ["user"]}).slices == ["user"]
     with pytest.raises(ValidationError, match=words):

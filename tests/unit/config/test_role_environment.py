@@ -55,8 +55,7 @@ def test_the_trainer_opens_no_source() -> None:
 
 
 @pytest.mark.parametrize(
-    ("store", "more"),
-    [("/srv/store", set()), ("s3://bucket/folder", {"AWS_ACCESS_KEY_ID"})],
+    ("store", "more"), [("/srv/store", set()), ("s3://bucket/folder", {"AWS_ACCESS_KEY_ID"})]
 )
 def test_the_trainer_writes_to_a_store_in_a_bucket(store: str, more: set[str]) -> None:
     found = inherited("trainer", FOREBAY_STORE=store)

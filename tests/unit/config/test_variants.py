@@ -60,10 +60,7 @@ def test_a_paradigm_without_stream_rows_has_nothing_to_correct(declared: Declare
 
 
 def test_a_compared_mapping_is_checked_like_a_name(declared: Declared) -> None:
-    declared.pipeline["train"] = {
-        "paradigm": "stream",
-        "compare": ["mixed", {"paradigm": "batch"}],
-    }
+    declared.pipeline["train"] = {"paradigm": "stream", "compare": ["mixed", {"paradigm": "batch"}]}
     del declared.dataset["streams"]["old"]
     assert declared.only() == ("paradigm-feed", "", "- paradigm: batch")
 

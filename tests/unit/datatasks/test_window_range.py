@@ -9,11 +9,7 @@ import pytest
 from support.stages import pipeline
 
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.datatasks.window_range import (
-    parse_range,
-    parse_window,
-    parse_window_or_warm_start,
-)
+from forebay.datatasks.window_range import parse_range, parse_window, parse_window_or_warm_start
 from forebay.errors import ConfigError, UsageError
 
 

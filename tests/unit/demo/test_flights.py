@@ -60,7 +60,7 @@ def test_labels_agree_with_the_csv_file(flights: Flights) -> None:
 
 def test_only_what_is_known_before_departure_is_stored() -> None:
     assert SCHEMA.names == [
-        *("id", "sched_dep", "carrier", "flight", "tailnum", "origin", "dest", "distance", "late"),
+        *("id", "sched_dep", "carrier", "flight", "tailnum", "origin", "dest", "distance", "late")
     ]
     assert not FORBIDDEN & set(SCHEMA.names)
 
@@ -71,10 +71,10 @@ def test_the_list_of_columns_that_the_model_reads() -> None:
     read = {column for name, one in features.items() for column in feature_columns(name, one)}
     assert read == {"carrier", "tailnum", "flight", "origin", "dest", "sched_dep", "distance"}
     assert set(features) == {
-        *("carrier", "tailnum", "flight", "origin", "dest", "hour", "weekday", "distance"),
+        *("carrier", "tailnum", "flight", "origin", "dest", "hour", "weekday", "distance")
     }
     assert {one.encode for one in features.values()} >= {
-        *("hash", "vocabulary", "bucketise", "numeric"),
+        *("hash", "vocabulary", "bucketise", "numeric")
     }
     for name in project.pipeline("flights").source_names:
         source = project.source(name)

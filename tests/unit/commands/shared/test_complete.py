@@ -88,10 +88,7 @@ def offered(
     ],
 )
 def test_bash(
-    line: str,
-    names: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    line: str, names: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert offered(line, monkeypatch, capsys).split() == names
 

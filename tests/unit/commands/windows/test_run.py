@@ -87,10 +87,7 @@ def test_ctrl_c_is_no_error(
                 "flights_files 600  departures 1,906  7,086 rows/s  lag 5h  restarts 2"
             ),
         ),
-        (
-            79,
-            "0/14 windows  2013-05-30_2013-06-01  step 18  7,086 rows/s  lag 5h  restarts 2",
-        ),
+        (79, "0/14 windows  2013-05-30_2013-06-01  step 18  7,086 rows/s  lag 5h  restarts 2"),
         (50, "0/14 windows  2013-05-30_2013-06-01  step 18"),
         (20, "0/14 windows"),
     ],

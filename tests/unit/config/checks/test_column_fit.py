@@ -26,11 +26,7 @@ def test_a_timestamp_needs_a_part_and_a_cross_takes_none() -> None:
     [
         (5, ColumnType.STRING, "5 is not a value of column 'c', which is string: quote it"),
         ("x", ColumnType.INT, "'x' is not a value of column 'c', which is int"),
-        (
-            True,
-            ColumnType.INT,
-            "bools in YAML: True is not a value of column 'c', which is int",
-        ),
+        (True, ColumnType.INT, "bools in YAML: True is not a value of column 'c', which is int"),
     ],
 )
 def test_a_positive_value_of_another_type(positive: Any, kind: ColumnType, message: str) -> None:
@@ -56,10 +52,7 @@ def test_null_is_no_value_of_a_vocabulary(listed: str | int, kind: ColumnType) -
     assert misfit.message == f"value {listed!r} is null, and null has id 0 already: remove it"
 
 
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [("", ColumnType.STRING), (-(2**63), ColumnType.INT)],
-)
+@pytest.mark.parametrize(("value", "kind"), [("", ColumnType.STRING), (-(2**63), ColumnType.INT)])
 @pytest.mark.parametrize("key", ["positive", "negative"])
 def test_null_is_no_label(value: Any, kind: ColumnType, key: str) -> None:
     other = "x" if kind is ColumnType.STRING else 5

@@ -40,8 +40,7 @@ def test_sources_that_disagree_need_an_explicit_feed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("streams", "fresh"),
-    [(["history"], False), (["clicks"], True), (["history", "clicks"], True)],
+    ("streams", "fresh"), [(["history"], False), (["clicks"], True), (["history", "clicks"], True)]
 )
 def test_whether_a_pipeline_has_fresh_rows(streams: list[str], fresh: bool) -> None:
     declared = pipeline(streams)

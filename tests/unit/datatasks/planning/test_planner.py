@@ -398,13 +398,7 @@ def test_primus_6_no_windows_is_nothing_to_do(ledger: Ledger) -> None:
     source = memory_source("a", noons("2020-01-01"))
     spec = pipeline({"s": {"sources": ["a"]}})
     report = plan_windows(
-        ledger.home.root,
-        spec,
-        {"a": source},
-        ledger,
-        [],
-        warm_start=None,
-        clock=lambda: NOW,
+        ledger.home.root, spec, {"a": source}, ledger, [], warm_start=None, clock=lambda: NOW
     )
     assert (report.plans, report.storage_calls, report.reused) == ([], 0, 0)
     with pytest.raises(ValueError, match="before the first"):

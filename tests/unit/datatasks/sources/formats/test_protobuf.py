@@ -133,12 +133,7 @@ def test_framing_says_which_type_of_the_file_it_is(tmp_path: Path, before: int) 
     message = protobuf_writer(path, MESSAGE_TYPE, 7)({"i": 5})
     wanted = {0: b"\0", 1: b"\2\2", 300: b"\2\xd8\x04"}[before]
     assert message == b"\0\0\0\0\x07" + wanted + b"\x08\x05"
-    odd = [
-        b"\0\0\0\0\x08" + message[5:],
-        b"\0\0\0\0\x07\2\4\x08\x05",
-        b"\0\0\0\0\x07",
-        b"\x08\x05",
-    ]
+    odd = [b"\0\0\0\0\x08" + message[5:], b"\0\0\0\0\x07\2\4\x08\x05", b"\0\0\0\0\x07", b"\x08\x05"]
     decoded = decode(reader, [message, *odd, message])
     assert decoded.batch.to_pylist() == [{"i": 5}] * 2
     assert decoded.bad_messages == {

@@ -36,12 +36,7 @@ def rows(first: int, count: int) -> pa.Table:
 
 
 def source(root: Path, **more: Any) -> Source:
-    fields = {
-        "name": "s",
-        "kind": "log",
-        "options": {"path": "log"},
-        "columns": {"n": "int"},
-    }
+    fields = {"name": "s", "kind": "log", "options": {"path": "log"}, "columns": {"n": "int"}}
     return open_source(SourceSpec.model_validate(fields | more), root)
 
 

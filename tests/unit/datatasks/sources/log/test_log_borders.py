@@ -286,8 +286,7 @@ def test_one_late_segment_moves_no_border(planner: Planner) -> None:
 
 
 @pytest.mark.guarantee(
-    "the last record of a young stream is late",
-    "nothing; its first window has its rows",
+    "the last record of a young stream is late", "nothing; its first window has its rows"
 )
 def test_a_young_partition_whose_last_segment_is_late_keeps_its_first_window(
     planner: Planner,

@@ -65,8 +65,7 @@ def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.guarantee(
-    "a file has two names in a source (links, hard links)",
-    "red with both names and what to do",
+    "a file has two names in a source (links, hard links)", "red with both names and what to do"
 )
 def test_a_file_under_two_names_never_counts_twice(tmp_path: Path) -> None:
     rows = table(evenly(START, 3, HOUR))

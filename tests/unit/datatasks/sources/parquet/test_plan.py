@@ -72,11 +72,7 @@ def test_a_row_group_of_too_many_rows_is_not_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "CUT_ROWS_MAX", 20)
-    path = write(
-        tmp_path / "data" / "a.parquet",
-        table(evenly(START, 68, HOUR)),
-        row_group_size=34,
-    )
+    path = write(tmp_path / "data" / "a.parquet", table(evenly(START, 68, HOUR)), row_group_size=34)
     with pytest.raises(DataError, match=r"row group 0 has 34 rows, but to be cut by time"):
         source(tmp_path).scan(days(3))
     lenient = source(tmp_path, bad_rows="dead_letter")

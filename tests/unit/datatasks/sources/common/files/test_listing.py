@@ -27,13 +27,7 @@ NAMES = {
     "_temporary/f.parquet": 7,
     ".cache/g.parquet": 8,
 }
-SHOWN = [
-    "_day=2/c.parquet",
-    "a.parquet",
-    "day=1/b.parquet",
-    "day=1/deep/d.parquet",
-    "day=1/e.txt",
-]
+SHOWN = ["_day=2/c.parquet", "a.parquet", "day=1/b.parquet", "day=1/deep/d.parquet", "day=1/e.txt"]
 MARKERS = ["_SUCCESS", "day=1/.part", "day=1/_SUCCESS"]
 
 
