@@ -114,11 +114,8 @@ def test_tombstones_do_not_pile_up(home: Home) -> None:
     collect(home)
     assert buried(home) == 1
     week = int((garbage.TOMBSTONE_SECONDS + 60) * 1e6)
-    database_of(home).transact(
-        lambda rows: rows.execute(
-            update(tombstones).values(buried_at=tombstones.c.buried_at - week)
-        )
-    )
+    earlier = update(tombstones).values(buried_at=tombstones.c.buried_at - week)
+    database_of(home).transact(lambda rows: rows.execute(earlier))
     put(home)
     collect(home)
     assert buried(home) == 1, "the older one is gone"
@@ -188,17 +185,14 @@ def test_what_a_living_writer_has_begun_stays(home: Home) -> None:
     "nothing; what each one left is removed when the next one starts; read again: as for the "
     "trainer",
 )
-def test_what_seven_dead_trainers_left_goes_when_the_next_one_starts(
-    home: Home, tree: Path
-) -> None:
+def test_what_dead_trainers_left_goes_when_the_next_one_starts(home: Home, tree: Path) -> None:
     for _ in range(7):
         killed_in_the_middle(home, "models/ads/main/2026-03-01", tree)
     killed_in_the_middle(home, "models/ads/other/2026-03-01", tree)
     assert len(list(store_of(home).leftovers())) == 8
     ModelChain(home, "ads").clear_store("models/ads/main/2026-03-01")
-    assert len(list(store_of(home).leftovers())) == 1, (
-        "that of another line, whose trainer may live"
-    )
+    left = list(store_of(home).leftovers())
+    assert len(left) == 1, "that of another line, whose trainer may live"
 
 
 def test_only_one_process_collects_at_a_time(home: Home) -> None:

@@ -73,13 +73,11 @@ class TestOneHost:
         ledger = Ledger(home, "ads")
         plan_empty(ledger, KEY)
         overtaken = ModelChain(home, "ads", lease_epoch=lease.epoch)
-        refusals: list[Callable[[], object]] = [
-            lambda: overtaken.record(link(KEY)),
-            lambda: overtaken.add_file(link(KEY), "steps", put(home)),
-        ]
-        for refused in refusals:
-            with pytest.raises(FencedError, match=r"job job-2 trains this line now \(lease 2\)"):
-                refused()
+        fenced = r"job job-2 trains this line now \(lease 2\)"
+        with pytest.raises(FencedError, match=fenced):
+            overtaken.record(link(KEY))
+        with pytest.raises(FencedError, match=fenced):
+            overtaken.add_file(link(KEY), "steps", put(home))
         assert overtaken.windows() == []
         holder = ModelChain(home, "ads", lease_epoch=newer.epoch)
         holder.record(link(KEY))
@@ -126,9 +124,7 @@ class TestTwoHosts:
         assert line_holder(one, "ads", "main") == "job-2"
         found.release()
 
-    def test_a_line_is_asked_for_where_its_holder_shows_no_life(
-        self, two_hosts: tuple[Home, Home]
-    ) -> None:
+    def test_whose_holder_shows_no_life_is_asked_for(self, two_hosts: tuple[Home, Home]) -> None:
         one, other = two_hosts
         lease = take_lease(running(one, "job-1"))
         assert living_holder(one, "ads", "main", 0.1) == "job-1", "its lock file is held"
@@ -143,9 +139,7 @@ class TestTwoHosts:
         ends.join()
         lease.release()
 
-    def test_the_line_of_a_job_that_ended_is_free_at_once(
-        self, two_hosts: tuple[Home, Home]
-    ) -> None:
+    def test_that_of_a_job_that_ended_is_free_at_once(self, two_hosts: tuple[Home, Home]) -> None:
         one, other = two_hosts
         take_lease(running(one, "job-1")).release()
         report_job(one, "job-1", 1, "succeeded")

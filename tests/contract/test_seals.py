@@ -111,6 +111,12 @@ class Host:
         self.checkpoints.write(self.learner, seal)
         self.copier.sealed(self.checkpoints)
 
+    def sealed(self, *events: int) -> Stored:
+        """One step, whose seal is in the store."""
+        self.learn(*events)
+        self.seal()
+        return self.copied(self.step)
+
     def copied(self, step: int) -> Stored:
         """Wait until that step's seal is in the store, with a row."""
         deadline = time.monotonic() + 30
@@ -169,9 +175,7 @@ def one(root: Path) -> Host:
 
 def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) -> None:
     one.learn(1, 2)
-    one.learn(4)
-    one.seal()
-    one.copied(2)
+    one.sealed(4)
     one.learn(6, 7, 8)  # not sealed
     other = Host(root / "other")
     seal = other.open()
@@ -183,23 +187,17 @@ def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) 
     assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5]
     assert [each.unit.first.part for each in PoisonRecord(other.folder).of(task())] == [2, 4]
     assert [each.step for each in read_steps(other.folder / STEPS_NAME)] == [1, 2]
-    other.learn(6, 7, 8)
-    other.seal()
+    other.sealed(6, 7, 8)
     scores = Segments(KEY, other.folder / SCORES_FOLDER).scores()
     assert scores is not None
     assert scores["event_id"].to_pylist() == [1, 2, 4, 6, 7, 8]
     assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5, 9]
     assert other.learner.seen() == one.learner.seen()
-    other.copied(3)
 
 
 def test_the_newest_takes_the_place_of_the_one_before_and_the_link_of_all(one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    first = one.copied(1)
-    one.learn(2)
-    one.seal()
-    second = one.copied(2)
+    first = one.sealed(1)
+    second = one.sealed(2)
     one.copier.finish()
     assert first.name != second.name
     assert one.in_store() == {second.name}
@@ -211,12 +209,8 @@ def test_the_newest_takes_the_place_of_the_one_before_and_the_link_of_all(one: H
     assert one.in_store() == set()
 
 
-def test_a_window_that_may_not_become_a_link_is_begun_anew_everywhere(
-    root: Path, one: Host
-) -> None:
-    one.learn(1, 2)
-    one.seal()
-    one.copied(1)
+def test_a_window_that_may_be_no_link_is_begun_anew_everywhere(root: Path, one: Host) -> None:
+    one.sealed(1, 2)
     one.chain.drop_seal(KEY, 1)
     assert one.chain.seal(KEY, 1) is None
     assert one.in_store() == set()
@@ -225,24 +219,18 @@ def test_a_window_that_may_not_become_a_link_is_begun_anew_everywhere(
 
 
 def test_what_is_sealed_here_is_the_truth_here(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     other = Host(root / "other")
     other.open()
     other.learn(2)
-    other.learn(3)
-    other.seal()
-    other.copied(3)
+    other.sealed(3)
     again = Host(root / "one").open()
     assert again is not None
     assert (again.window_step, again.runtime) == (1, str(root / "one"))
 
 
 def test_what_was_half_placed_is_placed_again(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     other = Host(root / "other")
     other.open()
     other.learn(5)
@@ -253,17 +241,9 @@ def test_what_was_half_placed_is_placed_again(root: Path, one: Host) -> None:
     assert again.counters.value("used_rows") == 1
 
 
-def test_a_seal_of_another_model_is_not_continued(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+def test_a_seal_of_another_model_or_generation_is_not_continued(root: Path, one: Host) -> None:
+    one.sealed(1)
     assert Host(root / "other", model="changed").open() is None
-
-
-def test_a_seal_of_another_generation_is_not_continued(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
     assert replanned(one.ledger, KEY) == 2
     other = Host(root / "other")
     newer = CheckpointStore(other.chain.folder(KEY, 2))
@@ -276,9 +256,7 @@ def test_a_seal_of_another_generation_is_not_continued(root: Path, one: Host) ->
     "red, with its name and what to do",
 )
 def test_a_damaged_copy_is_refused_with_the_way_out(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    stored = one.copied(1)
+    stored = one.sealed(1)
     store_of(one.home).remove([stored.name])
     with pytest.raises(DataError) as refused:
         Host(root / "other").open()
@@ -292,9 +270,7 @@ def test_a_damaged_copy_is_refused_with_the_way_out(root: Path, one: Host) -> No
 
 
 def test_a_trainer_that_was_overtaken_stops_and_leaves_the_row(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     job = request(one.home, "job-1", {KEY: 1})
     store_job(job, "running")
     take_lease(job).release()
@@ -339,9 +315,7 @@ def test_training_goes_on_while_the_store_is_away(
     assert len(warnings) == 1
     assert "the store is away. Training continues" in warnings[0].getMessage()
     assert one.chain.seal(KEY, 1) is None
-    one.learn(9)
-    one.seal()
-    one.copied(6)
+    one.sealed(9)
     assert one.in_store() == {one.copied(6).name}
 
 
@@ -371,17 +345,14 @@ def test_one_at_a_time_and_then_the_newest(one: Host, monkeypatch: pytest.Monkey
 
 
 def found_by(act: Callable[[Home, Project], Found], home: Home) -> list[tuple[str, int | None]]:
-    project = Project(home.root, home.root, {}, {}, [], {}, {})
-    found = act(home, project)
+    found = act(home, Project(home.root, home.root, {}, {}, [], {}, {}))
     assert found.unnamed.names == []
     return [(each.kind, each.generation) for each in found.windows if each.kind == "seal"]
 
 
 def test_garbage_is_what_was_planned_anew_and_no_job_trains(one: Host) -> None:
     epoch = store_job(request(one.home, "job-1", {KEY: 1}), "running")
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     one.copier.finish()
     assert replanned(one.ledger, KEY) == 2
     assert found_by(remove_garbage, one.home) == [], "another host may take over job-1"
@@ -394,9 +365,7 @@ def test_garbage_is_what_was_planned_anew_and_no_job_trains(one: Host) -> None:
 
 
 def test_a_window_whose_job_failed_keeps_its_seal_until_it_is_forgotten(one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     one.copier.finish()
     assert found_by(remove_garbage, one.home) == []
     assert one.ledger.forget(KEY)

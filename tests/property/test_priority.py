@@ -90,24 +90,6 @@ def test_where_a_request_ends_does_not_change_the_order(
     assert pieces == whole
 
 
-def test_known_orders() -> None:
-    # sigmoid is 1.0 from 37 rows on: the first of equals drains to 36, then they take turns.
-    assert take([1.0, 1.0], [40, 40], 4) == [(0, 4)]
-    assert take([1.0, 1.0], [100, 100], 130)[0] == (0, 64)
-    # Strict priority from a ratio of 1 / sigmoid(1) = 1.368 on.
-    assert take([1.0, 1.37], [1_000, 1_000], 1_500) == [(1, 1_000), (0, 500)]
-    # An empty buffer of any weight is no candidate.
-    assert take([10.0, 1.0], [0, 5], 9) == [(1, 5)]
-    assert next_buffer([10.0, 1.0], [0, 5]) == 1
-
-
-def test_nothing_to_take() -> None:
-    assert next_buffer([], []) is None
-    assert next_buffer([1.0, 2.0], [0, 0]) is None
-    assert take([1.0, 2.0], [0, 0], 10) == []
-    assert take([1.0], [5], 0) == []
-
-
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
 def test_values_that_mean_nothing_are_refused(bad: float) -> None:
     for call in (
@@ -148,7 +130,6 @@ def test_a_million_queued_rows_cost_runs_and_not_rows(weights: list[float], runs
 
 
 def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
-    assert priority(3.0, 2) == pytest.approx(3 / (1 + math.exp(-2)))
     assert next_buffer([1.0, 1.2], [2, 1]) == 0, "of two units the other would be first"
     assert take([1.0, 1.2], [2, 1], 1) == [(0, 1)]
 
