@@ -71,8 +71,7 @@ def require_whole(home: Home) -> None:
 
 
 def test_the_copy_is_a_home_of_its_own(home: Home, target: Path, tmp_path: Path) -> None:
-    unnamed = put(home)
-    done = back_up(home, target)
+    unnamed, done = put(home), back_up(home, target)
     assert done == (3, [], True)
     copy = Home(target)
     assert sorted(path.name for path in target.iterdir()) == ["forebay.db", "home.json", "store"]
@@ -92,8 +91,7 @@ def test_the_copy_is_a_home_of_its_own(home: Home, target: Path, tmp_path: Path)
 def test_on_one_file_system_files_are_linked(home: Home, target: Path) -> None:
     back_up(home, target)
     files = [path for path in (target / "store").rglob("*") if path.is_file()]
-    names = {path.name for path in files}
-    assert {"plan.pb", "empty"} <= names
+    assert {"plan.pb", "empty"} <= {path.name for path in files}
     linked = [path for path in files if path.name != "index.json"]
     assert all(path.samefile(home.root / path.relative_to(target)) for path in linked)
 
@@ -136,8 +134,7 @@ def test_what_is_dropped_while_it_is_copied_is_followed(
     assert back_up(home, target).lost == []
     copy = Home(target)
     require_whole(copy)
-    assert ModelChain(copy, "ads").windows() == WINDOWS
-    assert checkpoints(copy) == WINDOWS[-1:]
+    assert (ModelChain(copy, "ads").windows(), checkpoints(copy)) == (WINDOWS, WINDOWS[-1:])
 
 
 def test_a_store_that_never_rests_is_no_copy_for_ever(

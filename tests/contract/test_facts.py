@@ -112,8 +112,7 @@ def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) ->
     chain.record(recorded)
     assert newest(chain, "2026-03-04") == recorded
     assert list(newest(chain, "2026-03-04").seen) == ["clicks", "history"], "in their order"
-    assert chain.links()[-1] == recorded
-    assert ledger.trained("2026-03-04") == 1
+    assert (chain.links()[-1], ledger.trained("2026-03-04")) == (recorded, 1)
     assert ledger.history("2026-03-04")[-1]["event"] == "trained"
 
 

@@ -69,8 +69,7 @@ class TestOneHost:
         running(home, "job-1")
         lease = take_lease(running(home, "job-1"))
         lease.release()  # its supervisor died, its trainer hangs
-        newer = take_lease(running(home, "job-2"))
-        ledger = Ledger(home, "ads")
+        newer, ledger = take_lease(running(home, "job-2")), Ledger(home, "ads")
         plan_empty(ledger, KEY)
         overtaken = ModelChain(home, "ads", lease_epoch=lease.epoch)
         fenced = r"job job-2 trains this line now \(lease 2\)"
@@ -110,8 +109,7 @@ class TestTwoHosts:
 
     def test_a_holder_without_a_heartbeat_loses_it(self, two_hosts: tuple[Home, Home]) -> None:
         one, other = two_hosts
-        lost = take_lease(running(one, "job-1"))
-        began = time.monotonic()
+        lost, began = take_lease(running(one, "job-1")), time.monotonic()
         found = take_lease(running(other, "job-2"), expired_seconds=1.5)
         assert time.monotonic() - began >= 1.5
         assert found.epoch == lost.epoch + 1

@@ -70,8 +70,7 @@ class Line:
     def _train(self, window: str, *, judged: bool) -> None:
         generation = sum(link.window == window for link in self.chain.links()) + 1
         plan_empty(self.ledger, window, generation)
-        parent = self.chain.before(link(window))
-        store = store_of(self.home)
+        parent, store = self.chain.before(link(window)), store_of(self.home)
         made = link(window, generation=generation).model_copy(
             update={
                 "parent": parent.name if parent else None,
@@ -179,8 +178,7 @@ def test_what_a_job_starts_from_stays_until_its_end(line: Line) -> None:
     line.days(1, 6)
     for day in (3, 4):
         plan_empty(line.ledger, key(day), 2)
-    job = request(line.home, "job", {key(3): 2, key(4): 2})
-    epoch = store_job(job)
+    epoch = store_job(request(line.home, "job", {key(3): 2, key(4): 2}))
     assert line.left() == [f"{key(2)} g1", f"{key(6)} g1"]
     line.train(key(3))
     assert line.left() == [f"{key(3)} g2", f"{key(6)} g1"]
@@ -248,14 +246,12 @@ def test_tasks_that_a_newer_plan_shares_stay(line: Line) -> None:
     line.days(2, 2)
     before = set(store_of(line.home).names())
     assert line.remove(spec(1)) == [f"plan {key(1)}"] * 3
-    assert line.ledger.generations(key(1)) == [4]
-    assert len(line.ledger.tasks(key(1), 4)) == 1
+    assert (line.ledger.generations(key(1)), len(line.ledger.tasks(key(1), 4))) == ([4], 1)
     assert len(before - set(store_of(line.home).names())) == 1
 
 
 def test_folders_of_the_newest_jobs_stay_and_those_that_somebody_runs(line: Line) -> None:
-    home = line.home
-    names = [f"job-{number}" for number in range(5)]
+    home, names = line.home, [f"job-{number}" for number in range(5)]
     for number, name in enumerate(names):
         state = "running" if number == 1 else "succeeded"
         job = request(home, name, {key(1): number + 1})
@@ -296,13 +292,10 @@ def test_what_is_listed_first_is_what_then_goes(line: Line) -> None:
     waits.mkdir(parents=True)
     plan_empty(line.ledger, key(6))
     garbage = store_of(home).put("models", "none", b"1")
-    project = declaring(home, ads=spec())
-    before = set(store_of(home).names())
+    project, before = declaring(home, ads=spec()), set(store_of(home).names())
     told = find_garbage(home, project)
-    assert set(store_of(home).names()) == before
-    assert find_garbage(home, project) == told
-    kinds = {each.kind for each in told.windows}
-    assert kinds == {*KINDS, "plan", "training"}
+    assert (set(store_of(home).names()), find_garbage(home, project)) == (before, told)
+    assert {each.kind for each in told.windows} == {*KINDS, "plan", "training"}
     assert told.unnamed.names == [garbage.name]
     removed = remove_garbage(home, project)
     assert sorted(removed.windows, key=str) == sorted(told.windows, key=str)

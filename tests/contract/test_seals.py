@@ -182,8 +182,7 @@ def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) 
     assert seal is not None
     assert seal == one.checkpoints.newest()[0]  # type: ignore[index]
     assert (seal.runtime, seal.progress["clicks/0"].position) == (str(root / "one"), Position(0, 2))
-    assert other.learner.seen() == seal.seen
-    assert other.counters.value("used_rows") == 3
+    assert (other.learner.seen(), other.counters.value("used_rows")) == (seal.seen, 3)
     assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5]
     assert [each.unit.first.part for each in PoisonRecord(other.folder).of(task())] == [2, 4]
     assert [each.step for each in read_steps(other.folder / STEPS_NAME)] == [1, 2]
@@ -196,12 +195,10 @@ def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) 
 
 
 def test_the_newest_takes_the_place_of_the_one_before_and_the_link_of_all(one: Host) -> None:
-    first = one.sealed(1)
-    second = one.sealed(2)
+    first, second = one.sealed(1), one.sealed(2)
     one.copier.finish()
     assert first.name != second.name
-    assert one.in_store() == {second.name}
-    assert list(HomeCheck(one.home).faults()) == []
+    assert (one.in_store(), list(HomeCheck(one.home).faults())) == ({second.name}, [])
     one.chain.clear_store(f"models/ads/main/{KEY}")
     assert one.in_store() == {second.name}, "the next trainer needs it"
     one.chain.record(link(KEY))
@@ -357,10 +354,8 @@ def test_garbage_is_what_was_planned_anew_and_no_job_trains(one: Host) -> None:
     assert replanned(one.ledger, KEY) == 2
     assert found_by(remove_garbage, one.home) == [], "another host may take over job-1"
     report_job(one.home, "job-1", epoch, "failed")
-    assert found_by(find_garbage, one.home) == [("seal", 1)]
-    assert len(one.in_store()) == 1
-    assert found_by(remove_garbage, one.home) == [("seal", 1)]
-    assert one.in_store() == set()
+    assert (found_by(find_garbage, one.home), len(one.in_store())) == ([("seal", 1)], 1)
+    assert (found_by(remove_garbage, one.home), one.in_store()) == ([("seal", 1)], set())
     assert one.chain.seal(KEY, 1) is None
 
 
@@ -376,8 +371,7 @@ def test_a_window_whose_job_failed_keeps_its_seal_until_it_is_forgotten(one: Hos
     one.copier.finish()
     assert one.chain.seal(KEY, 1) is None, "its plan is gone, so nobody continues it"
     project = Project(one.home.root, one.home.root, {}, {}, [], {}, {})
-    assert len(remove_garbage(one.home, project).unnamed.names) == 2
-    assert one.in_store() == set()
+    assert (len(remove_garbage(one.home, project).unnamed.names), one.in_store()) == (2, set())
 
 
 def test_only_homes_that_other_hosts_share_copy_seals(

@@ -92,8 +92,7 @@ def test_a_store_below_another_one_is_left_alone(
     below = Home(tmp_path / "below")
     train(below)
     monkeypatch.setenv("FOREBAY_STORE", above)
-    assert len(list(store_of(home).names())) == 4
-    assert collect(home).names == []
+    assert (len(list(store_of(home).names())), collect(home).names) == (4, [])
     monkeypatch.setenv("FOREBAY_STORE", f"{place}/test{mark}{options}")
     require_whole(below)
 

@@ -99,10 +99,8 @@ def test_a_label_is_read_as_if_it_were_the_only_one(
 def test_rows_taken_apart_are_the_rows_put_together(
     rows: list[tuple[int, float, float, float]], data: st.DataObject
 ) -> None:
-    whole = several("batch", rows)
-    cut = data.draw(st.integers(0, len(rows)))
-    parts = [take(whole, np.arange(cut)), take(whole, np.arange(cut, len(rows)))]
-    again = joined(parts)
+    whole, cut = several("batch", rows), data.draw(st.integers(0, len(rows)))
+    again = joined([take(whole, np.arange(cut)), take(whole, np.arange(cut, len(rows)))])
     for place in range(len(LABELS)):
         left, right = again.of_label(place), whole.of_label(place)
         np.testing.assert_array_equal(left.labels, right.labels)

@@ -111,8 +111,7 @@ class Crashes(RuleBasedStateMachine):
     )
     def plan(self, tasks: list[tuple[int, int, int]]) -> None:
         tasks.sort(key=lambda task: task[1])
-        numbers = Counter[int]()
-        records = []
+        numbers, records = Counter[int](), []
         for source, hour, rows in tasks:
             task_id = f"{SOURCES[source]}/{numbers[source]}"
             numbers[source] += 1

@@ -37,8 +37,7 @@ def delong_covariance(first: np.ndarray, second: np.ndarray) -> float:
     """DeLong's covariance of two AUCs, from the kernels."""
     m, n = first.shape
     s10 = np.cov(first.mean(axis=1), second.mean(axis=1), ddof=1)[0, 1]
-    s01 = np.cov(first.mean(axis=0), second.mean(axis=0), ddof=1)[0, 1]
-    return float(s10 / m + s01 / n)
+    return float(s10 / m + np.cov(first.mean(axis=0), second.mean(axis=0), ddof=1)[0, 1] / n)
 
 
 @given(labelled_scores())
@@ -46,8 +45,7 @@ def test_auc_and_covariance_equal_the_quadratic_definition(
     data: tuple[np.ndarray, np.ndarray],
 ) -> None:
     labels, scores = data
-    found = estimate_auc(labels, scores)
-    positives = int(labels.sum())
+    found, positives = estimate_auc(labels, scores), int(labels.sum())
     if positives in (0, len(labels)):
         assert found is None
         return
@@ -73,8 +71,7 @@ def test_the_interval_holds_the_value_and_stays_a_probability(
         one = found.interval(column)
         assert 0.0 <= one.low <= one.value + 1e-12
         assert one.value - 1e-12 <= one.high <= 1.0
-    difference = found.difference(0, 1)
-    back = found.difference(1, 0)
+    difference, back = found.difference(0, 1), found.difference(1, 0)
     assert difference.value == pytest.approx(-back.value)
     assert difference.low == pytest.approx(-back.high)
 
@@ -98,16 +95,14 @@ def drawn(rows: int, seed: int, gap: float = 1.0) -> tuple[np.ndarray, np.ndarra
     random = np.random.default_rng(seed)
     labels = (random.random(rows) < 0.3).astype(np.float32)
     shared = labels * gap + random.normal(size=rows)
-    scores = np.stack([shared, shared + 0.5 * random.normal(size=rows)], axis=1)
-    return labels, scores
+    return labels, np.stack([shared, shared + 0.5 * random.normal(size=rows)], axis=1)
 
 
 def test_variance_agrees_with_a_bootstrap() -> None:
     labels, scores = drawn(600, seed=3)
     found = estimate_auc(labels, scores)
     assert found is not None
-    random = np.random.default_rng(4)
-    values = []
+    random, values = np.random.default_rng(4), []
     for _ in range(800):
         rows = random.integers(0, len(labels), len(labels))
         again = estimate_auc(labels[rows], scores[rows])
@@ -151,8 +146,7 @@ def test_pooled_auc_counts_pairs_of_the_same_window_only(
 
 
 def test_a_base_rate_that_moves_with_the_day_does_not_leak_into_the_pool() -> None:
-    random = np.random.default_rng(1)
-    windows = []
+    random, windows = np.random.default_rng(1), []
     for rate in (0.05, 0.5):
         labels = (random.random(20_000) < rate).astype(np.float32)
         windows.append((labels, np.full(len(labels), rate) + 0.01 * random.normal(size=20_000)))

@@ -136,6 +136,5 @@ def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
 
 def test_the_smallest_weight_there_is_still_has_a_turn() -> None:
     smallest = math.ulp(0.0)
-    assert priority(smallest, 1, 1e300) == 0
-    assert next_buffer([smallest], [1], 1e300) == 0
+    assert (priority(smallest, 1, 1e300), next_buffer([smallest], [1], 1e300)) == (0, 0)
     assert take([smallest], [1], 1, 1e300) == [(0, 1)]

@@ -53,8 +53,7 @@ def test_what_is_ahead_of_the_clock_is_passed_over(
     offsets = np.arange(len(times)) + np.searchsorted(sorted(holes), np.arange(len(times)), "right")
     instant = data.draw(st.integers(0, past + 2))
 
-    known = np.array(times, np.int64)
-    end = int(offsets[-1]) + 1
+    known, end = np.array(times, np.int64), int(offsets[-1]) + 1
     settled = settled_times(known, odd_times(known, JUMP, NOW))
     wanted = next((int(each) for each in offsets[settled >= instant]), end)
 

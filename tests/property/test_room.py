@@ -39,8 +39,7 @@ def test_bounds_hold_and_every_row_leaves(
     bounds: dict[str, int],
     seed: int,
 ) -> None:
-    order = random.Random(seed)
-    limits = Limits(**bounds, flush_seconds=1.0)
+    order, limits = random.Random(seed), Limits(**bounds, flush_seconds=1.0)
     ordered = sorted((source, sorted(hours)) for source, hours in tasks)
     readers = [
         Reader(source, f"{number}", deque(hours), row_bytes)

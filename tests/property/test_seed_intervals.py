@@ -31,8 +31,7 @@ def test_the_interval_is_never_narrower_than_over_rows_alone(
     found: tuple[np.ndarray, np.ndarray],
 ) -> None:
     values, covariance = found
-    mean = mean_over_seeds(values, covariance)
-    rows = max(0.0, float(covariance.mean()))
+    mean, rows = mean_over_seeds(values, covariance), max(0.0, float(covariance.mean()))
     assert mean.value == pytest.approx(values.mean())
     assert mean.reach >= NORMAL_QUANTILE * np.sqrt(rows) - 1e-12
     if len(values) < 3:
@@ -67,14 +66,12 @@ def test_the_interval_over_seeds_covers_the_truth_95_times_in_a_hundred() -> Non
     for _ in range(400):
         labels = (drawn.random(300) < 0.4).astype(np.float32)
         signal = labels + drawn.normal(size=300)
-        quality = drawn.normal(scale=0.35, size=4)
-        noise = drawn.normal(size=(300, 4))
+        quality, noise = drawn.normal(scale=0.35, size=4), drawn.normal(size=(300, 4))
         scores = signal[:, np.newaxis] + quality * labels[:, np.newaxis] + 0.3 * noise
         base = signal + 0.3 * drawn.normal(size=300)
         found = estimate_auc(labels, np.column_stack([scores, np.tile(base, (4, 1)).T]))
         assert found is not None
-        one = found.difference((0, 1, 2, 3), (4, 5, 6, 7))
-        truth = _TRUTH
+        one, truth = found.difference((0, 1, 2, 3), (4, 5, 6, 7)), _TRUTH
         inside += one.low <= truth <= one.high
         alone = found.difference(0, 4)
         narrow += alone.low <= truth <= alone.high

@@ -50,8 +50,7 @@ class Model:
             assert scans == [(name, expected)]
             assert (result.storage_calls, result.windows_scanned) == (1, len(todo))
             self.listed |= {(name, other): (self.passes[other], self.version) for other in todo}
-        assert result.state == "listed"
-        assert result.rows == self.listed[name, number][1]
+        assert (result.state, result.rows) == ("listed", self.listed[name, number][1])
 
     def is_listed(self, name: str, number: int) -> bool:
         return self.listed.get((name, number), (None, 0))[0] == self.passes[number]
@@ -79,8 +78,7 @@ def test_any_interleaving_of_windows_and_passes(data: Any) -> None:
             else:
                 model.change()
         model.passes = dict.fromkeys(model.passes, 99)
-        everything = list(range(WINDOWS))
-        scans = 0
+        everything, scans = list(range(WINDOWS)), 0
         for name in NAMES:
             for number in data.draw(st.permutations(everything)):
                 model.list_window(name, number, everything)

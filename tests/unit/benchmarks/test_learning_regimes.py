@@ -69,5 +69,4 @@ def test_markets_are_regimes_with_what_is_known_of_them() -> None:
 def test_differences_pair_seeds() -> None:
     mixed, mixture = table_of(FIGURES).regimes[0].variants
     mean, half = difference_of(mixture, mixed)
-    assert mean == pytest.approx(0.01)
-    assert half == pytest.approx(4.303 * 0.01 / 3**0.5)
+    assert (mean, half) == (pytest.approx(0.01), pytest.approx(4.303 * 0.01 / 3**0.5))

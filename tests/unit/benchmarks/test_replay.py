@@ -97,8 +97,7 @@ def test_an_event_is_scored_before_anything_of_its_hour_is_learnt(
 ) -> None:
     watching, found = watched
     hour, published = hours_of(events)
-    newest = -1
-    scored = 0
+    newest, scored = -1, 0
     for kind, one in watching.given:
         if kind == "score":
             (now,) = np.unique(hour[one.row_ids // 2])
@@ -144,8 +143,7 @@ def test_batch_rows_say_what_the_stream_knew(
 
 
 def test_events_that_are_not_in_the_stream_say_nothing_of_it() -> None:
-    watching = Watching()
-    market = MARKETS["sparse stream"]
+    watching, market = Watching(), MARKETS["sparse stream"]
     events = generate(market, 1, days=2, hourly=100)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("market_replay.make_learner", lambda *_: watching)
@@ -182,26 +180,22 @@ def test_figures_compare_events_of_one_hour_only(watched: tuple[Watching, Replay
 def one_run(seed: int, mixture: float) -> Run:
     auc = {"batch": 0.7, "stream": 0.6, "batch_then_stream": 0.72 - 0.01 * seed, "mixed": 0.71}
     auc["mixture"] = mixture
-    plain = dict.fromkeys(auc, 0.9)
-    calibration = dict.fromkeys(auc, 1.0)
+    plain, calibration = dict.fromkeys(auc, 0.9), dict.fromkeys(auc, 1.0)
     return Run("drift", seed, False, 1.0, 100, 10, auc, plain, calibration, {}, [], 1.0)
 
 
 def test_differences_are_to_the_best_single_tower_of_each_seed() -> None:
-    found = summarised([one_run(0, 0.73), one_run(2, 0.70)])
-    (market,) = found["markets"]
+    (market,) = summarised([one_run(0, 0.73), one_run(2, 0.70)])["markets"]
     assert market["baselines"] == ["batch_then_stream", "mixed"]
     mixture = market["variants"]["mixture"]
-    assert mixture["by_seed"] == pytest.approx([0.01, -0.01])
-    assert mixture["better"] == 1
+    assert (mixture["by_seed"], mixture["better"]) == (pytest.approx([0.01, -0.01]), 1)
     assert mixture["difference"] == pytest.approx(0.0)
     assert mixture["reach"] == pytest.approx(12.706 * 0.01, rel=1e-3)
     assert reach([0.5]) is None
 
 
 def test_a_page_is_written_between_its_markers_and_nowhere_else(tmp_path: Any) -> None:
-    found = summarised([one_run(0, 0.73), one_run(2, 0.70)])
-    page = tmp_path / "page.md"
+    found, page = summarised([one_run(0, 0.73), one_run(2, 0.70)]), tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     write_page(page, found, "python benchmarks/learning.py")
     text = page.read_text()

@@ -82,8 +82,7 @@ def example(root: Path) -> Project:
     pipeline |= {"description": "Who clicks", "schedule": schedule}
     pipeline["dataset"] |= {"timezone": "America/New_York", "end": "2026-04-01"}
     made = Project(root / "project", pipeline)
-    described = history_source(description="Rows of ${YESTERDAY:-yesterday}")
-    made.write_source("history", described)
+    made.write_source("history", history_source(description="Rows of ${YESTERDAY:-yesterday}"))
     made.write_source("clicks", clicks_source())
     made.write_pipeline()
     return made
@@ -147,8 +146,7 @@ def test_the_dag_is_as_declared(parsed: dict[str, Any]) -> None:
     dated = [
         part for part in (dag, *tasks(parsed).values()) if part.keys() & {"start_date", "end_date"}
     ]
-    assert dated == []
-    assert sorted(dag["tags"]) == ["ads", "daily", "forebay"]
+    assert (dated, sorted(dag["tags"])) == ([], ["ads", "daily", "forebay"])
     assert "| history | parquet | history | 1d |" in dag["doc_md"]
     assert dag["doc_md"].startswith(
         "Who clicks\n\nEach run processes one window (1d of America/New_York)"
@@ -162,13 +160,11 @@ def test_tasks_are_as_declared(parsed: dict[str, Any]) -> None:
         told = defaults | task
         assert (told["owner"], told["pool"], told["retries"]) == ("ada", "training", 2)
         assert not told.get("depends_on_past")
-        assert task["python"] == "/srv/python"
-        assert task["variables"] == ["ACME_*", "YESTERDAY"]
+        assert (task["python"], task["variables"]) == ("/srv/python", ["ACME_*", "YESTERDAY"])
     limits = {name: task["execution_timeout"] for name, task in found.items()}
     assert limits.pop("training_executors") == 2 * 3600 + 300
     assert set(limits.values()) == {600 + 300}
-    colours = {task["ui_color"] for task in found.values()}
-    assert len(colours) > 4
+    assert len({task["ui_color"] for task in found.values()}) > 4
     links = {name: task.get("_operator_extra_links", {}) for name, task in found.items()}
     assert set(links["data_executors"]) == {"Training log", "Window before"}
     assert set(links["training_executors"]) == {"Metrics", "Window before"}
@@ -184,8 +180,7 @@ def test_what_is_stored_is_read_back_and_the_same_again(
 
 def test_parsing_is_light(parsed: dict[str, Any]) -> None:
     """Every task of every run parses its DAG: seconds here are seconds of each task."""
-    roots = {name.partition(".")[0] for name in parsed["modules"]}
-    assert roots & set(HEAVY) == set()
+    assert {name.partition(".")[0] for name in parsed["modules"]} & set(HEAVY) == set()
     # Airflow may have numpy for itself; we must not be who brings it.
     assert not [name for name in parsed["added"] if name.partition(".")[0] == "numpy"]
     print(f"parse: {parsed['first_seconds']:.3f} CPU s, then {parsed['next_seconds']:.3f} each")
@@ -207,8 +202,7 @@ def test_an_error_is_what_check_says_and_breaks_its_own_dag_only(
     assert set(parsed["errors"]) == {"slip.py", "names.py", "uses_bad.py"}
     assert "password: ***" in parsed["errors"]["uses_bad.py"]
     assert "planted-by-mistake" not in str(parsed["errors"])
-    project = Project(place / "project")
-    config = str(place / "project" / "config")
+    project, config = Project(place / "project"), str(place / "project" / "config")
     printed = project.forebay("check", "--config", config, check=False).stdout
     problems = [line for line in printed.splitlines() if line.startswith(config)]
     for name, concerned in {

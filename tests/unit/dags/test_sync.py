@@ -59,8 +59,7 @@ def test_it_writes_only_what_changed(project: Project, tmp_path: Path) -> None:
 def test_a_change_of_yaml_changes_the_stubs_that_depend_on_it(
     project: Project, tmp_path: Path
 ) -> None:
-    dags = tmp_path / "dags"
-    declared = ads_pipeline()
+    dags, declared = tmp_path / "dags", ads_pipeline()
     declared["dataset"]["streams"]["clicks"]["sources"] = ["views"]
     (config(project) / "pipelines" / "other.yaml").write_text(yaml.safe_dump(declared))
     project.write_source("views", clicks_source())
@@ -76,8 +75,7 @@ def test_a_change_of_yaml_changes_the_stubs_that_depend_on_it(
 
 def test_broken_yaml_has_its_stub_too(project: Project, tmp_path: Path) -> None:
     """Its error then stands in Airflow, under its own name."""
-    dags = tmp_path / "dags"
-    path = copy(project, "broken")
+    dags, path = tmp_path / "dags", copy(project, "broken")
     path.write_text("dataset: [")
     assert sync(config(project), dags).written == ["ads", "broken"]
     path.write_text("dataset:\n  streams: 7\n")
@@ -109,8 +107,7 @@ def test_a_file_that_is_not_ours_is_never_touched(project: Project, tmp_path: Pa
 
 
 def test_two_folders_cannot_share_a_name(project: Project, tmp_path: Path) -> None:
-    dags = tmp_path / "dags"
-    second = Project(tmp_path / "two", ads_pipeline())
+    dags, second = tmp_path / "dags", Project(tmp_path / "two", ads_pipeline())
     second.write_pipeline()
     copy(second, "own")
     sync(config(project), dags)

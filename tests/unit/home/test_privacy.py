@@ -32,8 +32,7 @@ def test_a_home_is_made_for_its_user_alone(home: Home, umask: int) -> None:
         assert close_home(home) == ""
     finally:
         os.umask(before)
-    assert mode(home.root) == 0o700
-    assert mode(home.root.parent) == 0o777 & ~umask
+    assert (mode(home.root), mode(home.root.parent)) == (0o700, 0o777 & ~umask)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +51,7 @@ def test_what_others_can_enter_is_closed(home: Home, open_mode: int, closed: int
 def test_what_a_group_was_let_into_stays(home: Home, shared: int) -> None:
     make_home(home)
     home.root.chmod(shared)
-    assert close_home(home) == ""
-    assert mode(home.root) == shared
+    assert (close_home(home), mode(home.root)) == ("", shared)
     assert "shared with its group" in mode_text(home.root)
 
 

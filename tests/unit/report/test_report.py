@@ -78,8 +78,7 @@ def test_partial_figures_say_how_partial_they_are() -> None:
     figures = "normalised entropy 0.940 (0.930-0.950)  calibration 1.02"
     assert f"pooled  mixed  event auc 0.660 (0.630-0.690)  {figures}" in lines
     assert "gate  mixed serves: at event time, by auc, mixed is better than mixture" in lines
-    verdict = next(line for line in lines if line.startswith("verdict"))
-    assert verdict.endswith("(event scores)")
+    assert next(line for line in lines if line.startswith("verdict")).endswith("(event scores)")
     terminal = io.StringIO()
     print_report(facts, Console(file=terminal, force_terminal=True, width=200, color_system=None))
     page = render_html(facts)
@@ -92,8 +91,7 @@ def test_partial_figures_say_how_partial_they_are() -> None:
 
 def test_sources_and_slices_have_intervals_or_say_why_not() -> None:
     facts = facts_of(summary())
-    lines = list(plain_lines(facts))
-    one_class = "one class: 0 positives of 312 rows"
+    lines, one_class = list(plain_lines(facts)), "one class: 0 positives of 312 rows"
     assert f"source  flights_files  rows 312  positives 0  mixed  {one_class}" in lines
     figure = "0.640 (0.610-0.670)"
     assert f"slice of carrier  <AA>  rows 500  positives 90  mixture/memory  {figure}" in lines
@@ -162,8 +160,7 @@ class _Outside(HTMLParser):
 
 
 def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
-    page = render_html(facts_of(summary()))
-    seen = _Outside()
+    page, seen = render_html(facts_of(summary())), _Outside()
     seen.feed(page)
     assert seen.fetched == []
     assert "script" not in seen.tags
@@ -180,8 +177,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
 
 
 def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour() -> None:
-    facts = facts_of(summary())
-    page = render_html(facts)
+    page = render_html(facts_of(summary()))
     drawn = re.findall(r"<svg ([^>]*)>", page)
     assert all('role="img"' in each for each in drawn)
     told = [found.group(1) for each in drawn if (found := re.search('aria-label="([^"]+)"', each))]
@@ -216,8 +212,7 @@ def test_windows_without_event_scores_have_no_plots_of_them() -> None:
     for one in [data["warm_start"], *data["windows"]]:
         one["event"] = None
     facts = facts_of(data)
-    assert facts.pooled_event == {}
-    assert render_html(facts).count("<svg") == 6
+    assert (facts.pooled_event, render_html(facts).count("<svg")) == ({}, 6)
 
 
 def headings(page: str) -> list[str]:
@@ -238,8 +233,7 @@ def test_a_page_of_one_window_or_many(windows: int) -> None:
     data = summary()
     data["windows"] = [window(f"2013-06-{1 + number:02d}") for number in range(windows)]
     data["windows"][0]["series"] = series(1)
-    page = render_html(facts_of(data))
-    assert page.count("<svg") == 9
+    assert render_html(facts_of(data)).count("<svg") == 9
     rows = step_rows_plot(facts_of(data))
     assert rows is not None
     assert rows.svg.count("2013-06-") <= LABELS_MAX

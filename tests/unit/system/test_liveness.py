@@ -145,8 +145,7 @@ def test_a_pulse_shows_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert PulseFile(path).read() is None
     with Activity("é" * 200):
         start_pulse(path)
-        first = PulseFile(path).read()
-        assert first == Pulse(1, 0.0, "")
+        assert PulseFile(path).read() == Pulse(1, 0.0, "")
         deadline = time.monotonic() + 10
         while (shown := PulseFile(path).read()) is None or shown.still_seconds < 0.1:
             assert time.monotonic() < deadline

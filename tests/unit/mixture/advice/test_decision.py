@@ -117,8 +117,7 @@ def test_without_a_warm_start_one_tower_after_the_other_is_the_stream_alone() ->
         {"batch_then_stream+head": 0.8, "stream+head": 0.79, "batch_then_stream": 0.6}
         | {"stream": 0.5, "mixed": 0.7},
     )
-    replayed = Situation(0.5)
-    found = recommended(replayed, late, declared="batch_then_stream")
+    found = recommended(Situation(0.5), late, declared="batch_then_stream")
     assert (found.variant, found.gains[0].auc) == ("batch_then_stream+head", pytest.approx(0.2))
     assert found.settings == "train.paradigm: batch_then_stream, train.delay: head"
     bare = Situation(0.5, has_warm_start=False)

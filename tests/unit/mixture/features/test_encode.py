@@ -75,8 +75,7 @@ def test_minibatch_from_a_slice_has_only_its_rows() -> None:
     }
     found, layout = encode(features, {"n": "int", "user": "string", "tags": "list<string>"}, rows)
     batch = to_minibatch(found.batch.slice(1, 4), [(2, 1), (0, 3)], "stream", layout)
-    assert batch.sources.tolist() == [2, 0, 0, 0]
-    assert batch.row_ids.tolist() == [1, 2, 3, 4]
+    assert (batch.sources.tolist(), batch.row_ids.tolist()) == ([2, 0, 0, 0], [1, 2, 3, 4])
     assert batch.event_ids.tolist() == found.batch.column(1).to_pylist()[1:5]
     assert batch.labels.tolist() == [1, 0, 1, 0]
     assert batch.dense.tolist() == [[1], [2], [3], [4]]
@@ -112,8 +111,7 @@ def test_layout_reads_only_what_is_declared() -> None:
         {"n": {"encode": "numeric"}, "x": {"encode": "cross", "columns": ["n", "s"], "buckets": 9}},
         {"n": "int", "s": "string", "never": "float"},
     )
-    assert layout.stored_columns == ("n", "s", "y", "e")
-    assert list(layout.types) == ["n", "s"]
+    assert (layout.stored_columns, list(layout.types)) == (("n", "s", "y", "e"), ["n", "s"])
     assert layout.names == ["n", "x"]
 
 
@@ -170,8 +168,7 @@ def test_a_label_outside_of_its_domain_is_a_bad_row(
     kind: str, rule: dict[str, Any], values: list[Any], bad: list[int]
 ) -> None:
     feature = {"f": {"encode": "numeric", "column": "n"}}
-    columns = {"n": "int", "y": kind}
-    rows = {"n": [0] * len(values), "y": values}
+    columns, rows = {"n": "int", "y": kind}, {"n": [0] * len(values), "y": values}
     found, _ = encode(feature, columns, rows, label={"column": "y", **rule})
     assert sorted(found.bad) == bad
     assert all(reason.startswith("the label in column 'y' is ") for reason in found.bad.values())

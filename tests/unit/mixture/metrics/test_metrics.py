@@ -29,8 +29,7 @@ def auc(value: float, variance: float, positives: int = 50, negatives: int = 40)
 
 
 def test_an_interval_is_symmetric_on_the_logit_scale() -> None:
-    reach = norm.ppf(0.975) * 0.1 / (0.8 * 0.2)
-    found = auc(0.8, 0.01).interval(0)
+    reach, found = norm.ppf(0.975) * 0.1 / (0.8 * 0.2), auc(0.8, 0.01).interval(0)
     centre = math.log(0.8 / 0.2)
     wanted = [1 / (1 + math.exp(-(centre + sign * reach))) for sign in (-1, 1)]
     assert (found.value, found.low, found.high) == pytest.approx((0.8, *wanted))

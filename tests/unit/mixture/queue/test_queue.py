@@ -24,8 +24,7 @@ from forebay.mixture.queue.room import Room, Size
 
 
 def chunk(hours: list[int], first: int = 0) -> BufferedChunk:
-    values = np.arange(first, first + len(hours))
-    batch = pa.record_batch([pa.array(values)], names=["row"])
+    batch = pa.record_batch([pa.array(np.arange(first, first + len(hours)))], names=["row"])
     return BufferedChunk(batch, np.array(hours, np.int32), lambda served: first + served)
 
 
@@ -184,8 +183,7 @@ def test_bytes_are_given_back_when_the_last_rows_of_a_chunk_are_sent() -> None:
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_tasks_that_ended_make_way_as_far_as_there_is_room_for_the_next(first: str) -> None:
     """Whichever of them ended first."""
-    served = queue(minibatch_rows=1, rows_max=24)
-    second = "ab".replace(first, "")
+    served, second = queue(minibatch_rows=1, rows_max=24), "ab".replace(first, "")
     for task in ("a", "b"):
         served.open_task(0, task, 0)
     for task in (first, second):
@@ -268,8 +266,7 @@ def test_an_old_partial_minibatch_does_not_wait_for_rows_of_another_feed() -> No
     assert served.pop(0) is None
     now[0] = 30.0
     put(served, 0, "a", chunk([0] * 8))
-    assert popped(served.pop(0))[2] == [(1, 1)]
-    assert popped(served.pop(0))[2] == [(0, 4)]
+    assert (popped(served.pop(0))[2], popped(served.pop(0))[2]) == ([(1, 1)], [(0, 4)])
 
 
 TWO = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
@@ -327,8 +324,7 @@ def test_a_full_buffer_waits_for_nobody() -> None:
 
 
 def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
-    served = queue(minibatch_rows=20)
-    tasks = [(0, "a", 3), (0, "b", 3), (1, "c", 7)]
+    served, tasks = queue(minibatch_rows=20), [(0, "a", 3), (0, "b", 3), (1, "c", 7)]
     for source, task, rows in tasks:
         served.open_task(source, task, 0)
         put(served, source, task, chunk([0] * rows))
@@ -343,8 +339,7 @@ def test_what_a_task_may_still_bring_is_not_earlier_than_its_last_row() -> None:
     buffer = ServingBuffer(Room(Size(10, 2_000), 10, 1))
     buffer.open_task("a", 0)
     buffer.put("a", chunk([0, 0, 2]))
-    assert buffer.take(0, 9).rows == 2
-    assert buffer.hour() == 2
+    assert (buffer.take(0, 9).rows, buffer.hour()) == (2, 2)
     buffer.take(2, 1)
     assert (buffer.hour(), buffer.reading(), buffer.available(2)) == (2, {"a": 2}, 0)
 
@@ -356,8 +351,7 @@ def test_an_empty_queue_looks_again_only_when_something_may_have_changed() -> No
         looks.append(time.monotonic())
         return looks[-1]
 
-    sources = QueueSources(["old"], ["batch"], (1.0,), [0], (0.0,))
-    served = made(sources, 4, clock=clock)
+    served = made(QueueSources(["old"], ["batch"], (1.0,), [0], (0.0,)), 4, clock=clock)
     assert served.pop(0.2) is None
     assert looks[-1] - looks[0] >= 0.2
     assert len(looks) < 20
@@ -394,8 +388,7 @@ def test_rows_of_hours_far_apart_are_in_no_minibatch_together() -> None:
         ("batch", 6, 1),
         ("stream", 9, 1),
     ]
-    assert frames[-2][3] == {"a": "end of a"}
-    assert frames[-1][3] == {"b": "end of b"}
+    assert (frames[-2][3], frames[-1][3]) == ({"a": "end of a"}, {"b": "end of b"})
 
 
 def test_rows_of_a_source_are_side_by_side_in_the_minibatch_that_priority_chose() -> None:

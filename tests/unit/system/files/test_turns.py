@@ -100,8 +100,7 @@ def test_one_holder_at_a_time(path: Path) -> None:
 
 
 def test_whoever_came_first_is_next(path: Path) -> None:
-    order = list[int]()
-    first = TurnLock(path)
+    order, first = list[int](), TurnLock(path)
     assert first.acquire(1.0)
 
     def take(number: int) -> None:
@@ -194,8 +193,7 @@ def test_processes_and_threads_exclude_each_other(path: Path, tmp_path: Path) ->
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert [each.wait(60) for each in processes] == [0, 0, 0]
-    assert count.read_text() == "500"
+    assert ([each.wait(60) for each in processes], count.read_text()) == ([0, 0, 0], "500")
 
 
 @pytest.mark.parametrize("waits", [True, False])

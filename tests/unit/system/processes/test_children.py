@@ -80,9 +80,7 @@ def test_what_cannot_be_run_is_an_os_error(log: Path) -> None:
 def test_ends_that_were_seen_are_dropped(log: Path) -> None:
     children = Children()
     child = start(children, log, "true")
-    assert children.unpolled() == [child]
-    assert child.wait(20) == 0
-    assert children.unpolled() == []
+    assert (children.unpolled(), child.wait(20), children.unpolled()) == ([child], 0, [])
 
 
 def test_one_that_ends_in_time_is_not_killed(log: Path) -> None:

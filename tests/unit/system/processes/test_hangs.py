@@ -36,8 +36,7 @@ def test_no_sign_of_life() -> None:
 def test_a_beat_is_no_progress() -> None:
     watch = HangWatch(DEADLINE, 0.0)
     for second in range(1, 100):
-        still = Pulse(second, DEADLINE, "reading clicks/3")
-        assert watch.reason(still, float(second)) is None
+        assert watch.reason(Pulse(second, DEADLINE, "reading clicks/3"), float(second)) is None
     hung = watch.reason(Pulse(100, 10.5, "reading clicks/3"), 100.0)
     assert hung == "no progress for 10 s (reading clicks/3)"
 
