@@ -55,7 +55,8 @@ def test_near_are_those_asked_for_and_the_ones_around_them(home: Home) -> None:
 def test_topics_sources_and_partitions_have_their_own(home: Home) -> None:
     of(home).decide("t", {at(0): 5})
     assert of(home).near("made anew", [at(0)]) == {}
-    assert (of(home, "views").near("t", [at(0)]), of(home).near("t", [at(0, "1")])) == ({}, {})
+    assert of(home, "views").near("t", [at(0)]) == {}
+    assert of(home).near("t", [at(0, "1")]) == {}
 
 
 def test_who_only_looks_decides_nothing(home: Home) -> None:

@@ -110,7 +110,8 @@ def test_a_window_that_ends_meanwhile_is_asked_about_again(home: Home, chain: Mo
 
 def test_a_window_that_ends_before_its_letters_are_read(home: Home, chain: ModelChain) -> None:
     local_letters(chain, FIRST, 1, 1)
-    second, letters = local_letters(chain, SECOND, 1, 2), pipeline_letters(home, "ads")
+    second = local_letters(chain, SECOND, 1, 2)
+    letters = pipeline_letters(home, "ads")
     next(letters)
     shutil.rmtree(second)
     with pytest.raises(InfrastructureError, match=f"window {SECOND} of line 'main'"):

@@ -38,7 +38,8 @@ class TestLogSource(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, R
 
     def replace(self, place: Path) -> None:
         segment = min((place / "log/0").glob("*.arrow"))
-        other, new = rows(0, range(200, 240)), segment.with_suffix(".new")
+        other = rows(0, range(200, 240))
+        new = segment.with_suffix(".new")
         with pa.OSFile(str(new), "wb") as sink, pa.ipc.new_file(sink, other.schema) as writer:
             writer.write_table(other, max_chunksize=10)
         new.rename(segment)

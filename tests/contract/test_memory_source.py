@@ -16,7 +16,8 @@ class TestMemorySource(SourceSuite, MissingColumnSuite):
     kind = "memory"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
-        key, tables = str(place), [batch.table for batch in batches]
+        key = str(place)
+        tables = [batch.table for batch in batches]
         if key in MEMORY:
             tables.insert(0, MEMORY[key])
         MEMORY[key] = pa.concat_tables(tables)

@@ -88,7 +88,8 @@ def read(project: Project, form: str) -> dict[int, tuple[Any, ...]]:
                 row_id = columns_at(names, row, "row_id")
                 assert row_id not in found, "a row came twice"
                 found[row_id] = (tuple(names), values)
-        assert (rows.window, rows.dead_rows) == (last, {})
+        assert rows.window == last
+        assert rows.dead_rows == {}
         with pytest.raises(UsageError, match="all rows were read"):
             next(iter(FORMS["numpy"](rows)))
     return found
@@ -127,7 +128,8 @@ def test_one_form_continues_where_another_stopped(project: Project) -> None:
             found.append(batch.column("row_id").to_numpy())
             if number == 1:
                 break
-        found.append(next(iter(rows.as_dataset()))["row_id"].numpy())
+        tensors = next(iter(rows.as_dataset()))
+        found.append(tensors["row_id"].numpy())
         found += [arrays["row_id"] for arrays in rows.numpy()]  # type: ignore[misc]
     ids = np.concatenate(found)
     assert len(ids) == len(np.unique(ids)) == 2 * ROWS

@@ -25,14 +25,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BUCKETS = 2**31 - 1
 WORDS = ["a", "ß", "7", "x" * 40]
 BOUNDARIES = [-1.5, 0.0, 3.0]
-COLUMNS = {
-    "t": "string",
-    "i": "int",
-    "f": "float",
-    "b": "bool",
-    "at": "timestamp",
-    "l": "list<int>",
-}
+COLUMNS = {"t": "string", "i": "int", "f": "float", "b": "bool", "at": "timestamp"}
+COLUMNS |= {"l": "list<int>"}
 LISTS = {"words": "list<string>"}
 FEATURES: dict[str, Any] = {
     "t": {"encode": "hash", "buckets": BUCKETS},

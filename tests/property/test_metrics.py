@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from forebay.mixture.metrics.auc import estimate_auc, pool
 from forebay.mixture.metrics.probabilities import calibration, log_loss, normalised_entropy
 
+Data = tuple[np.ndarray, np.ndarray]
+
 
 @st.composite
-def labelled_scores(draw: st.DrawFn, vectors: int = 2) -> tuple[np.ndarray, np.ndarray]:
+def labelled_scores(draw: st.DrawFn, vectors: int = 2) -> Data:
     """Few distinct scores, so that ties are common."""
     rows = draw(st.integers(4, 40))
     labels = draw(st.lists(st.booleans(), min_size=rows, max_size=rows))
@@ -41,9 +43,7 @@ def delong_covariance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 @given(labelled_scores())
-def test_auc_and_covariance_equal_the_quadratic_definition(
-    data: tuple[np.ndarray, np.ndarray],
-) -> None:
+def test_auc_and_covariance_equal_the_quadratic_definition(data: Data) -> None:
     labels, scores = data
     found, positives = estimate_auc(labels, scores), int(labels.sum())
     if positives in (0, len(labels)):
@@ -61,9 +61,7 @@ def test_auc_and_covariance_equal_the_quadratic_definition(
 
 
 @given(labelled_scores())
-def test_the_interval_holds_the_value_and_stays_a_probability(
-    data: tuple[np.ndarray, np.ndarray],
-) -> None:
+def test_the_interval_holds_the_value_and_stays_a_probability(data: Data) -> None:
     found = estimate_auc(*data)
     if found is None:
         return
@@ -77,9 +75,7 @@ def test_the_interval_holds_the_value_and_stays_a_probability(
 
 
 @given(labelled_scores(1))
-def test_auc_ignores_the_scale_of_scores_and_the_order_of_rows(
-    data: tuple[np.ndarray, np.ndarray],
-) -> None:
+def test_auc_ignores_the_scale_of_scores_and_the_order_of_rows(data: Data) -> None:
     labels, scores = data
     found = estimate_auc(labels, scores)
     shuffled = np.random.default_rng(0).permutation(len(labels))
@@ -90,7 +86,7 @@ def test_auc_ignores_the_scale_of_scores_and_the_order_of_rows(
         np.testing.assert_allclose(found.covariance, again.covariance, atol=1e-12)
 
 
-def drawn(rows: int, seed: int, gap: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def drawn(rows: int, seed: int, gap: float = 1.0) -> Data:
     """Two correlated score vectors, the first a little better."""
     random = np.random.default_rng(seed)
     labels = (random.random(rows) < 0.3).astype(np.float32)
@@ -169,9 +165,7 @@ def test_scores_that_are_not_finite_are_refused() -> None:
 
 
 @given(labelled_scores(1))
-def test_log_loss_entropy_and_calibration_follow_their_formulas(
-    data: tuple[np.ndarray, np.ndarray],
-) -> None:
+def test_log_loss_entropy_and_calibration_follow_their_formulas(data: Data) -> None:
     labels, scores = data
     p = np.clip(scores[:, 0].astype(float), 1e-7, 1 - 1e-7)
     expected = -np.mean([np.log(q) if y else np.log(1 - q) for y, q in zip(labels, p, strict=True)])

@@ -14,6 +14,7 @@ from support.cpu_limits import cpu_limit
 from forebay.mixture.queue.priority import next_buffer, priority, take
 
 Runs = list[tuple[int, int]]
+Case = tuple[list[float], list[int], int, float | list[float]]
 
 
 def row_by_row(
@@ -49,7 +50,7 @@ UNITS = st.one_of(st.sampled_from([0.5, 1.0, 2.0, 1000.0, 1e18]), st.floats(0.5,
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[list[float], list[int], int, float | list[float]]:
+def cases(draw: st.DrawFn) -> Case:
     count = draw(st.integers(1, 18))
     weights = draw(st.lists(WEIGHTS, min_size=count, max_size=count))
     queued = draw(st.lists(ROWS, min_size=count, max_size=count))
@@ -59,9 +60,7 @@ def cases(draw: st.DrawFn) -> tuple[list[float], list[int], int, float | list[fl
 
 @settings(max_examples=400, deadline=None)
 @given(cases())
-def test_runs_expand_to_the_row_by_row_order(
-    case: tuple[list[float], list[int], int, float | list[float]],
-) -> None:
+def test_runs_expand_to_the_row_by_row_order(case: Case) -> None:
     weights, queued, rows_max, unit = case
     runs = take(weights, queued, rows_max, unit)
     assert runs == row_by_row(weights, queued, rows_max, unit)
@@ -72,9 +71,7 @@ def test_runs_expand_to_the_row_by_row_order(
 
 @settings(max_examples=100, deadline=None)
 @given(cases(), st.integers(1, 200))
-def test_where_a_request_ends_does_not_change_the_order(
-    case: tuple[list[float], list[int], int, float | list[float]], step: int
-) -> None:
+def test_where_a_request_ends_does_not_change_the_order(case: Case, step: int) -> None:
     weights, queued, rows_max, unit = case
     whole = take(weights, queued, rows_max, unit)
     left, pieces, asked = list(queued), [], rows_max

@@ -12,10 +12,21 @@ from rich.console import Console
 from support.summaries import PARADIGMS, event, series, summary, two_labels, window
 
 from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
-from forebay.report.facts import facts_of
+from forebay.report.facts import Facts, facts_of
 from forebay.report.html import render_html
 from forebay.report.step_plots import lag_plot, step_rows_plot
-from forebay.report.text import closing_lines, estimate_text, plain_lines, print_report
+from forebay.report.text import closing_lines, plain_lines, print_report
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render_html(facts_of(summary()))
+
+
+def on_terminal(facts: Facts, width: int = 200) -> str:
+    shown = io.StringIO()
+    print_report(facts, Console(file=shown, force_terminal=True, width=width, color_system=None))
+    return shown.getvalue()
 
 
 def test_plain_lines_hold_every_fact() -> None:
@@ -34,11 +45,9 @@ def test_plain_lines_hold_every_fact() -> None:
 
 
 def test_a_terminal_gets_tables_and_a_pipe_gets_lines() -> None:
-    terminal, pipe = io.StringIO(), io.StringIO()
-    facts = facts_of(summary())
-    print_report(facts, Console(file=terminal, force_terminal=True, width=120, color_system=None))
+    pipe, facts = io.StringIO(), facts_of(summary())
+    table = on_terminal(facts, 120)
     print_report(facts, Console(file=pipe, force_terminal=False))
-    table = terminal.getvalue()
     row = next(line for line in table.splitlines() if line.strip().startswith("2013-06-01 "))
     assert row.split() == ["2013-06-01", "900", "900", "7", *["0.670", "(0.640-0.700)"] * 3]
     assert "pooled" in table
@@ -50,10 +59,6 @@ def test_fresh_labels_are_named_where_no_complete_one_is_known() -> None:
     data["pooled"]["label"] = "fresh"
     verdict = next(line for line in closing_lines(facts_of(data)) if line.startswith("verdict"))
     assert verdict.endswith("(fresh labels)")
-
-
-def test_a_figure_that_does_not_exist_is_no_number() -> None:
-    assert estimate_text(None) == "none"
 
 
 def partial() -> dict[str, Any]:
@@ -79,11 +84,10 @@ def test_partial_figures_say_how_partial_they_are() -> None:
     assert f"pooled  mixed  event auc 0.660 (0.630-0.690)  {figures}" in lines
     assert "gate  mixed serves: at event time, by auc, mixed is better than mixture" in lines
     assert next(line for line in lines if line.startswith("verdict")).endswith("(event scores)")
-    terminal = io.StringIO()
-    print_report(facts, Console(file=terminal, force_terminal=True, width=200, color_system=None))
+    shown = on_terminal(facts)
     page = render_html(facts)
     for words in (true, so_far):
-        assert terminal.getvalue().count(words) == len(PARADIGMS)
+        assert shown.count(words) == len(PARADIGMS)
         assert page.count(words) == len(PARADIGMS)
     assert "mixed serves: at event time" in page
     assert "grey: labels are not complete yet: 2013-06-02 (378 of 919 rows judged)" in page
@@ -95,9 +99,8 @@ def test_sources_and_slices_have_intervals_or_say_why_not() -> None:
     assert f"source  flights_files  rows 312  positives 0  mixed  {one_class}" in lines
     figure = "0.640 (0.610-0.670)"
     assert f"slice of carrier  <AA>  rows 500  positives 90  mixture/memory  {figure}" in lines
-    terminal = io.StringIO()
-    print_report(facts, Console(file=terminal, force_terminal=True, width=220, color_system=None))
-    assert terminal.getvalue().count(one_class) == len(PARADIGMS) + 1
+    shown = on_terminal(facts, 220)
+    assert shown.count(one_class) == len(PARADIGMS) + 1
     page = render_html(facts)
     assert [name for name in headings(page) if name.startswith("AUC by s")] == [
         *("AUC by source", "AUC by slice of carrier")
@@ -115,9 +118,8 @@ def test_what_a_row_did_not_say_is_counted_for_its_label() -> None:
     assert rows in lines
     assert "label sale  window 2013-06-01  label not known 1234" in lines
     assert not any("not known" in line for line in plain_lines(facts_of(summary())))
-    terminal = io.StringIO()
-    print_report(facts, Console(file=terminal, force_terminal=True, width=200, color_system=None))
-    assert "1,234" in terminal.getvalue()
+    shown = on_terminal(facts)
+    assert "1,234" in shown
     page = render_html(facts)
     own = page[page.index("<h2>Label sale</h2>") :].split("</table>")[0]
     assert "<th>label not known</th>" in own
@@ -125,15 +127,13 @@ def test_what_a_row_did_not_say_is_counted_for_its_label() -> None:
     assert "label not known" not in render_html(facts_of(summary()))
 
 
-def test_a_warning_is_told_by_its_word_and_advice_follows_it() -> None:
-    page = render_html(facts_of(summary()))
+def test_a_warning_is_told_by_its_word_and_advice_follows_it(page: str) -> None:
     assert '<p class="warning">Warning: mixture is a bad choice here' in page
     assert "<p>Advice: 31% (28%-34%) of 1,000 positives are known</p>" in page
 
 
-def test_what_a_phone_cannot_show_beside_each_other_is_scrolled() -> None:
+def test_what_a_phone_cannot_show_beside_each_other_is_scrolled(page: str) -> None:
     """Tables and drawings are wider than 400 px; the page around them is not."""
-    page = render_html(facts_of(summary()))
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     wide = re.findall(r"<(?:table|svg)\b", page)
     assert len(re.findall(r'<div class="scroll"[^>]*>\s*<(?:table|svg)\b', page)) == len(wide)
@@ -159,8 +159,8 @@ class _Outside(HTMLParser):
         self.text.append(data)
 
 
-def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
-    page, seen = render_html(facts_of(summary())), _Outside()
+def test_the_page_needs_no_network_and_escapes_what_it_shows(page: str) -> None:
+    seen = _Outside()
     seen.feed(page)
     assert seen.fetched == []
     assert "script" not in seen.tags
@@ -176,8 +176,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
         assert f"{name} true" in text
 
 
-def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour() -> None:
-    page = render_html(facts_of(summary()))
+def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour(page: str) -> None:
     drawn = re.findall(r"<svg ([^>]*)>", page)
     assert all('role="img"' in each for each in drawn)
     told = [found.group(1) for each in drawn if (found := re.search('aria-label="([^"]+)"', each))]
@@ -195,8 +194,7 @@ def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour() -> Non
     assert len(marks) == len(lines) == len(fillings) == len(COLOURS)
 
 
-def test_every_colour_is_the_pages_own_where_it_is_light_and_where_it_is_dark() -> None:
-    page = render_html(facts_of(summary()))
+def test_every_colour_is_the_pages_own_in_light_and_dark(page: str) -> None:
     style, drawings = page.split("</style>", 1)
     assert not re.findall(r"#[0-9a-f]{6}\b", drawings)
     used = set(re.findall(r"var\((--[a-z0-9-]+)\)", page))
@@ -248,8 +246,8 @@ def test_without_steps_there_is_no_empty_plot() -> None:
     assert lag_plot(facts_of(data)) is not None
 
 
-def test_the_same_summary_gives_the_same_page() -> None:
-    assert render_html(facts_of(summary())) == render_html(facts_of(summary()))
+def test_the_same_summary_gives_the_same_page(page: str) -> None:
+    assert render_html(facts_of(summary())) == page
 
 
 @pytest.mark.parametrize("missing", ["pooled", "warm_start", "restarts", "phases_seconds", "notes"])

@@ -55,11 +55,6 @@ def test_words_never_round_up() -> None:
 def test_the_share_lies_in_its_interval(part: int) -> None:
     share = found([part], [10])
     assert 0 <= share.low <= share.value <= share.high <= 1
-    assert share.as_json() == {
-        "share": part / 10,
-        "low": share.low,
-        "high": share.high,
-        "part": part,
-        "whole": 10,
-    }
+    bounds = {"low": share.low, "high": share.high}
+    assert share.as_json() == {"share": part / 10, **bounds, "part": part, "whole": 10}
     assert math.isfinite(share.high)

@@ -11,7 +11,6 @@ from scipy.stats import norm, t
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc
 from forebay.mixture.metrics.estimate import Estimate, student_quantile
 from forebay.mixture.metrics.seeds import difference_of, mean_over_seeds
-from forebay.mixture.metrics.verdict import difference_words
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11.5, 20, 80, 1e6])
@@ -59,14 +58,6 @@ def test_differences_are_taken_seed_by_seed() -> None:
     assert found.reach == pytest.approx(t.ppf(0.975, 2) * spread, rel=1e-4)
     with pytest.raises(ValueError, match="2 seeds against 1"):
         difference_of(values, np.zeros((6, 6)), (0, 1), 2)
-
-
-def test_a_verdict_says_what_its_interval_covers() -> None:
-    estimate = Estimate(0.0104, 0.0064, 0.0144, seeds=5)
-    assert difference_words("mixture", "mixed", estimate) == (
-        "mixture is better than mixed "
-        "(difference 0.0104, 95% interval 0.0064 to 0.0144, rows and 5 seeds)"
-    )
 
 
 def test_auc_over_seeds_stays_a_probability_and_says_how_many_seeds() -> None:

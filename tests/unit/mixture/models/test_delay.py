@@ -11,7 +11,6 @@ import pytest
 from support.learning import make_towers, minibatch
 
 from forebay.errors import TrainingError
-from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.minibatch_rows import joined
 
@@ -160,25 +159,17 @@ def test_masked_rows_are_counted_and_teach_nothing(tmp_path: Path) -> None:
 
 
 def test_a_head_that_spoils_is_named() -> None:
-    learner, batch = make_towers("stream+head"), late("batch", 1)
-    endless = replace(batch, waits=np.full_like(batch.waits, np.inf))
+    batch = late("batch", 1)
     with pytest.raises(TrainingError, match="paradigm delay head is not finite"):
-        learner.learn(endless)
+        make_towers("stream+head").learn(replace(batch, waits=np.full_like(batch.waits, np.inf)))
 
 
 def test_further_seeds_are_the_models_of_those_seeds(tmp_path: Path) -> None:
     names = ("mixture+head", "stream")
     three = make_towers(*names, train={"seeds": 3})
     alone, first = make_towers(*names, model={"seed": 17 + 2}), make_towers(*names)
-    assert [column.name for column in three.columns] == [
-        "mixture+head",
-        "stream",
-        "mixture+head/memory",
-        "mixture+head@1",
-        "stream@1",
-        "mixture+head@2",
-        "stream@2",
-    ]
+    further = [f"{name}@{seed}" for seed in (1, 2) for name in names]
+    assert [each.name for each in three.columns] == [*names, "mixture+head/memory", *further]
     for seed in range(12):
         batch = late("stream" if seed % 2 else "batch", seed)
         for learner in (three, alone, first):
@@ -295,6 +286,14 @@ def both(seed: int, healthy: float = 0.0) -> Any:
     return joined([replace(broken, labels=broken.labels * known), sound])
 
 
+def warm_of_two() -> Any:
+    learner = make_towers("mixture", "stream", sources=3)
+    for seed in range(60):
+        learner.learn(of(0, "batch", seed))
+        learner.learn(both(seed, healthy=1.0))
+    return learner
+
+
 @pytest.mark.guarantee(
     "labels of one of several stream sources stop coming",
     "only its rows are held back, and counted by source; the others are trained on, and the "
@@ -302,10 +301,7 @@ def both(seed: int, healthy: float = 0.0) -> Any:
 )
 def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -> None:
     """Together half of the expected positives still come: one state for both would see nothing."""
-    learner = make_towers("mixture", "stream", sources=3)
-    for seed in range(60):
-        learner.learn(of(0, "batch", seed))
-        learner.learn(both(seed, healthy=1.0))
+    learner = warm_of_two()
     for seed in range(500, 512):
         learner.learn(both(seed))
     _, broken, sound = learner.guards()["mixture"]
@@ -342,10 +338,7 @@ def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -
 
 
 def test_memory_answers_where_all_sources_are_held() -> None:
-    learner = make_towers("mixture", "stream", sources=3)
-    for seed in range(60):
-        learner.learn(of(0, "batch", seed))
-        learner.learn(both(seed, healthy=1.0))
+    learner = warm_of_two()
     for seed in range(500, 512):
         silent_too = both(seed)
         learner.learn(replace(silent_too, labels=np.zeros_like(silent_too.labels)))
@@ -368,8 +361,3 @@ def test_where_there_is_no_guard(names: tuple[str, ...], more: dict[str, Any]) -
     learner = make_towers(*names, **more)
     warm(learner, 4)
     assert (learner.guards(), learner.left_out()) == ({}, {})
-
-
-def test_counting_leaves_nothing_out() -> None:
-    learner = CountingLearner(2)
-    assert (learner.columns, learner.left_out(), learner.guards()) == ((), {}, {})

@@ -154,23 +154,11 @@ def test_a_loaded_checkpoint_continues_bit_for_bit(tmp_path: Path) -> None:
     assert learner.seen() == again.seen()
 
 
-@pytest.mark.parametrize(
-    ("difference", "message"),
-    [
-        ({"features": FEATURES | {"user": {"encode": "hash", "buckets": 51}}}, "feature user"),
-        ({"paradigms": ("stream", "mixed")}, "paradigms"),
-        ({"sources": 5}, "2 sources there, 5 here"),
-        ({"model": {"tower": {"hidden": [64, 33]}}}, "tower .* there, .* here"),
-        ({"features": dict(reversed(FEATURES.items()))}, "order of the features"),
-    ],
-)
-def test_a_checkpoint_of_another_model_is_refused(
-    tmp_path: Path, difference: dict[str, Any], message: str
-) -> None:
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     make_towers("stream").save(tmp_path)
-    paradigms = difference.pop("paradigms", ("stream",))
-    with pytest.raises(ConfigError, match=message):
-        make_towers(*paradigms, **difference).load(tmp_path)
+    other = make_towers("stream", features=FEATURES | {"user": {"encode": "hash", "buckets": 51}})
+    with pytest.raises(ConfigError, match="feature user"):
+        other.load(tmp_path)
 
 
 def test_what_is_not_finite_is_refused_by_name() -> None:

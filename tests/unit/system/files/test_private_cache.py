@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,18 +33,14 @@ def test_it_is_made_once_and_for_its_user_alone(tmp_path: Path) -> None:
 
 def test_several_that_miss_it_wait_for_the_one_that_makes_it(tmp_path: Path) -> None:
     made, make = making()
-    found: list[bytes] = []
     start = threading.Barrier(4)
 
-    def read() -> None:
+    def read(_: int) -> bytes:
         start.wait()
-        found.append(cached(tmp_path / "cache", "a", make, 5.0))
+        return cached(tmp_path / "cache", "a", make, 5.0)
 
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(read, range(4)))
     assert (found, len(made)) == ([b"made"] * 4, 1)
 
 

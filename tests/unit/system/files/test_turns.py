@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -188,19 +189,15 @@ def test_processes_and_threads_exclude_each_other(path: Path, tmp_path: Path) ->
             count.write_text(str(int(count.read_text()) + 1))
             lock.release()
 
-    threads = [threading.Thread(target=counts) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(4) as threads:
+        for each in [threads.submit(counts) for _ in range(4)]:
+            each.result(60)
     assert ([each.wait(60) for each in processes], count.read_text()) == ([0, 0, 0], "500")
 
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_full_disk_is_told_and_holds_up_nobody(
-    path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    waits: bool,
+    path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
     holder = TurnLock(path)
     assert holder.acquire(0)

@@ -102,11 +102,6 @@ def test_a_deaf_one_is_killed_at_the_deadline(log: Path, caplog: pytest.LogCaptu
 
 
 def test_orphans_are_adopted_reaped_and_ended(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ADOPTS, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command = [sys.executable, "-c", ADOPTS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr

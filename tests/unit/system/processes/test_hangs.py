@@ -26,13 +26,6 @@ def reason_at(watch: HangWatch, pulse: Pulse | None, first: float, last: float) 
     return None
 
 
-def test_no_sign_of_life() -> None:
-    watch = HangWatch(DEADLINE, 100.0)
-    assert reason_at(watch, Pulse(7, 0.0, ""), 101.0, 111.0) is None
-    assert watch.reason(Pulse(7, 0.0, ""), 112.0) == "no sign of life for 11 s"
-    assert watch.reason(Pulse(8, 0.0, ""), 113.0) is None
-
-
 def test_a_beat_is_no_progress() -> None:
     watch = HangWatch(DEADLINE, 0.0)
     for second in range(1, 100):
