@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from support.stored_trees import make_tree, read_tree
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import FileKind
 from forebay.home import backup
 from forebay.home.backup import back_up
 from forebay.home.database.open import close_databases, database_of
@@ -69,8 +71,7 @@ def require_whole(home: Home) -> None:
 
 
 def test_the_copy_is_a_home_of_its_own(home: Home, target: Path, tmp_path: Path) -> None:
-    unnamed = put(home)
-    done = back_up(home, target)
+    unnamed, done = put(home), back_up(home, target)
     assert done == (3, [], True)
     copy = Home(target)
     assert sorted(path.name for path in target.iterdir()) == ["forebay.db", "home.json", "store"]
@@ -90,8 +91,7 @@ def test_the_copy_is_a_home_of_its_own(home: Home, target: Path, tmp_path: Path)
 def test_on_one_file_system_files_are_linked(home: Home, target: Path) -> None:
     back_up(home, target)
     files = [path for path in (target / "store").rglob("*") if path.is_file()]
-    names = {path.name for path in files}
-    assert {"plan.pb", "empty"} <= names
+    assert {"plan.pb", "empty"} <= {path.name for path in files}
     linked = [path for path in files if path.name != "index.json"]
     assert all(path.samefile(home.root / path.relative_to(target)) for path in linked)
 
@@ -112,41 +112,37 @@ def test_what_cannot_be_linked_is_copied(
     assert not any(path.samefile(home.root / path.relative_to(target)) for path in files)
 
 
-def test_what_is_dropped_while_it_is_copied_is_followed(
-    home: Home, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def train_while_copied(
+    home: Home, windows: Iterator[str], trees: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database is copied; a job links the next window, and drops the checkpoint before it."""
-    later = iter(WINDOWS[1:])
+    """After each copy of the database a job links a window, and drops the checkpoint before it."""
     plain = SqliteDatabase.copy_to
 
     def copy_and_train(database: SqliteDatabase, path: Path) -> None:
         plain(database, path)
-        window = next(later, None)
-        if window is not None:
-            train(home, window, make_tree(tmp_path / window))
+        for window in islice(windows, 1):
+            train(home, window, make_tree(trees / window))
             collect(home)
 
     monkeypatch.setattr(SqliteDatabase, "copy_to", copy_and_train)
+
+
+def test_what_is_dropped_while_it_is_copied_is_followed(
+    home: Home, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_while_copied(home, iter(WINDOWS[1:]), tmp_path, monkeypatch)
     assert back_up(home, target).lost == []
     copy = Home(target)
     require_whole(copy)
-    assert ModelChain(copy, "ads").windows() == WINDOWS
-    assert checkpoints(copy) == WINDOWS[-1:]
+    assert (ModelChain(copy, "ads").windows(), checkpoints(copy)) == (WINDOWS, WINDOWS[-1:])
 
 
 def test_a_store_that_never_rests_is_no_copy_for_ever(
     home: Home, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backup, "_ROUNDS_MAX", 3)
-    days = iter(range(2, 9))
-    plain = SqliteDatabase.copy_to
-
-    def copy_and_train(database: SqliteDatabase, path: Path) -> None:
-        plain(database, path)
-        day = next(days)
-        train(home, f"2026-03-{day:02}", make_tree(tmp_path / str(day)))
-
-    monkeypatch.setattr(SqliteDatabase, "copy_to", copy_and_train)
+    days = (f"2026-03-{day:02}" for day in range(2, 9))
+    train_while_copied(home, days, tmp_path, monkeypatch)
     with pytest.raises(InfrastructureError, match="changes faster than it can be copied"):
         back_up(home, target)
     require_refused(target)
@@ -173,11 +169,9 @@ def test_a_copy_that_is_cut_off_is_no_home(home: Home, target: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["file", "tree"])
-def test_what_the_home_has_lost_is_said_and_the_rest_is_copied(
-    home: Home, target: Path, damage: str
-) -> None:
-    trained = ModelChain(home, "ads").links()[0]
-    name = trained.files["checkpoint" if damage == "file" else "scores"].name
+def test_what_is_lost_is_said_and_the_rest_copied(home: Home, target: Path, damage: str) -> None:
+    kind: FileKind = "checkpoint" if damage == "file" else "scores"
+    name = ModelChain(home, "ads").links()[0].files[kind].name
     place = home.root / "store" / name
     if damage == "file":
         place.unlink()
@@ -189,7 +183,7 @@ def test_what_the_home_has_lost_is_said_and_the_rest_is_copied(
     assert name in problem
     assert "Restore it from a backup" in problem
     (fault,) = HomeCheck(Home(target)).faults()
-    assert fault.subject["kind"] == ("checkpoint" if damage == "file" else "scores")
+    assert fault.subject["kind"] == kind
 
 
 @pytest.mark.parametrize("where", ["home", "home/jobs/new", "shared/new"])
@@ -265,14 +259,9 @@ def test_a_dump_of_a_server_is_a_home_again(
     train(home, WINDOWS[0], make_tree(tmp_path / "scores"))
     dump, restored = tmp_path / "forebay.dump", new_database()
     programs = postgres_server.programs / "bin"
-    dumped = [
-        "--schema=forebay",
-        "--exclude-table-data=forebay.seals",
-        "--format=custom",
-        f"--file={dump}",
-        f"--dbname={address}",
-    ]
-    subprocess.run([programs / "pg_dump", *dumped], check=True)
+    dumped = ["--schema=forebay", "--exclude-table-data=forebay.seals", "--format=custom"]
+    to = [f"--file={dump}", f"--dbname={address}"]
+    subprocess.run([programs / "pg_dump", *dumped, *to], check=True)
     subprocess.run([programs / "pg_restore", f"--dbname={restored}", dump], check=True)
     train(home, WINDOWS[1], make_tree(tmp_path / "more"))
     monkeypatch.setenv("FOREBAY_DATABASE", restored)

@@ -110,10 +110,9 @@ def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) ->
         }
     )
     chain.record(recorded)
-    assert newest(chain, "2026-03-04") == recorded
-    assert list(newest(chain, "2026-03-04").seen) == ["clicks", "history"], "in their order"
-    assert chain.links()[-1] == recorded
-    assert ledger.trained("2026-03-04") == 1
+    found = newest(chain, "2026-03-04")
+    assert (found, list(found.seen)) == (recorded, ["clicks", "history"]), "in their order"
+    assert (chain.links()[-1], ledger.trained("2026-03-04")) == (recorded, 1)
     assert ledger.history("2026-03-04")[-1]["event"] == "trained"
 
 
@@ -149,15 +148,11 @@ def test_windows_come_in_the_order_of_time(ledger: Ledger, home: Home) -> None:
     first, last = line.first(), line.last(2)
     assert first is not None
     assert (first.window, [each.window for each in last]) == (keys[0], keys[2:])
-    assert [
-        found.window if (found := line.before(link(key))) is not None else None for key in keys
-    ] == [None, *keys[:-1]]
+    before = [line.before(link(key)) for key in keys]
+    assert [each and each.window for each in before] == [None, *keys[:-1]]
     spans = [window_of(key).span for key in ("2026-03-01T09", "2026-03-01", "2026-02-28")]
-    assert [[each.key for each in line.over(span)] for span in spans] == [
-        keys[2:3],
-        keys[1:],
-        keys[:1],
-    ]
+    over = [[each.key for each in line.over(span)] for span in spans]
+    assert over == [keys[2:3], keys[1:], keys[:1]]
     assert line.over(spans[0]) == [window_of(keys[2])]
     assert line.over(window_of("2026-03-01T05").span) == []
     assert ModelChain(home, "ads", "none").over(spans[1]) == []
@@ -211,9 +206,7 @@ def test_a_judgement_takes_the_place_of_the_one_before(chain: ModelChain) -> Non
     assert chain.judgement(newest(chain, FIRST)) is None
 
 
-def test_what_is_forgotten_is_planned_as_a_new_generation(
-    ledger: Ledger, chain: ModelChain
-) -> None:
+def test_what_is_forgotten_is_planned_anew(ledger: Ledger, chain: ModelChain) -> None:
     Claims(ledger, SECOND).decide("a#0", renewed=None)
     assert ledger.forget(SECOND)
     assert not ledger.forget(SECOND)
@@ -223,9 +216,7 @@ def test_what_is_forgotten_is_planned_as_a_new_generation(
     assert ledger.state(SECOND).next_generation == 2
 
 
-def test_a_forgotten_window_is_forgotten_by_its_line_alone(
-    ledger: Ledger, chain: ModelChain
-) -> None:
+def test_a_window_is_forgotten_by_its_line_alone(ledger: Ledger, chain: ModelChain) -> None:
     other, others = Ledger(ledger.home, "ads", "b"), ModelChain(ledger.home, "ads", "b")
     others.record(link(FIRST, {"clicks": 10}))
     others.record(link(SECOND, {"clicks": 10}, parent=(FIRST, 1)))
@@ -238,10 +229,8 @@ def test_a_forgotten_window_is_forgotten_by_its_line_alone(
     assert (other.trained(SECOND), other.windows()) == (1, [FIRST, SECOND, THIRD])
     assert other.generations(SECOND) == [1, 2], "what it has trained, and what it is to train"
     assert [claim.generation("a#0") for claim in claims.values()] == [None, 2]
-    assert (ledger.forgotten({FIRST: 1, SECOND: 1}), other.forgotten({SECOND: 1})) == (
-        {SECOND},
-        set(),
-    )
+    assert ledger.forgotten({FIRST: 1, SECOND: 1}) == {SECOND}
+    assert other.forgotten({SECOND: 1}) == set()
     plan_empty(ledger, SECOND, ledger.state(SECOND).next_generation)
     planned = [each.latest_plan(SECOND) for each in (ledger, other)]
     assert [plan.generation if plan else None for plan in planned] == [3, 2]

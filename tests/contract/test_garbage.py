@@ -59,21 +59,17 @@ def test_what_a_window_s_life_names_stays(home: Home) -> None:
     garbage_names = {put(home).name for _ in range(3)}
     assert set(collect(home, dry_run=True).names) == garbage_names
     assert (stored(home), buried(home)) == (named | garbage_names, 0)
-    assert set(collect(home).names) == garbage_names
-    assert stored(home) == named
-    assert collect(home).names == []
-    assert len(ledger.tasks(KEY, 1)) == 2
+    assert (set(collect(home).names), stored(home)) == (garbage_names, named)
+    assert (collect(home).names, len(ledger.tasks(KEY, 1))) == ([], 2)
 
 
 def test_a_name_that_two_generations_share_goes_with_the_last(home: Home) -> None:
     ledger = Ledger(home, "ads")
     record_tasks(ledger, KEY, SPAN, {"history": [(0, 5)]})
-    assert Claims(ledger, KEY).decide("r#0", renewed=1) == 2
-    assert collect(home).names == []
+    assert (Claims(ledger, KEY).decide("r#0", renewed=1), collect(home).names) == (2, [])
     assert len(ledger.tasks(KEY, 2)) == 1
     ledger.forget(KEY)
-    assert len(collect(home).names) == 1
-    assert stored(home) == set()
+    assert (len(collect(home).names), stored(home)) == (1, set())
 
 
 def test_bytes_that_were_collected_before_their_row_are_refused(home: Home) -> None:
@@ -104,8 +100,7 @@ def test_after_a_kill_between_tombstone_and_removal_it_goes_on(
     plan_empty(Ledger(home, "ads"), KEY)
     with pytest.raises(InfrastructureError, match="forebay gc"):
         ModelChain(home, "ads").record(link(KEY, files={"steps": early}))
-    assert stored(home) == {early.name}
-    assert collect(home).names == [early.name]
+    assert (stored(home), collect(home).names) == ({early.name}, [early.name])
     assert stored(home) == set()
 
 
@@ -114,11 +109,8 @@ def test_tombstones_do_not_pile_up(home: Home) -> None:
     collect(home)
     assert buried(home) == 1
     week = int((garbage.TOMBSTONE_SECONDS + 60) * 1e6)
-    database_of(home).transact(
-        lambda rows: rows.execute(
-            update(tombstones).values(buried_at=tombstones.c.buried_at - week)
-        )
-    )
+    earlier = update(tombstones).values(buried_at=tombstones.c.buried_at - week)
+    database_of(home).transact(lambda rows: rows.execute(earlier))
     put(home)
     collect(home)
     assert buried(home) == 1, "the older one is gone"
@@ -163,8 +155,7 @@ def test_what_a_dead_writer_left_goes_once_it_is_sure_to_be_dead(home: Home, tre
         yesterday = time.time() - timedelta(days=2).total_seconds()
         for path in [token, *home.store.rglob("*")]:
             os.utime(path, (yesterday, yesterday))
-    assert collect(home, dry_run=True).leftovers == found
-    assert collect(home).leftovers == found
+    assert (collect(home, dry_run=True).leftovers, collect(home).leftovers) == (found, found)
     assert list(store_of(home).leftovers()) == []
     assert not token.exists()
 
@@ -188,17 +179,14 @@ def test_what_a_living_writer_has_begun_stays(home: Home) -> None:
     "nothing; what each one left is removed when the next one starts; read again: as for the "
     "trainer",
 )
-def test_what_seven_dead_trainers_left_goes_when_the_next_one_starts(
-    home: Home, tree: Path
-) -> None:
+def test_what_dead_trainers_left_goes_when_the_next_one_starts(home: Home, tree: Path) -> None:
     for _ in range(7):
         killed_in_the_middle(home, "models/ads/main/2026-03-01", tree)
     killed_in_the_middle(home, "models/ads/other/2026-03-01", tree)
     assert len(list(store_of(home).leftovers())) == 8
     ModelChain(home, "ads").clear_store("models/ads/main/2026-03-01")
-    assert len(list(store_of(home).leftovers())) == 1, (
-        "that of another line, whose trainer may live"
-    )
+    left = list(store_of(home).leftovers())
+    assert len(left) == 1, "that of another line, whose trainer may live"
 
 
 def test_only_one_process_collects_at_a_time(home: Home) -> None:
@@ -227,8 +215,7 @@ def test_the_trainer_of_a_window_removes_what_dead_ones_stored_for_it(home: Home
 
 
 def test_a_trainer_that_was_overtaken_removes_nothing(home: Home) -> None:
-    running = store_job(request(home, "job-1", {KEY: 1}))
-    assert running
+    assert store_job(request(home, "job-1", {KEY: 1}))
     take_lease(request(home, "job-1", {KEY: 1})).release()
     theirs = store_of(home).put("models/ads/main/1", "g1", b"2")
     with pytest.raises(FencedError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -69,17 +71,14 @@ class TestOneHost:
         running(home, "job-1")
         lease = take_lease(running(home, "job-1"))
         lease.release()  # its supervisor died, its trainer hangs
-        newer = take_lease(running(home, "job-2"))
-        ledger = Ledger(home, "ads")
+        newer, ledger = take_lease(running(home, "job-2")), Ledger(home, "ads")
         plan_empty(ledger, KEY)
         overtaken = ModelChain(home, "ads", lease_epoch=lease.epoch)
-        refusals: list[Callable[[], object]] = [
-            lambda: overtaken.record(link(KEY)),
-            lambda: overtaken.add_file(link(KEY), "steps", put(home)),
-        ]
-        for refused in refusals:
-            with pytest.raises(FencedError, match=r"job job-2 trains this line now \(lease 2\)"):
-                refused()
+        fenced = r"job job-2 trains this line now \(lease 2\)"
+        with pytest.raises(FencedError, match=fenced):
+            overtaken.record(link(KEY))
+        with pytest.raises(FencedError, match=fenced):
+            overtaken.add_file(link(KEY), "steps", put(home))
         assert overtaken.windows() == []
         holder = ModelChain(home, "ads", lease_epoch=newer.epoch)
         holder.record(link(KEY))
@@ -112,8 +111,7 @@ class TestTwoHosts:
 
     def test_a_holder_without_a_heartbeat_loses_it(self, two_hosts: tuple[Home, Home]) -> None:
         one, other = two_hosts
-        lost = take_lease(running(one, "job-1"))
-        began = time.monotonic()
+        lost, began = take_lease(running(one, "job-1")), time.monotonic()
         found = take_lease(running(other, "job-2"), expired_seconds=1.5)
         assert time.monotonic() - began >= 1.5
         assert found.epoch == lost.epoch + 1
@@ -126,9 +124,7 @@ class TestTwoHosts:
         assert line_holder(one, "ads", "main") == "job-2"
         found.release()
 
-    def test_a_line_is_asked_for_where_its_holder_shows_no_life(
-        self, two_hosts: tuple[Home, Home]
-    ) -> None:
+    def test_whose_holder_shows_no_life_is_asked_for(self, two_hosts: tuple[Home, Home]) -> None:
         one, other = two_hosts
         lease = take_lease(running(one, "job-1"))
         assert living_holder(one, "ads", "main", 0.1) == "job-1", "its lock file is held"
@@ -143,9 +139,7 @@ class TestTwoHosts:
         ends.join()
         lease.release()
 
-    def test_the_line_of_a_job_that_ended_is_free_at_once(
-        self, two_hosts: tuple[Home, Home]
-    ) -> None:
+    def test_that_of_a_job_that_ended_is_free_at_once(self, two_hosts: tuple[Home, Home]) -> None:
         one, other = two_hosts
         take_lease(running(one, "job-1")).release()
         report_job(one, "job-1", 1, "succeeded")
@@ -158,17 +152,11 @@ class TestTwoHosts:
         take_lease(running(one, "job-0")).release()
         third = Home(other.root.with_name("third"))
         waiting = [running(other, "job-1"), running(third, "job-2")]
-        answers: list[object] = []
 
-        def wait(made: JobRequest) -> None:
-            try:
-                answers.append(take_lease(made, expired_seconds=1.0).epoch)
-            except LineBusyError as error:
-                answers.append(error)
+        def got_it(made: JobRequest) -> bool:
+            with suppress(LineBusyError):
+                return take_lease(made, expired_seconds=1.0).epoch > 0
+            return False
 
-        threads = [threading.Thread(target=wait, args=(made,)) for made in waiting]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert sorted(isinstance(answer, int) for answer in answers) == [False, True]
+        with ThreadPoolExecutor(2) as threads:
+            assert sorted(threads.map(got_it, waiting)) == [False, True]

@@ -111,6 +111,12 @@ class Host:
         self.checkpoints.write(self.learner, seal)
         self.copier.sealed(self.checkpoints)
 
+    def sealed(self, *events: int) -> Stored:
+        """One step, whose seal is in the store."""
+        self.learn(*events)
+        self.seal()
+        return self.copied(self.step)
+
     def copied(self, step: int) -> Stored:
         """Wait until that step's seal is in the store, with a row."""
         deadline = time.monotonic() + 30
@@ -169,41 +175,30 @@ def one(root: Path) -> Host:
 
 def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) -> None:
     one.learn(1, 2)
-    one.learn(4)
-    one.seal()
-    one.copied(2)
+    one.sealed(4)
     one.learn(6, 7, 8)  # not sealed
     other = Host(root / "other")
     seal = other.open()
     assert seal is not None
     assert seal == one.checkpoints.newest()[0]  # type: ignore[index]
     assert (seal.runtime, seal.progress["clicks/0"].position) == (str(root / "one"), Position(0, 2))
-    assert other.learner.seen() == seal.seen
-    assert other.counters.value("used_rows") == 3
+    assert (other.learner.seen(), other.counters.value("used_rows")) == (seal.seen, 3)
     assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5]
     assert [each.unit.first.part for each in PoisonRecord(other.folder).of(task())] == [2, 4]
     assert [each.step for each in read_steps(other.folder / STEPS_NAME)] == [1, 2]
-    other.learn(6, 7, 8)
-    other.seal()
+    other.sealed(6, 7, 8)
     scores = Segments(KEY, other.folder / SCORES_FOLDER).scores()
     assert scores is not None
     assert scores["event_id"].to_pylist() == [1, 2, 4, 6, 7, 8]
     assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5, 9]
     assert other.learner.seen() == one.learner.seen()
-    other.copied(3)
 
 
 def test_the_newest_takes_the_place_of_the_one_before_and_the_link_of_all(one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    first = one.copied(1)
-    one.learn(2)
-    one.seal()
-    second = one.copied(2)
+    first, second = one.sealed(1), one.sealed(2)
     one.copier.finish()
     assert first.name != second.name
-    assert one.in_store() == {second.name}
-    assert list(HomeCheck(one.home).faults()) == []
+    assert (one.in_store(), list(HomeCheck(one.home).faults())) == ({second.name}, [])
     one.chain.clear_store(f"models/ads/main/{KEY}")
     assert one.in_store() == {second.name}, "the next trainer needs it"
     one.chain.record(link(KEY))
@@ -211,12 +206,8 @@ def test_the_newest_takes_the_place_of_the_one_before_and_the_link_of_all(one: H
     assert one.in_store() == set()
 
 
-def test_a_window_that_may_not_become_a_link_is_begun_anew_everywhere(
-    root: Path, one: Host
-) -> None:
-    one.learn(1, 2)
-    one.seal()
-    one.copied(1)
+def test_a_window_that_may_be_no_link_is_begun_anew_everywhere(root: Path, one: Host) -> None:
+    one.sealed(1, 2)
     one.chain.drop_seal(KEY, 1)
     assert one.chain.seal(KEY, 1) is None
     assert one.in_store() == set()
@@ -225,24 +216,18 @@ def test_a_window_that_may_not_become_a_link_is_begun_anew_everywhere(
 
 
 def test_what_is_sealed_here_is_the_truth_here(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     other = Host(root / "other")
     other.open()
     other.learn(2)
-    other.learn(3)
-    other.seal()
-    other.copied(3)
+    other.sealed(3)
     again = Host(root / "one").open()
     assert again is not None
     assert (again.window_step, again.runtime) == (1, str(root / "one"))
 
 
 def test_what_was_half_placed_is_placed_again(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     other = Host(root / "other")
     other.open()
     other.learn(5)
@@ -253,17 +238,9 @@ def test_what_was_half_placed_is_placed_again(root: Path, one: Host) -> None:
     assert again.counters.value("used_rows") == 1
 
 
-def test_a_seal_of_another_model_is_not_continued(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+def test_a_seal_of_another_model_or_generation_is_not_continued(root: Path, one: Host) -> None:
+    one.sealed(1)
     assert Host(root / "other", model="changed").open() is None
-
-
-def test_a_seal_of_another_generation_is_not_continued(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
     assert replanned(one.ledger, KEY) == 2
     other = Host(root / "other")
     newer = CheckpointStore(other.chain.folder(KEY, 2))
@@ -276,9 +253,7 @@ def test_a_seal_of_another_generation_is_not_continued(root: Path, one: Host) ->
     "red, with its name and what to do",
 )
 def test_a_damaged_copy_is_refused_with_the_way_out(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    stored = one.copied(1)
+    stored = one.sealed(1)
     store_of(one.home).remove([stored.name])
     with pytest.raises(DataError) as refused:
         Host(root / "other").open()
@@ -292,9 +267,7 @@ def test_a_damaged_copy_is_refused_with_the_way_out(root: Path, one: Host) -> No
 
 
 def test_a_trainer_that_was_overtaken_stops_and_leaves_the_row(root: Path, one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     job = request(one.home, "job-1", {KEY: 1})
     store_job(job, "running")
     take_lease(job).release()
@@ -339,9 +312,7 @@ def test_training_goes_on_while_the_store_is_away(
     assert len(warnings) == 1
     assert "the store is away. Training continues" in warnings[0].getMessage()
     assert one.chain.seal(KEY, 1) is None
-    one.learn(9)
-    one.seal()
-    one.copied(6)
+    one.sealed(9)
     assert one.in_store() == {one.copied(6).name}
 
 
@@ -371,32 +342,25 @@ def test_one_at_a_time_and_then_the_newest(one: Host, monkeypatch: pytest.Monkey
 
 
 def found_by(act: Callable[[Home, Project], Found], home: Home) -> list[tuple[str, int | None]]:
-    project = Project(home.root, home.root, {}, {}, [], {}, {})
-    found = act(home, project)
+    found = act(home, Project(home.root, home.root, {}, {}, [], {}, {}))
     assert found.unnamed.names == []
     return [(each.kind, each.generation) for each in found.windows if each.kind == "seal"]
 
 
 def test_garbage_is_what_was_planned_anew_and_no_job_trains(one: Host) -> None:
     epoch = store_job(request(one.home, "job-1", {KEY: 1}), "running")
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     one.copier.finish()
     assert replanned(one.ledger, KEY) == 2
     assert found_by(remove_garbage, one.home) == [], "another host may take over job-1"
     report_job(one.home, "job-1", epoch, "failed")
-    assert found_by(find_garbage, one.home) == [("seal", 1)]
-    assert len(one.in_store()) == 1
-    assert found_by(remove_garbage, one.home) == [("seal", 1)]
-    assert one.in_store() == set()
+    assert (found_by(find_garbage, one.home), len(one.in_store())) == ([("seal", 1)], 1)
+    assert (found_by(remove_garbage, one.home), one.in_store()) == ([("seal", 1)], set())
     assert one.chain.seal(KEY, 1) is None
 
 
 def test_a_window_whose_job_failed_keeps_its_seal_until_it_is_forgotten(one: Host) -> None:
-    one.learn(1)
-    one.seal()
-    one.copied(1)
+    one.sealed(1)
     one.copier.finish()
     assert found_by(remove_garbage, one.home) == []
     assert one.ledger.forget(KEY)
@@ -407,8 +371,7 @@ def test_a_window_whose_job_failed_keeps_its_seal_until_it_is_forgotten(one: Hos
     one.copier.finish()
     assert one.chain.seal(KEY, 1) is None, "its plan is gone, so nobody continues it"
     project = Project(one.home.root, one.home.root, {}, {}, [], {}, {})
-    assert len(remove_garbage(one.home, project).unnamed.names) == 2
-    assert one.in_store() == set()
+    assert (len(remove_garbage(one.home, project).unnamed.names), one.in_store()) == (2, set())
 
 
 def test_only_homes_that_other_hosts_share_copy_seals(

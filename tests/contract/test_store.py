@@ -84,8 +84,7 @@ class StoreSuite(ABC):
     @pytest.mark.parametrize("content", [b"tasks", b"", memoryview(b"view")])
     def test_what_is_put_is_found(self, store: Store, content: bytes | memoryview) -> None:
         stored = store.put("plans/ads/2026-03-01", "g1", content)
-        assert store.path(stored).read_bytes() == content
-        assert stored.size_bytes == len(content)
+        assert (store.path(stored).read_bytes(), stored.size_bytes) == (content, len(content))
         assert stored.checksum == hashlib.sha256(content).hexdigest()
         assert stored.name.startswith("plans/ads/2026-03-01/g1-")
 
@@ -97,24 +96,14 @@ class StoreSuite(ABC):
         source = make_tree(tmp_path / "source")
         trees = [store.put_tree("f", "same", source) for _ in "12"]
         names = {stored.name for stored in (*files, *trees)}
-        assert len(names) == 4
-        assert set(store.names()) == names
-        assert files[0].checksum == files[1].checksum
-        assert trees[0].checksum == trees[1].checksum
+        assert (len(names), set(store.names())) == (4, names)
+        assert (files[0].checksum, trees[0].checksum) == (files[1].checksum, trees[1].checksum)
 
     @pytest.mark.parametrize(
         "text",
         [
-            "..",
-            "/",
-            "../../etc/passwd",
-            "a\0b",
-            "x" * 300,
-            "è漢字🙂",
-            "",
-            ".hidden",
-            "a\nb",
-            "-%2F?#",
+            *("..", "/", "../../etc/passwd", "a\0b", "x" * 300, "è漢字🙂"),
+            *("", ".hidden", "a\nb", "-%2F?#"),
         ],
     )
     def test_any_text_makes_a_name(self, store: Store, text: str, tmp_path: Path) -> None:
@@ -133,8 +122,7 @@ class StoreSuite(ABC):
 
     def test_a_tree_is_found_as_it_was(self, store: Store, tmp_path: Path) -> None:
         source = make_tree(tmp_path / "source")
-        before = read_tree(source)
-        stored = store.put_tree("models/ads", "g1", source)
+        before, stored = read_tree(source), store.put_tree("models/ads", "g1", source)
         shutil.rmtree(source)
         assert read_tree(store.tree(stored)) == before
         assert read_tree(store.tree(stored)) == before  # again, now from a copy where there is one
@@ -144,19 +132,16 @@ class StoreSuite(ABC):
     def test_an_empty_tree_is_one(self, store: Store, tmp_path: Path) -> None:
         (tmp_path / "source").mkdir()
         stored = store.put_tree("f", "x", tmp_path / "source")
-        assert list(store.tree(stored).iterdir()) == []
-        assert list(store.names()) == [stored.name]
+        assert (list(store.tree(stored).iterdir()), list(store.names())) == ([], [stored.name])
         assert store.is_there(stored)
 
     def test_a_tree_of_many_files_is_one_name(self, store: Store, tmp_path: Path) -> None:
         source = make_tree(tmp_path / "source", self.very_many_files)
-        file = store.put("f", "a", b"before")
-        stored = store.put_tree("f", "b", source)
+        file, stored = store.put("f", "a", b"before"), store.put_tree("f", "b", source)
         assert sorted(store.names()) == sorted([file.name, stored.name])
         assert read_tree(store.tree(stored)) == read_tree(source)
         store.remove([stored.name])
-        assert list(store.names()) == [file.name]
-        assert list(store.leftovers()) == []
+        assert (list(store.names()), list(store.leftovers())) == ([file.name], [])
 
     def test_what_is_no_tree_is_refused(self, store: Store, tmp_path: Path) -> None:
         source = make_tree(tmp_path / "source")
@@ -216,8 +201,7 @@ class StoreSuite(ABC):
         assert not store.is_there(NEVER_A_TREE)
 
     def test_removing_is_done_once(self, store: Store, tmp_path: Path) -> None:
-        kept = store.put("f", "kept", b"kept")
-        file = store.put("f", "file", b"1")
+        kept, file = store.put("f", "kept", b"kept"), store.put("f", "file", b"1")
         tree = store.put_tree("f", "tree", make_tree(tmp_path / "source"))
         for _ in "12":
             store.remove([file.name, tree.name, NEVER.name, NEVER_A_TREE.name])
@@ -241,8 +225,7 @@ class StoreSuite(ABC):
         stored = store.put("f", "x", b"ours")
         for path in ("README", "f/notes", "f/.hidden", "other/deep/file-1234"):
             self.change(store, path, b"somebody's")
-        assert list(store.names()) == [stored.name]
-        assert list(store.leftovers()) == []
+        assert (list(store.names()), list(store.leftovers())) == ([stored.name], [])
 
     def test_a_put_that_is_killed_leaves_no_name(self, store: Store, home: Home) -> None:
         kept = store.put("f", "kept", b"kept")
@@ -256,8 +239,7 @@ class StoreSuite(ABC):
         source = make_tree(tmp_path / "source", self.many_files)
         killed_when(self.begun(store), put_tree_in_child, str(home.root), str(source))
         self.check_leftovers(store, [kept.name])
-        again = store.put_tree("f", "model", source)
-        assert read_tree(store.tree(again)) == read_tree(source)
+        assert read_tree(store.tree(store.put_tree("f", "model", source))) == read_tree(source)
 
     def check_leftovers(self, store: Store, names: list[str]) -> None:
         assert list(store.names()) == names
@@ -286,8 +268,7 @@ class StoreSuite(ABC):
         found.join_thread()
 
     def test_a_forked_child_uses_it(self, store: Store) -> None:
-        stored = store.put("f", "x", b"content")
-        child = os.fork()
+        stored, child = store.put("f", "x", b"content"), os.fork()
         if not child:
             found = store.path(stored).read_bytes()
             store.put("f", "child", b"child")
@@ -352,14 +333,12 @@ class TestFolder(StoreSuite):
         assert isinstance(store, FolderStore)
         folder = store.root / ".writing"
         with new_file_in(folder, f"x-{'1' * 32}"), new_folder_in(folder, f"x-{'2' * 32}.tree"):
-            assert len(list(folder.iterdir())) == 2
-            assert list(store.leftovers()) == []
+            assert (len(list(folder.iterdir())), list(store.leftovers())) == (2, [])
 
     @pytest.mark.parametrize("tree", [False, True])
     def test_a_full_disk_loses_nothing(self, tmp_path: Path, tree: bool) -> None:
         folder = tmp_path / "disk"
-        store = FolderStore(folder / "store")
-        source = tmp_path / "source"
+        store, source = FolderStore(folder / "store"), tmp_path / "source"
         source.mkdir()
         (source / "data").write_bytes(bytes(1 << 20))
 
@@ -372,11 +351,9 @@ class TestFolder(StoreSuite):
                 InfrastructureError, match=rf"{folder}/store.*(free some space|big)"
             ):
                 put()
-            assert list(store.names()) == [kept.name]
-            assert list(store.leftovers()) == []
+            assert (list(store.names()), list(store.leftovers())) == ([kept.name], [])
             make_room()
-            stored = put()
-            assert store.is_there(stored)
+            assert store.is_there(put())
             assert store.path(kept).read_bytes() == b"kept"
 
 
@@ -455,8 +432,7 @@ class TestS3(StoreSuite):
         (tmp_path / "source").mkdir()
         (tmp_path / "source" / "data").write_bytes(content)
         tree = store.tree(store.put_tree("f", "x", tmp_path / "source"))
-        assert (tree / "data").read_bytes() == content
-        assert self.uploads() == []
+        assert ((tree / "data").read_bytes(), self.uploads()) == (content, [])
 
     def test_a_damaged_copy_is_fetched_again(self, store: Store, tmp_path: Path) -> None:
         stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))

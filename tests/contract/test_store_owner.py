@@ -69,12 +69,11 @@ def test_a_misspelled_home_removes_nothing(home: Home, tmp_path: Path) -> None:
 def test_another_home_neither_stores_nor_removes(home: Home, tmp_path: Path) -> None:
     other, before = Home(tmp_path / "other"), set(store_of(home).names())
     database_of(other).prepare()
-    plan_rows = {"history": [(0, 5)]}
     marker = read_marker(home)
     assert marker is not None
     theirs = f"names the store of home {marker.id}, .* remove .*/\\.home$"
     with pytest.raises(ConfigError, match=theirs):
-        record_tasks(Ledger(other, "ads"), KEY, SPAN, plan_rows)
+        record_tasks(Ledger(other, "ads"), KEY, SPAN, {"history": [(0, 5)]})
     with pytest.raises(ConfigError, match=theirs):
         ModelChain(other, "ads").clear_store(f"plans/ads/{KEY}")
     with pytest.raises(ConfigError, match=theirs):
@@ -93,8 +92,7 @@ def test_a_store_below_another_one_is_left_alone(
     below = Home(tmp_path / "below")
     train(below)
     monkeypatch.setenv("FOREBAY_STORE", above)
-    assert len(list(store_of(home).names())) == 4
-    assert collect(home).names == []
+    assert (len(list(store_of(home).names())), collect(home).names) == (4, [])
     monkeypatch.setenv("FOREBAY_STORE", f"{place}/test{mark}{options}")
     require_whole(below)
 

@@ -20,6 +20,7 @@ from support.stored_trees import NEVER, NEVER_A_TREE, make_tree, read_tree
 from forebay.errors import ConfigError, InfrastructureError, MissingExtraError
 from forebay.home.paths import Home
 from forebay.home.store import s3_client
+from forebay.home.store.base import Store
 from forebay.home.store.open import store_of
 from forebay.home.store.s3_client import s3_address
 from forebay.home.store.s3_transfers import S3Transfers
@@ -33,9 +34,14 @@ class TestS3Refuses:
     """A server that does not do what it is asked: named, with the way out, in bounded time."""
 
     @pytest.fixture(autouse=True)
-    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def impatient(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.patch = tmp_path, monkeypatch
         monkeypatch.setattr(s3_client, "ATTEMPTS", 2)
         monkeypatch.setattr(s3_client, "READ_SECONDS", 0.5)
+
+    def store_at(self, url: str) -> Store:
+        self.patch.setenv("FOREBAY_STORE", url)
+        return store_of(Home(self.folder / "home"))
 
     @pytest.mark.parametrize(
         ("status", "code", "way_out"),
@@ -49,41 +55,27 @@ class TestS3Refuses:
             (400, "QuotaExceeded", "free some space"),
         ],
     )
-    def test_what_it_refuses_is_named(
-        self,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        status: int,
-        code: str,
-        way_out: str,
-    ) -> None:
+    def test_what_it_refuses_is_named(self, status: int, code: str, way_out: str) -> None:
         with refusing_server(status, code) as endpoint:
-            self.check(tmp_path, monkeypatch, endpoint, rf"s3://bucket/.*{code}.*{way_out}")
+            self.check(endpoint, rf"s3://bucket/.*{code}.*{way_out}")
 
-    def test_a_server_of_another_kind_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with refusing_server(200, "", b"<html>Welcome") as endpoint:
-            monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
-            with pytest.raises(InfrastructureError, match=r"refused .*check the server"):
-                list(store_of(Home(tmp_path)).names())
+    def test_a_server_of_another_kind_is_named(self) -> None:
+        with (
+            refusing_server(200, "", b"<html>Welcome") as endpoint,
+            pytest.raises(InfrastructureError, match=r"refused .*check the server"),
+        ):
+            list(self.store_at(s3_url(endpoint)).names())
 
-    def test_a_server_that_is_not_there_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_server_that_is_not_there_is_named(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as closed:
             endpoint = f"127.0.0.1:{closed.getsockname()[1]}"
-        self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*correct FOREBAY_STORE")
+        self.check(endpoint, "cannot be reached .*correct FOREBAY_STORE")
 
-    def test_a_silent_server_is_no_wait_for_ever(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_silent_server_is_no_wait_for_ever(self) -> None:
         with silent_server() as endpoint:
-            self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*[Tt]imeout")
+            self.check(endpoint, "cannot be reached .*[Tt]imeout")
 
-    def test_a_refusal_that_stops_coming_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_refusal_that_stops_coming_is_named(self) -> None:
         over = Event()
 
         def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -95,15 +87,12 @@ class TestS3Refuses:
             over.wait(60)
 
         with answering_server(answer) as endpoint:
-            self.check(tmp_path, monkeypatch, endpoint, "cannot be reached .*timed? ?out")
+            self.check(endpoint, "cannot be reached .*timed? ?out")
             over.set()
 
-    def check(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, says: str
-    ) -> None:
-        monkeypatch.setenv("FOREBAY_STORE", s3_url(endpoint))
-        store = store_of(Home(tmp_path / "home"))
-        source = make_tree(tmp_path / "source")
+    def check(self, endpoint: str, says: str) -> None:
+        store = self.store_at(s3_url(endpoint))
+        source = make_tree(self.folder / "source")
         before = read_tree(source)
         for call in (
             lambda: store.put("f", "x", b"content"),
@@ -119,22 +108,16 @@ class TestS3Refuses:
             assert time.monotonic() - began < 20
         assert read_tree(source) == before
 
-    def test_an_endpoint_of_the_environment_that_is_none_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
-        monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/endpoint")
+    def test_an_endpoint_of_the_environment_that_is_none_is_named(self) -> None:
+        self.patch.setenv("AWS_ENDPOINT_URL", "nonsense")
         with pytest.raises(ConfigError, match=r"FOREBAY_STORE, or an AWS_.*nonsense"):
-            store_of(Home(tmp_path)).put("f", "x", b"1")
+            self.store_at("s3://bucket/endpoint").put("f", "x", b"1")
 
-    def test_missing_credentials_are_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-        monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-        monkeypatch.setenv("FOREBAY_STORE", "s3://bucket/without")
+    def test_missing_credentials_are_named(self) -> None:
+        self.patch.delenv("AWS_ACCESS_KEY_ID")
+        self.patch.delenv("AWS_SECRET_ACCESS_KEY")
         with pytest.raises(InfrastructureError, match=r"s3://bucket/.* set AWS_ACCESS_KEY_ID"):
-            store_of(Home(tmp_path)).put("f", "x", b"1")
+            self.store_at("s3://bucket/without").put("f", "x", b"1")
 
 
 class FullDisk(io.BytesIO):

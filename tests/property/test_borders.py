@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from forebay.datatasks.sources.common.contract.borders import Border, in_order
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
+Proposals = list[dict[Border, int]]
 BORDERS = st.builds(
     lambda partition, hour: Border(partition, START + timedelta(hours=hour)),
     st.sampled_from("ab"),
@@ -19,9 +20,7 @@ PROPOSALS = st.lists(st.dictionaries(BORDERS, st.integers(0, 30), max_size=8), m
 
 
 @given(PROPOSALS)
-def test_what_is_decided_stays_and_offsets_rise_with_instants(
-    proposals: list[dict[Border, int]],
-) -> None:
+def test_what_is_decided_stays_and_offsets_rise_with_instants(proposals: Proposals) -> None:
     decided: dict[Border, int] = {}
     for proposed in proposals:
         new = {border: offset for border, offset in proposed.items() if border not in decided}

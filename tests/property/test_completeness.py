@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,35 +21,31 @@ FRESH = st.lists(st.tuples(EVENTS, LABELS, st.integers(0, 3)), max_size=40)
 COMPLETE = st.lists(st.tuples(EVENTS, LABELS), max_size=40)
 
 
+def columns(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, Any, Any]:
+    """Events, labels, and no times."""
+    ids = np.array([each[0] for each in rows], np.int64)
+    labels = np.array([each[1] for each in rows], np.float32)
+    return ids, labels, np.full(len(rows), np.nan, np.float32)
+
+
+def first_labels(rows: Sequence[tuple[Any, ...]]) -> dict[int, float]:
+    return {event: label for event, label, *_ in reversed(rows) if not math.isnan(label)}
+
+
 @given(FRESH, COMPLETE)
 def test_a_loop_over_rows_finds_the_same(
     fresh: list[tuple[int, float, int]], complete: list[tuple[int, float]]
 ) -> None:
     found = measure_completeness(
-        FreshRows(
-            np.array([each[0] for each in fresh], np.int64),
-            np.array([each[1] for each in fresh], np.float32),
-            np.full(len(fresh), np.nan, np.float32),
-            np.array([each[2] for each in fresh], np.int32),
-        ),
-        CompleteRows(
-            np.array([each[0] for each in complete], np.int64),
-            np.array([each[1] for each in complete], np.float32),
-            np.full(len(complete), np.nan, np.float32),
-        ),
+        FreshRows(*columns(fresh), np.array([each[2] for each in fresh], np.int32)),
+        CompleteRows(*columns(complete)),
     )
-    said: dict[int, float] = {}
-    for event, label, _ in fresh:
-        if label == label:  # noqa: PLR0124 - not NaN
-            said.setdefault(event, label)
-    true: dict[int, float] = {}
-    for event, label in complete:
-        if label == label:  # noqa: PLR0124 - not NaN
-            true.setdefault(event, label)
+    said, true = first_labels(fresh), first_labels(complete)
     twins = [event for event in said if event in true]
     positive = [event for event in twins if true[event] == 1]
     known = [event for event in positive if said[event] == 1]
     assert (found.events, found.twins) == (len(said), len(twins))
+    assert (found.wait_seconds, found.basis, found.by_age) == (None, None, ())
     assert found.taken_back == sum(said[event] == 1 and true[event] == 0 for event in twins)
     share = found.at_publication
     assert (share is None) == (not positive)

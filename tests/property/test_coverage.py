@@ -36,14 +36,8 @@ def planned(day: int, source: SourceSpec, offset: int) -> WindowPlan:
     stream = {"sources": ["a"], "offset": f"{offset}h"}
     spec = pipeline(("a",), dataset={"streams": {"a": stream}})
     (share,) = shares_of(spec, {"a": source}, [window])["a"]
-    return WindowPlan(
-        window=window.key,
-        generation=1,
-        start=window.start,
-        end=window.end,
-        sources={"a": share.plan()},
-        fingerprint="",
-    )
+    values = {"window": window.key, "generation": 1, "start": window.start, "end": window.end}
+    return WindowPlan.model_validate({**values, "sources": {"a": share.plan()}, "fingerprint": ""})
 
 
 def hours(first: datetime, end: datetime) -> list[int]:

@@ -18,8 +18,7 @@ def test_runs_never_take_what_is_not_there(queued: list[int], requests: list[int
     priority = FlooredPriority([1.0, 4.0, 2.0, 1.0], [0, 0, 1, 2], [0.2, 0.0, 0.3], 1.0)
     left = list(queued)
     for rows_max in requests:
-        before = list(left)
-        runs = priority.take(left, rows_max)
+        before, runs = list(left), priority.take(left, rows_max)
         for buffer, rows in runs:
             assert rows > 0
             left[buffer] -= rows

@@ -98,18 +98,13 @@ def test_names_stand_once(windows: list[str], sources: list[str]) -> None:
         WindowGraph.of(windows, sources)
 
 
-def test_an_operation_in_words() -> None:
-    assert str(Operation(Kind.SOURCE, "2026-03-01", "clicks")) == "source 2026-03-01 clicks"
-    assert str(Operation(Kind.SINK, "2026-03-01")) == "sink 2026-03-01"
-
-
 def test_the_first_that_nothing_keeps_waiting_is_next() -> None:
     """Beginnings do not wait for one another, and of several sources the earlier window's goes."""
     run = GraphRun(graph((2, 2)))
     assert [str(run.next()), str(run.next()), run.next()] == ["timer w0", "timer w1", None]
     run.finish(Operation(Kind.TIMER, "w1"), failed=False)
-    late = run.next()
-    assert late == Operation(Kind.SOURCE, "w1", "s0")
+    late = Operation(Kind.SOURCE, "w1", "s0")
+    assert (run.next(), str(late)) == (late, "source w1 s0")
     run.finish(Operation(Kind.TIMER, "w0"), failed=False)
     assert run.next() == Operation(Kind.SOURCE, "w0", "s1"), "s0 lists another window"
     run.finish(late, failed=False)

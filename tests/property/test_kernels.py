@@ -25,14 +25,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BUCKETS = 2**31 - 1
 WORDS = ["a", "ß", "7", "x" * 40]
 BOUNDARIES = [-1.5, 0.0, 3.0]
-COLUMNS = {
-    "t": "string",
-    "i": "int",
-    "f": "float",
-    "b": "bool",
-    "at": "timestamp",
-    "l": "list<int>",
-}
+COLUMNS = {"t": "string", "i": "int", "f": "float", "b": "bool", "at": "timestamp"}
+COLUMNS |= {"l": "list<int>"}
 LISTS = {"words": "list<string>"}
 FEATURES: dict[str, Any] = {
     "t": {"encode": "hash", "buckets": BUCKETS},
@@ -140,8 +134,7 @@ def stored(drawn: list[dict[str, Any]], draw: Any) -> pa.RecordBatch:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(rows, max_size=20), st.data())
 def test_every_encoding_equals_plain_python(drawn: list[dict[str, Any]], data: Any) -> None:
-    batch = stored(drawn, data.draw)
-    found = ENCODER.encode(batch, np.arange(len(drawn))).batch
+    found = ENCODER.encode(stored(drawn, data.draw), np.arange(len(drawn))).batch
     assert found.column("ids").to_pylist() == [wanted_ids(row) for row in drawn]
     with np.errstate(over="ignore"):
         wanted = np.array([wanted_numbers(row) for row in drawn], np.float64).astype(np.float32)
@@ -274,7 +267,6 @@ def test_whole_numbers_of_any_width_have_the_same_text(kind: pa.DataType) -> Non
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 7), max_size=50))
 def test_every_fingerprint_has_a_slot_and_half_of_them_are_free(found: list[int]) -> None:
     slots = slots_of(np.array(found, np.uint64))
-    taken = sorted(slots[slots > 0].tolist())
-    assert taken == list(range(1, len(found) + 1))
+    assert sorted(slots[slots > 0].tolist()) == list(range(1, len(found) + 1))
     assert len(slots) >= 2 * len(found)
     assert len(slots) & (len(slots) - 1) == 0

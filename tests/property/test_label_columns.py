@@ -23,6 +23,7 @@ from forebay.executors.window_files.scores import (
 from forebay.mixture.minibatch import LabelRows, Minibatch
 from forebay.mixture.minibatch_rows import joined, take
 
+Rows = list[tuple[int, float, float, float]]
 LABELS = ("", "sale", "visit")
 VARIANTS = ("mixture+head", "stream", "mixture+head/memory")
 COLUMNS = [f"{label}:{name}" if label else name for label in LABELS for name in VARIANTS]
@@ -30,7 +31,7 @@ SAID = st.sampled_from([0.0, 1.0, np.nan])
 ROWS = st.lists(st.tuples(st.integers(0, 40), SAID, SAID, SAID), max_size=30)
 
 
-def several(feed: Any, rows: list[tuple[int, float, float, float]]) -> Minibatch:
+def several(feed: Any, rows: Rows) -> Minibatch:
     ids, *labels = zip(*rows, strict=True) if rows else ((), (), (), ())
     made = labelled(feed, ids, labels[0])
     others = tuple(LabelRows(np.array(each, np.float32)) for each in labels[1:])
@@ -62,9 +63,7 @@ def same(left: pa.Table | None, right: pa.Table | None) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(ROWS, ROWS)
-def test_a_label_is_read_as_if_it_were_the_only_one(
-    stream: list[tuple[int, float, float, float]], batch: list[tuple[int, float, float, float]]
-) -> None:
+def test_a_label_is_read_as_if_it_were_the_only_one(stream: Rows, batch: Rows) -> None:
     fresh, complete = several("stream", stream), several("batch", batch)
     with TemporaryDirectory() as folder:
         together = ScoreWriter(Path(folder) / "all", COLUMNS, {}, 7, LABELS[1:])
@@ -96,13 +95,9 @@ def test_a_label_is_read_as_if_it_were_the_only_one(
 
 
 @given(ROWS.filter(bool), st.data())
-def test_rows_taken_apart_are_the_rows_put_together(
-    rows: list[tuple[int, float, float, float]], data: st.DataObject
-) -> None:
-    whole = several("batch", rows)
-    cut = data.draw(st.integers(0, len(rows)))
-    parts = [take(whole, np.arange(cut)), take(whole, np.arange(cut, len(rows)))]
-    again = joined(parts)
+def test_rows_taken_apart_are_the_rows_put_together(rows: Rows, data: st.DataObject) -> None:
+    whole, cut = several("batch", rows), data.draw(st.integers(0, len(rows)))
+    again = joined([take(whole, np.arange(cut)), take(whole, np.arange(cut, len(rows)))])
     for place in range(len(LABELS)):
         left, right = again.of_label(place), whole.of_label(place)
         np.testing.assert_array_equal(left.labels, right.labels)

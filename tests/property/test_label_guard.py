@@ -85,8 +85,7 @@ def test_both_pause_and_resume_alike() -> None:
     rng, state, paused = np.random.default_rng(5), GuardState(), []
     for step in range(90):
         labels, expected = rows(rng, 256, 0.12, 0.0 if 40 <= step < 70 else 1.0)
-        sound = rows(rng, 256, 0.12)
-        state = row_by_row(state, labels, expected)
+        sound, state = rows(rng, 256, 0.12), row_by_row(state, labels, expected)
         mixed = [
             np.stack(both, axis=1).ravel() for both in zip((labels, expected), sound, strict=True)
         ]

@@ -111,8 +111,7 @@ class Crashes(RuleBasedStateMachine):
     )
     def plan(self, tasks: list[tuple[int, int, int]]) -> None:
         tasks.sort(key=lambda task: task[1])
-        numbers = Counter[int]()
-        records = []
+        numbers, records = Counter[int](), []
         for source, hour, rows in tasks:
             task_id = f"{SOURCES[source]}/{numbers[source]}"
             numbers[source] += 1
@@ -120,18 +119,10 @@ class Crashes(RuleBasedStateMachine):
             records.append((task_id, SOURCES[source], hour, rows))
         self.ledger = Ledger(Home(self.folder), "ads")
         tables = {name: _table([r for r in records if r[1] == name]) for name in SOURCES}
+        values = {"window": WINDOW, "generation": 1, "start": DAY[0], "end": DAY[1]}
         plans = {name: _source_plan(name, tables[name]) for name in SOURCES}
-        self.ledger.record_plan(
-            WindowPlan(
-                window=WINDOW,
-                generation=1,
-                start=DAY[0],
-                end=DAY[1],
-                sources=plans,
-                fingerprint="f",
-            ),
-            tables,
-        )
+        plan = WindowPlan.model_validate({**values, "sources": plans, "fingerprint": "f"})
+        self.ledger.record_plan(plan, tables)
         self._start_driver()
         self._start_trainer()
         self.executor_starts(0)
@@ -317,15 +308,11 @@ class Crashes(RuleBasedStateMachine):
     # Parts ----------------------------------------------------------------------------------
 
     def _start_driver(self) -> None:
+        def served(window: str, generation: int) -> ServedWindow:
+            return ServedWindow(self.ledger, window, generation, SOURCES, JobSpec())
+
         self.journal = Journal(self.folder / "journal" / "driver.jsonl")
-        self.state = DriverState(
-            self.journal,
-            lambda window, generation: ServedWindow(
-                self.ledger, window, generation, SOURCES, JobSpec()
-            ),
-            TIMEOUT,
-            lambda: self.now,
-        )
+        self.state = DriverState(self.journal, served, TIMEOUT, lambda: self.now)
 
     def _start_trainer(self) -> None:
         positions, model = self.checkpoint
@@ -422,38 +409,21 @@ class Crashes(RuleBasedStateMachine):
 
 
 def _table(records: list[tuple[str, str, int, int]]) -> pa.Table:
-    count = len(records)
-    ranges = [
-        [{"path": r[0], "first": 0, "end": r[3], "rows": r[3], "size_bytes": 1}] for r in records
+    made = [
+        {"task_id": task_id, "source": source, "hour": hour, "partition": "", "rows": rows}
+        | {"ranges": [{"path": task_id, "first": 0, "end": rows, "rows": rows, "size_bytes": 1}]}
+        | {"size_bytes": 1, "cut": False}
+        for task_id, source, hour, rows in records
     ]
-    return pa.table(
-        {
-            "task_id": pa.array([r[0] for r in records], pa.string()),
-            "source": pa.array([r[1] for r in records], pa.string()),
-            "hour": pa.array([r[2] for r in records], pa.int32()),
-            "partition": pa.array([""] * count, pa.string()),
-            "ranges": pa.array(ranges, MANIFEST_SCHEMA.field("ranges").type),
-            "rows": pa.array([r[3] for r in records], pa.int64()),
-            "size_bytes": pa.array([1] * count, pa.int64()),
-            "cut": pa.array([False] * count, pa.bool_()),
-        },
-        schema=MANIFEST_SCHEMA,
-    )
+    return pa.Table.from_pylist(made, MANIFEST_SCHEMA)
 
 
 def _source_plan(name: str, table: pa.Table) -> SourcePlan:
-    return SourcePlan(
-        stream=name,
-        source=name,
-        feed="batch" if name == "history" else "stream",
-        data_from=DAY[0],
-        data_to=DAY[1],
-        tasks=table.num_rows,
-        files=table.num_rows,
-        rows=sum(table["rows"].to_pylist()),
-        reason="",
-        fingerprint="f",
-    )
+    feed = "batch" if name == "history" else "stream"
+    rows, count = sum(table["rows"].to_pylist()), table.num_rows
+    figures = {"tasks": count, "files": count, "rows": rows}
+    made = {"stream": name, "source": name, "feed": feed, "data_from": DAY[0], "data_to": DAY[1]}
+    return SourcePlan.model_validate({**made, **figures, "reason": "", "fingerprint": "f"})
 
 
 TestCrashes = Crashes.TestCase

@@ -22,12 +22,8 @@ from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 
 ZONES = (
-    "UTC",
-    "Europe/Berlin",
-    "America/St_Johns",
-    "Australia/Lord_Howe",
-    "Pacific/Kiritimati",
-    "America/Los_Angeles",
+    *("UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"),
+    *("Pacific/Kiritimati", "America/Los_Angeles"),
 )
 grids = st.one_of(
     st.just(WindowGrid(WindowSize.HOUR)),
@@ -58,28 +54,17 @@ def undone(database: Database, work: Callable[[Connection], None]) -> None:
 
 
 def plan(rows: Connection, window: Window, generation: int = 1) -> None:
-    made = WindowPlan(
-        window=window.key,
-        generation=generation,
-        start=window.start,
-        end=window.end,
-        sources={},
-        fingerprint="same",
-    )
+    values = {"window": window.key, "generation": generation, "sources": {}, "fingerprint": "same"}
+    made = WindowPlan.model_validate({**values, "start": window.start, "end": window.end})
     plan_rows.store_plan(rows, "ads", "main", made, {})
 
 
 def train(rows: Connection, line: int, window: Window, generation: int = 1) -> Link:
     """As a trainer does: from the newest link of the window before."""
     before = link_rows.link_before(rows, line, window)
-    trained = link("2026-01-01", generation=generation).model_copy(
-        update={
-            "window": window.key,
-            "start": window.start,
-            "end": window.end,
-            "parent": before.name if before else None,
-        }
-    )
+    changes = {"window": window.key, "start": window.start, "end": window.end}
+    changes |= {"parent": before.name if before else None}
+    trained = link("2026-01-01", generation=generation).model_copy(update=changes)
     link_writer.store_link(rows, line, "ads", trained)
     return trained
 

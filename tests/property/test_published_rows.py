@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from forebay.executors.label_join.join import GrowingRows, PublishedRows
 
 Row = tuple[int, int, int, int]  # event id, fresh, wait, mark
+Listed = list[Row]
 ROWS = st.lists(
     st.tuples(st.integers(-5, 5), st.integers(0, 1), st.integers(0, 3), st.integers(-3, 6)),
     max_size=12,
@@ -18,12 +19,12 @@ ROWS = st.lists(
 IDS = np.arange(-6, 7)
 
 
-def published(rows: list[Row]) -> PublishedRows:
+def published(rows: Listed) -> PublishedRows:
     ids, fresh, waits, marks = np.array(rows, np.int64).reshape(-1, 4).T
     return PublishedRows.of(ids, fresh.astype(np.float32), waits.astype(np.float32), marks)
 
 
-def earliest(rows: list[Row]) -> dict[int, Row]:
+def earliest(rows: Listed) -> dict[int, Row]:
     """The row with the smallest mark, then wait, then label, of each event."""
     found: dict[int, Row] = {}
     for row in sorted(rows, key=lambda row: (row[3], row[2], row[1])):
@@ -31,13 +32,13 @@ def earliest(rows: list[Row]) -> dict[int, Row]:
     return found
 
 
-def listed(rows: PublishedRows) -> list[Row]:
+def listed(rows: PublishedRows) -> Listed:
     columns = (rows.ids, rows.fresh, rows.waits.astype(int), rows.marks)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 @given(ROWS)
-def test_of_each_event_the_earliest_row_stays(rows: list[Row]) -> None:
+def test_of_each_event_the_earliest_row_stays(rows: Listed) -> None:
     wanted = earliest(rows)
     assert listed(published(rows)) == [wanted[each] for each in sorted(wanted)]
 

@@ -14,6 +14,7 @@ from forebay.datatasks.sources.kafka.borders import RecordTimes
 from forebay.datatasks.sources.kafka.read import Reader, Stretch
 from forebay.datatasks.sources.kafka.wire.messages import Messages
 
+Parts = list[tuple[int, int]]
 JUMP, NOW, AHEAD = 60, 10_000, 20_000
 BATCH = 50
 # Records in time order, and how many that are ahead of the clock precede each part of them.
@@ -39,7 +40,7 @@ class _Reader:
 
 @given(PARTS, st.integers(0, 3), st.integers(0, 200), st.lists(st.integers(0, 40)), st.data())
 def test_what_is_ahead_of_the_clock_is_passed_over(
-    parts: list[tuple[int, int]], step: int, trailing: int, holes: list[int], data: st.DataObject
+    parts: Parts, step: int, trailing: int, holes: list[int], data: st.DataObject
 ) -> None:
     times: list[int] = []
     past = 0
@@ -53,8 +54,7 @@ def test_what_is_ahead_of_the_clock_is_passed_over(
     offsets = np.arange(len(times)) + np.searchsorted(sorted(holes), np.arange(len(times)), "right")
     instant = data.draw(st.integers(0, past + 2))
 
-    known = np.array(times, np.int64)
-    end = int(offsets[-1]) + 1
+    known, end = np.array(times, np.int64), int(offsets[-1]) + 1
     settled = settled_times(known, odd_times(known, JUMP, NOW))
     wanted = next((int(each) for each in offsets[settled >= instant]), end)
 

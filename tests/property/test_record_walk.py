@@ -35,8 +35,7 @@ BATCHES = st.builds(lambda few, times: few * times, st.lists(RECORDS, max_size=1
 
 def integer(number: int) -> bytes:
     """Zigzag, then seven bits a byte."""
-    left = ((number << 1) ^ (number >> 63)) & ((1 << 64) - 1)
-    found = bytearray()
+    left, found = ((number << 1) ^ (number >> 63)) & ((1 << 64) - 1), bytearray()
     while left >= 0x80:
         found.append(left & 0x7F | 0x80)
         left >>= 7
@@ -60,8 +59,7 @@ def looped(body: bytes, count: int) -> list[tuple[int, int, bytes | None]] | Non
     """Record by record with kafka-python's function; None for what is refused."""
     from kafka.record.util import decode_varint
 
-    found = []
-    position = 0
+    found, position = [], 0
     try:
         for _ in range(count):
             length, position = decode_varint(body, position)

@@ -150,8 +150,7 @@ def test_what_may_go_is_old_and_nobody_s(
         if todo:
             job_changes.submit(rows, request(home, "job", dict(todo)), "local", None)
         kept = dict(zip(KINDS, counts, strict=True))
-        needed = started_from(history, todo)
-        expected = set()
+        needed, expected = started_from(history, todo), set()
         for one in history.links:
             for kind in KINDS:
                 new = one.window in history.windows[-kept[kind] :]

@@ -11,6 +11,7 @@ from support.queue_world import Reader, World
 
 from forebay.mixture.queue.queue import Limits
 
+Tasks = list[tuple[int, list[int]]]
 TASKS = st.lists(
     st.tuples(st.integers(0, 2), st.lists(st.integers(0, 5), max_size=30)), min_size=1, max_size=12
 )
@@ -33,14 +34,13 @@ NARROW = {"minibatch_rows": 2, "rows_max": 1, "bytes_max": 100, "chunk_rows": 1}
 @example([(0, [0]), (1, [0]), (2, [0])], 1, 40, NARROW, 2)
 @example([(0, []), (0, []), (0, []), (0, [1])], 4, 1, NARROW, 88)
 def test_bounds_hold_and_every_row_leaves(
-    tasks: list[tuple[int, list[int]]],
+    tasks: Tasks,
     together: int,
     row_bytes: int,
     bounds: dict[str, int],
     seed: int,
 ) -> None:
-    order = random.Random(seed)
-    limits = Limits(**bounds, flush_seconds=1.0)
+    order, limits = random.Random(seed), Limits(**bounds, flush_seconds=1.0)
     ordered = sorted((source, sorted(hours)) for source, hours in tasks)
     readers = [
         Reader(source, f"{number}", deque(hours), row_bytes)

@@ -13,6 +13,7 @@ from support.queue_world import Reader, World
 
 from forebay.mixture.queue.queue import FrameRows, Limits
 
+Tasks = list[tuple[int, list[int]]]
 TASKS = st.lists(
     st.tuples(st.integers(0, 2), st.lists(st.integers(0, 5), max_size=100)),
     min_size=1,
@@ -35,22 +36,14 @@ ROWS_MAX = st.sampled_from([20, 60, 200, 10_000])
 @example([(0, [0] * 4), (1, [0] * 4)], 1, 3, 10_000, None, random.Random(1))
 @example([(0, [0]), (0, [0, 1]), (1, [0, 0, 1]), (1, [1])], 1, 2, 10_000, None, random.Random(2))
 def test_the_order_of_rows_is_that_of_their_plan(
-    tasks: list[tuple[int, list[int]]],
+    tasks: Tasks,
     together: int,
     minibatch_rows: int,
     rows_max: int,
     hours_together: int | None,
     order: random.Random,
 ) -> None:
-    limits = Limits(
-        minibatch_rows=minibatch_rows,
-        rows_max=rows_max,
-        bytes_max=1 << 20,
-        chunk_rows=7,
-        flush_seconds=1.0,
-        hours_together=hours_together,
-        settle_seconds=1e9,
-    )
+    limits = Limits(minibatch_rows, rows_max, 1 << 20, 7, 1.0, hours_together, 1e9)
     first, second = (_served(tasks, limits, together, order) for _ in range(2))
     assert first == second
 
@@ -85,7 +78,7 @@ def _seen(frame: FrameRows) -> tuple[object, ...]:
 
 
 def _served(
-    tasks: list[tuple[int, list[int]]],
+    tasks: Tasks,
     limits: Limits,
     together: int,
     order: random.Random,

@@ -13,11 +13,12 @@ from forebay.mixture.metrics.losses import LossEstimate, estimate_losses, pool_l
 from forebay.mixture.metrics.probabilities import log_loss, normalised_entropy
 from forebay.mixture.metrics.seeds import mean_over_seeds
 
+Arrays = tuple[np.ndarray, np.ndarray]
 SHARES = st.integers(0, 20).map(lambda share: share / 20)
 
 
 @st.composite
-def measured(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+def measured(draw: st.DrawFn) -> Arrays:
     """Figures of some seeds, and a covariance that some rows could have given."""
     seeds = draw(st.integers(1, 6))
     rows = draw(st.lists(st.lists(SHARES, min_size=seeds, max_size=seeds), min_size=2, max_size=8))
@@ -27,12 +28,9 @@ def measured(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(measured())
-def test_the_interval_is_never_narrower_than_over_rows_alone(
-    found: tuple[np.ndarray, np.ndarray],
-) -> None:
+def test_the_interval_is_never_narrower_than_over_rows_alone(found: Arrays) -> None:
     values, covariance = found
-    mean = mean_over_seeds(values, covariance)
-    rows = max(0.0, float(covariance.mean()))
+    mean, rows = mean_over_seeds(values, covariance), max(0.0, float(covariance.mean()))
     assert mean.value == pytest.approx(values.mean())
     assert mean.reach >= NORMAL_QUANTILE * np.sqrt(rows) - 1e-12
     if len(values) < 3:
@@ -40,9 +38,7 @@ def test_the_interval_is_never_narrower_than_over_rows_alone(
 
 
 @given(measured(), st.randoms())
-def test_the_order_of_seeds_does_not_matter(
-    found: tuple[np.ndarray, np.ndarray], by: object
-) -> None:
+def test_the_order_of_seeds_does_not_matter(found: Arrays, by: object) -> None:
     values, covariance = found
     order = list(range(len(values)))
     by.shuffle(order)
@@ -51,7 +47,7 @@ def test_the_order_of_seeds_does_not_matter(
 
 
 @given(measured())
-def test_seeds_that_are_further_apart_widen_it(found: tuple[np.ndarray, np.ndarray]) -> None:
+def test_seeds_that_are_further_apart_widen_it(found: Arrays) -> None:
     values, covariance = found
     if len(values) < 3:
         return
@@ -67,14 +63,12 @@ def test_the_interval_over_seeds_covers_the_truth_95_times_in_a_hundred() -> Non
     for _ in range(400):
         labels = (drawn.random(300) < 0.4).astype(np.float32)
         signal = labels + drawn.normal(size=300)
-        quality = drawn.normal(scale=0.35, size=4)
-        noise = drawn.normal(size=(300, 4))
+        quality, noise = drawn.normal(scale=0.35, size=4), drawn.normal(size=(300, 4))
         scores = signal[:, np.newaxis] + quality * labels[:, np.newaxis] + 0.3 * noise
         base = signal + 0.3 * drawn.normal(size=300)
         found = estimate_auc(labels, np.column_stack([scores, np.tile(base, (4, 1)).T]))
         assert found is not None
-        one = found.difference((0, 1, 2, 3), (4, 5, 6, 7))
-        truth = _TRUTH
+        one, truth = found.difference((0, 1, 2, 3), (4, 5, 6, 7)), _TRUTH
         inside += one.low <= truth <= one.high
         alone = found.difference(0, 4)
         narrow += alone.low <= truth <= alone.high
@@ -95,7 +89,7 @@ _TRUTH = _expected_difference()
 
 
 @st.composite
-def scored(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+def scored(draw: st.DrawFn) -> Arrays:
     rows = draw(st.integers(3, 30))
     labels = np.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows)), np.float32)
     flat = draw(st.lists(SHARES, min_size=2 * rows, max_size=2 * rows))
@@ -103,7 +97,7 @@ def scored(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(scored())
-def test_losses_are_those_of_the_plain_formulas(found: tuple[np.ndarray, np.ndarray]) -> None:
+def test_losses_are_those_of_the_plain_formulas(found: Arrays) -> None:
     labels, scores = found
     one = estimate_losses(labels, scores)
     if normalised_entropy(labels, scores[:, 0]) is None:

@@ -50,8 +50,7 @@ class Model:
             assert scans == [(name, expected)]
             assert (result.storage_calls, result.windows_scanned) == (1, len(todo))
             self.listed |= {(name, other): (self.passes[other], self.version) for other in todo}
-        assert result.state == "listed"
-        assert result.rows == self.listed[name, number][1]
+        assert (result.state, result.rows) == ("listed", self.listed[name, number][1])
 
     def is_listed(self, name: str, number: int) -> bool:
         return self.listed.get((name, number), (None, 0))[0] == self.passes[number]
@@ -79,8 +78,7 @@ def test_any_interleaving_of_windows_and_passes(data: Any) -> None:
             else:
                 model.change()
         model.passes = dict.fromkeys(model.passes, 99)
-        everything = list(range(WINDOWS))
-        scans = 0
+        everything, scans = list(range(WINDOWS)), 0
         for name in NAMES:
             for number in data.draw(st.permutations(everything)):
                 model.list_window(name, number, everything)
@@ -94,15 +92,8 @@ def test_any_interleaving_of_windows_and_passes(data: Any) -> None:
 def assert_planned_alike(found: Stages) -> None:
     other = Ledger(Home(found.root / "other"), "ads")
     windows = [found.window(number) for number in range(WINDOWS)]
-    report = plan_windows(
-        found.root,
-        found.pipeline,
-        found.sources,
-        other,
-        windows,
-        warm_start=None,
-        clock=lambda: found.now,
-    )
+    declared = (found.root, found.pipeline, found.sources)
+    report = plan_windows(*declared, other, windows, warm_start=None, clock=lambda: found.now)
     for plan in report.plans:
         assert found.ledger.latest_plan(plan.window) == plan
         assert found.ledger.tasks(plan.window, 1).equals(other.tasks(plan.window, 1))

@@ -22,8 +22,7 @@ def test_any_text_makes_a_name(folder: str, stem: str, tree: bool, inside: str) 
     assert is_tree(name) is tree
     assert os.path.normpath(name) == name
     assert max(map(len, name.split("/"))) < 200
-    place = place_of(f"{name}/{inside}" if inside else name)
-    assert place == (name, inside)
+    assert place_of(f"{name}/{inside}" if inside else name) == (name, inside)
 
 
 @given(folder=TEXT, stem=TEXT)

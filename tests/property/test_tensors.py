@@ -18,17 +18,9 @@ from forebay.mixture.serving.raw_rows import raw_inputs
 from forebay.mixture.serving.served_features import ServedFeatures
 from forebay.mixture.tensorflow_start import start_tensorflow
 
-COLUMNS = {
-    "text": "string",
-    "int": "int",
-    "float": "float",
-    "bool": "bool",
-    "time": "timestamp",
-    "texts": "list<string>",
-    "ints": "list<int>",
-    "floats": "list<float>",
-    "two words": "string",
-}
+COLUMNS = {"text": "string", "int": "int", "float": "float", "bool": "bool", "time": "timestamp"}
+COLUMNS |= {"texts": "list<string>", "ints": "list<int>", "floats": "list<float>"}
+COLUMNS |= {"two words": "string"}
 FEATURES: dict[str, Any] = {
     "text": {"encode": "hash", "buckets": 2**31 - 1},
     "int": {"encode": "hash", "buckets": 10**6 + 3},

@@ -10,43 +10,30 @@ from learning_regimes import table_of
 from forebay.mixture.advice.regimes import RegimeTable, difference_of
 
 
-def variant(auc: float, gains: list[float]) -> dict[str, Any]:
-    return {
-        "auc": auc,
-        "difference": sum(gains) / len(gains),
-        "by_seed": gains,
-        "normalised_entropy": 0.9,
-        "calibration": 1.01,
-    }
+def variant(auc: float, gains: tuple[float, ...] = (0.0, 0.0, 0.0)) -> dict[str, Any]:
+    others = {"normalised_entropy": 0.9, "calibration": 1.01}
+    return {"auc": auc, "difference": sum(gains) / len(gains), "by_seed": gains, **others}
 
 
 def market(name: str, guarded: bool, variants: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "market": name,
-        "guarded": guarded,
-        "seeds": [1, 2, 3],
-        "completeness": [0.4, 0.5],
-        "variants": variants,
-    }
+    known = {"seeds": [1, 2, 3], "completeness": [0.4, 0.5]}
+    return {"market": name, "guarded": guarded, **known, "variants": variants}
 
 
+LATE = {
+    "mixed": variant(0.76),
+    "mixture+head": variant(0.77, (0.02, 0.01, 0.0)),
+    "mixture+head/memory": variant(0.74),
+}
 FIGURES = {
     "date": "2026-11-23",
     "seeds": [1, 2, 3],
     "markets": [
-        market(
-            "late conversions",
-            False,
-            {
-                "mixed": variant(0.76, [0.0, 0.0, 0.0]),
-                "mixture+head": variant(0.77, [0.02, 0.01, 0.0]),
-                "mixture+head/memory": variant(0.74, [0.0, 0.0, 0.0]),
-            },
-        ),
-        market("incident", False, {"stream": variant(0.7, [0.0, 0.0, 0.0])}),
-        market("incident", True, {"stream": variant(0.79, [0.1, 0.1, 0.07])}),
-        market("sparse stream", False, {"mixed": variant(0.75, [0.0, 0.0, 0.0])}),
-        market("collisions", False, {"mixed": variant(0.75, [0.0, 0.0, 0.0])}),
+        market("late conversions", False, LATE),
+        market("incident", False, {"stream": variant(0.7)}),
+        market("incident", True, {"stream": variant(0.79, (0.1, 0.1, 0.07))}),
+        market("sparse stream", False, {"mixed": variant(0.75)}),
+        market("collisions", False, {"mixed": variant(0.75)}),
     ],
 }
 
@@ -69,5 +56,4 @@ def test_markets_are_regimes_with_what_is_known_of_them() -> None:
 def test_differences_pair_seeds() -> None:
     mixed, mixture = table_of(FIGURES).regimes[0].variants
     mean, half = difference_of(mixture, mixed)
-    assert mean == pytest.approx(0.01)
-    assert half == pytest.approx(4.303 * 0.01 / 3**0.5)
+    assert (mean, half) == (pytest.approx(0.01), pytest.approx(4.303 * 0.01 / 3**0.5))

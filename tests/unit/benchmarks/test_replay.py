@@ -54,13 +54,16 @@ class Watching:
         return {"stream": [None, GuardState(paused=paused)]}
 
 
+Watched = tuple[Watching, Replayed]
+
+
 @pytest.fixture(scope="module")
 def events() -> Events:
     return generate(MARKETS["late conversions"], 3, days=DAYS, hourly=300)
 
 
 @pytest.fixture(scope="module")
-def watched(events: Events) -> tuple[Watching, Replayed]:
+def watched(events: Events) -> Watched:
     watching = Watching()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("market_replay.make_learner", lambda *_: watching)
@@ -78,9 +81,7 @@ def rows_of(watching: Watching, what: str) -> npt.NDArray[np.int64]:
     return np.concatenate([one.row_ids for kind, one in watching.given if kind == what])
 
 
-def test_every_row_is_learnt_once_in_its_own_window(
-    watched: tuple[Watching, Replayed], events: Events
-) -> None:
+def test_every_row_is_learnt_once_in_its_own_window(watched: Watched, events: Events) -> None:
     watching, _ = watched
     hour, published = hours_of(events)
     history, stream = rows_of(watching, "batch"), rows_of(watching, "stream")
@@ -93,12 +94,11 @@ def test_every_row_is_learnt_once_in_its_own_window(
 
 
 def test_an_event_is_scored_before_anything_of_its_hour_is_learnt(
-    watched: tuple[Watching, Replayed], events: Events
+    watched: Watched, events: Events
 ) -> None:
     watching, found = watched
     hour, published = hours_of(events)
-    newest = -1
-    scored = 0
+    newest, scored = -1, 0
     for kind, one in watching.given:
         if kind == "score":
             (now,) = np.unique(hour[one.row_ids // 2])
@@ -112,9 +112,7 @@ def test_an_event_is_scored_before_anything_of_its_hour_is_learnt(
     assert (found.converted == events.converted[hour >= SPAN.judged_from]).all()
 
 
-def test_minibatches_are_full_but_for_the_last_and_feeds_take_turns(
-    watched: tuple[Watching, Replayed],
-) -> None:
+def test_minibatches_are_full_but_for_the_last_and_feeds_take_turns(watched: Watched) -> None:
     watching, _ = watched
     sizes = [len(one) for kind, one in watching.given if kind != "score"]
     assert max(sizes) == ROWS
@@ -124,9 +122,7 @@ def test_minibatches_are_full_but_for_the_last_and_feeds_take_turns(
     assert watching.phases == ["warm_start"] * 18 + ["warm_start_end"] * 6 + ["window"] * 48
 
 
-def test_batch_rows_say_what_the_stream_knew(
-    watched: tuple[Watching, Replayed], events: Events
-) -> None:
+def test_batch_rows_say_what_the_stream_knew(watched: Watched, events: Events) -> None:
     watching, _ = watched
     for kind, one in watching.given:
         rows = one.row_ids // 2
@@ -144,8 +140,7 @@ def test_batch_rows_say_what_the_stream_knew(
 
 
 def test_events_that_are_not_in_the_stream_say_nothing_of_it() -> None:
-    watching = Watching()
-    market = MARKETS["sparse stream"]
+    watching, market = Watching(), MARKETS["sparse stream"]
     events = generate(market, 1, days=2, hourly=100)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("market_replay.make_learner", lambda *_: watching)
@@ -159,7 +154,7 @@ def test_events_that_are_not_in_the_stream_say_nothing_of_it() -> None:
         assert (np.isnan(one.waits) == absent).all()
 
 
-def test_pauses_are_noted_from_when_until_when(watched: tuple[Watching, Replayed]) -> None:
+def test_pauses_are_noted_from_when_until_when(watched: Watched) -> None:
     _, found = watched
     first, last = found.pauses
     assert first[0] == last[0] == "stream"
@@ -168,7 +163,7 @@ def test_pauses_are_noted_from_when_until_when(watched: tuple[Watching, Replayed
     assert 71 < last[1] <= last[2] == 72
 
 
-def test_figures_compare_events_of_one_hour_only(watched: tuple[Watching, Replayed]) -> None:
+def test_figures_compare_events_of_one_hour_only(watched: Watched) -> None:
     _, found = watched
     assert pooled_auc(found).values.tolist() == [1.0, 1.0]
     shifted = found.scores + found.windows[:, np.newaxis].astype(np.float32)
@@ -182,26 +177,22 @@ def test_figures_compare_events_of_one_hour_only(watched: tuple[Watching, Replay
 def one_run(seed: int, mixture: float) -> Run:
     auc = {"batch": 0.7, "stream": 0.6, "batch_then_stream": 0.72 - 0.01 * seed, "mixed": 0.71}
     auc["mixture"] = mixture
-    plain = dict.fromkeys(auc, 0.9)
-    calibration = dict.fromkeys(auc, 1.0)
+    plain, calibration = dict.fromkeys(auc, 0.9), dict.fromkeys(auc, 1.0)
     return Run("drift", seed, False, 1.0, 100, 10, auc, plain, calibration, {}, [], 1.0)
 
 
 def test_differences_are_to_the_best_single_tower_of_each_seed() -> None:
-    found = summarised([one_run(0, 0.73), one_run(2, 0.70)])
-    (market,) = found["markets"]
+    (market,) = summarised([one_run(0, 0.73), one_run(2, 0.70)])["markets"]
     assert market["baselines"] == ["batch_then_stream", "mixed"]
     mixture = market["variants"]["mixture"]
-    assert mixture["by_seed"] == pytest.approx([0.01, -0.01])
-    assert mixture["better"] == 1
+    assert (mixture["by_seed"], mixture["better"]) == (pytest.approx([0.01, -0.01]), 1)
     assert mixture["difference"] == pytest.approx(0.0)
     assert mixture["reach"] == pytest.approx(12.706 * 0.01, rel=1e-3)
     assert reach([0.5]) is None
 
 
 def test_a_page_is_written_between_its_markers_and_nowhere_else(tmp_path: Any) -> None:
-    found = summarised([one_run(0, 0.73), one_run(2, 0.70)])
-    page = tmp_path / "page.md"
+    found, page = summarised([one_run(0, 0.73), one_run(2, 0.70)]), tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     write_page(page, found, "python benchmarks/learning.py")
     text = page.read_text()

@@ -52,9 +52,10 @@ NEXT_CPU_SECONDS_MAX = 0.5
 
 
 RUNTIME = {"python": "/srv/python", "environment": ["ACME_*"]}
+Json = dict[str, Any]
 
 
-def parse(dags: Path, home: Path, seed: int = 0) -> dict[str, Any]:
+def parse(dags: Path, home: Path, seed: int = 0) -> Json:
     others = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
     asked = {
         "AIRFLOW_HOME": str(home),
@@ -67,23 +68,14 @@ def parse(dags: Path, home: Path, seed: int = 0) -> dict[str, Any]:
 
 
 def example(root: Path) -> Project:
-    schedule = {
-        "catchup": True,
-        "active_runs_max": 4,
-        "retries": 2,
-        "retry_delay": "30s",
-        "pool": "training",
-        "owner": "ada",
-        "tags": ["ads", "daily"],
-        "plan_timeout": "10m",
-        "train_timeout": "2h",
-    }
+    schedule = {"catchup": True, "active_runs_max": 4, "retries": 2, "retry_delay": "30s"}
+    schedule |= {"pool": "training", "owner": "ada", "tags": ["ads", "daily"]}
+    schedule |= {"plan_timeout": "10m", "train_timeout": "2h"}
     pipeline = ads_pipeline(roles={"data": {"count": 3, "runtime": RUNTIME}})
     pipeline |= {"description": "Who clicks", "schedule": schedule}
     pipeline["dataset"] |= {"timezone": "America/New_York", "end": "2026-04-01"}
     made = Project(root / "project", pipeline)
-    described = history_source(description="Rows of ${YESTERDAY:-yesterday}")
-    made.write_source("history", described)
+    made.write_source("history", history_source(description="Rows of ${YESTERDAY:-yesterday}"))
     made.write_source("clicks", clicks_source())
     made.write_pipeline()
     return made
@@ -105,16 +97,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def parsed(place: Path) -> dict[str, Any]:
+def parsed(place: Path) -> Json:
     return parse(place / "dags", place / "airflow")
 
 
-def tasks(parsed: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def tasks(parsed: Json) -> dict[str, dict[str, Any]]:
     stored = parsed["stored"]["ads"]["dag"]["tasks"]
     return {task["__var"]["task_id"]: task["__var"] for task in stored}
 
 
-def test_tasks_and_their_order(parsed: dict[str, Any]) -> None:
+def test_tasks_and_their_order(parsed: Json) -> None:
     order = {
         name: sorted(task.get("downstream_task_ids", [])) for name, task in tasks(parsed).items()
     }
@@ -131,7 +123,7 @@ def test_tasks_and_their_order(parsed: dict[str, Any]) -> None:
     }
 
 
-def test_the_dag_is_as_declared(parsed: dict[str, Any]) -> None:
+def test_the_dag_is_as_declared(parsed: Json) -> None:
     dag = parsed["stored"]["ads"]["dag"]
     assert dag["timetable"] == {
         "__type": "forebay.operators.timetable.WindowTimetable",
@@ -147,45 +139,39 @@ def test_the_dag_is_as_declared(parsed: dict[str, Any]) -> None:
     dated = [
         part for part in (dag, *tasks(parsed).values()) if part.keys() & {"start_date", "end_date"}
     ]
-    assert dated == []
-    assert sorted(dag["tags"]) == ["ads", "daily", "forebay"]
+    assert (dated, sorted(dag["tags"])) == ([], ["ads", "daily", "forebay"])
     assert "| history | parquet | history | 1d |" in dag["doc_md"]
     assert dag["doc_md"].startswith(
         "Who clicks\n\nEach run processes one window (1d of America/New_York)"
     )
 
 
-def test_tasks_are_as_declared(parsed: dict[str, Any]) -> None:
+def test_tasks_are_as_declared(parsed: Json) -> None:
     found = tasks(parsed)
     defaults = parsed["stored"]["ads"]["dag"]["default_args"]["__var"]
     for task in found.values():
         told = defaults | task
         assert (told["owner"], told["pool"], told["retries"]) == ("ada", "training", 2)
         assert not told.get("depends_on_past")
-        assert task["python"] == "/srv/python"
-        assert task["variables"] == ["ACME_*", "YESTERDAY"]
+        assert (task["python"], task["variables"]) == ("/srv/python", ["ACME_*", "YESTERDAY"])
     limits = {name: task["execution_timeout"] for name, task in found.items()}
     assert limits.pop("training_executors") == 2 * 3600 + 300
     assert set(limits.values()) == {600 + 300}
-    colours = {task["ui_color"] for task in found.values()}
-    assert len(colours) > 4
+    assert len({task["ui_color"] for task in found.values()}) > 4
     links = {name: task.get("_operator_extra_links", {}) for name, task in found.items()}
     assert set(links["data_executors"]) == {"Training log", "Window before"}
     assert set(links["training_executors"]) == {"Metrics", "Window before"}
 
 
-def test_what_is_stored_is_read_back_and_the_same_again(
-    parsed: dict[str, Any], place: Path
-) -> None:
+def test_what_is_stored_is_read_back_and_the_same_again(parsed: Json, place: Path) -> None:
     read = {"tasks": sorted(tasks(parsed)), "windows": "1d America/New_York"}
     assert parsed["read"] == {"ads": read}
     assert parse(place / "dags", place / "airflow", seed=4711)["stored"] == parsed["stored"]
 
 
-def test_parsing_is_light(parsed: dict[str, Any]) -> None:
+def test_parsing_is_light(parsed: Json) -> None:
     """Every task of every run parses its DAG: seconds here are seconds of each task."""
-    roots = {name.partition(".")[0] for name in parsed["modules"]}
-    assert roots & set(HEAVY) == set()
+    assert {name.partition(".")[0] for name in parsed["modules"]} & set(HEAVY) == set()
     # Airflow may have numpy for itself; we must not be who brings it.
     assert not [name for name in parsed["added"] if name.partition(".")[0] == "numpy"]
     print(f"parse: {parsed['first_seconds']:.3f} CPU s, then {parsed['next_seconds']:.3f} each")
@@ -193,22 +179,19 @@ def test_parsing_is_light(parsed: dict[str, Any]) -> None:
     assert parsed["next_seconds"] < NEXT_CPU_SECONDS_MAX * slowness()
 
 
-def test_parsing_opens_no_database(parsed: dict[str, Any], place: Path) -> None:
+def test_parsing_opens_no_database(parsed: Json, place: Path) -> None:
     """Its address is wrong, which would be an error of the file; and no home is made."""
     assert "ads.py" not in parsed["errors"]
     assert "ads" in parsed["stored"]
     assert not (place / "forebay").exists()
 
 
-def test_an_error_is_what_check_says_and_breaks_its_own_dag_only(
-    parsed: dict[str, Any], place: Path
-) -> None:
+def test_an_error_is_what_check_says_and_breaks_its_own_dag_only(parsed: Json, place: Path) -> None:
     assert set(parsed["stored"]) == {"ads"}
     assert set(parsed["errors"]) == {"slip.py", "names.py", "uses_bad.py"}
     assert "password: ***" in parsed["errors"]["uses_bad.py"]
     assert "planted-by-mistake" not in str(parsed["errors"])
-    project = Project(place / "project")
-    config = str(place / "project" / "config")
+    project, config = Project(place / "project"), str(place / "project" / "config")
     printed = project.forebay("check", "--config", config, check=False).stdout
     problems = [line for line in printed.splitlines() if line.startswith(config)]
     for name, concerned in {
@@ -227,7 +210,7 @@ def test_an_error_is_what_check_says_and_breaks_its_own_dag_only(
     assert "event_tme" in parsed["errors"]["uses_bad.py"]
 
 
-def test_an_error_has_a_short_trace(parsed: dict[str, Any]) -> None:
+def test_an_error_has_a_short_trace(parsed: Json) -> None:
     """The message is what people read in Airflow's banner."""
     shown = parsed["errors"]["names.py"]
     assert shown.count('File "') <= 2

@@ -20,25 +20,30 @@ def project(tmp_path: Path) -> Project:
     return declared_project(tmp_path / "one")
 
 
+@pytest.fixture
 def config(project: Project) -> Path:
     return project.root / "config"
 
 
-def copy(project: Project, name: str) -> Path:
+@pytest.fixture
+def dags(tmp_path: Path) -> Path:
+    return tmp_path / "dags"
+
+
+def copy(config: Path, name: str) -> Path:
     """One more pipeline with the same YAML."""
-    path = config(project) / "pipelines" / f"{name}.yaml"
-    path.write_text((config(project) / "pipelines" / "ads.yaml").read_text())
+    path = config / "pipelines" / f"{name}.yaml"
+    path.write_text((config / "pipelines" / "ads.yaml").read_text())
     return path
 
 
-def test_a_stub_is_two_lines_that_airflow_opens(project: Project, tmp_path: Path) -> None:
-    dags = tmp_path / "dags"
-    assert sync(config(project), dags) == (["ads"], [], [])
+def test_a_stub_is_two_lines_that_airflow_opens(config: Path, dags: Path) -> None:
+    assert sync(config, dags) == (["ads"], [], [])
     text = (dags / "ads.py").read_text()
     first, second = text.splitlines()
     assert first == "from forebay.dags.factory import pipeline"
     call, _, comment = second.partition("  # ")
-    assert call == f'dag = pipeline("ads", config="{config(project)}")'
+    assert call == f'dag = pipeline("ads", config="{config}")'
     assert comment.startswith("airflow, ")
     assert len(comment.removeprefix("airflow, ")) == 12
     # Without these two words Airflow does not open a file at all.
@@ -46,84 +51,79 @@ def test_a_stub_is_two_lines_that_airflow_opens(project: Project, tmp_path: Path
     assert "dag" in text
 
 
-def test_it_writes_only_what_changed(project: Project, tmp_path: Path) -> None:
-    dags = tmp_path / "dags"
-    copy(project, "more")
-    sync(config(project), dags)
+def test_it_writes_only_what_changed(config: Path, dags: Path) -> None:
+    copy(config, "more")
+    sync(config, dags)
     before = {path.name: path.stat().st_mtime_ns for path in dags.iterdir()}
-    assert sync(config(project), dags) == ([], [], ["ads", "more"])
+    assert sync(config, dags) == ([], [], ["ads", "more"])
     assert {path.name: path.stat().st_mtime_ns for path in dags.iterdir()} == before
     assert sorted(before) == ["ads.py", "more.py"]
 
 
 def test_a_change_of_yaml_changes_the_stubs_that_depend_on_it(
-    project: Project, tmp_path: Path
+    project: Project, config: Path, dags: Path
 ) -> None:
-    dags = tmp_path / "dags"
     declared = ads_pipeline()
     declared["dataset"]["streams"]["clicks"]["sources"] = ["views"]
-    (config(project) / "pipelines" / "other.yaml").write_text(yaml.safe_dump(declared))
+    (config / "pipelines" / "other.yaml").write_text(yaml.safe_dump(declared))
     project.write_source("views", clicks_source())
-    sync(config(project), dags)
+    sync(config, dags)
     project.write_source("clicks", clicks_source(starts="2026-03-02"))
-    assert sync(config(project), dags) == (["ads"], [], ["other"])
+    assert sync(config, dags) == (["ads"], [], ["other"])
     project.write_source("history", history_source(starts="2026-02-27"))
-    assert sync(config(project), dags) == (["ads", "other"], [], [])
+    assert sync(config, dags) == (["ads", "other"], [], [])
     # A source that a pipeline named before it was there.
-    (config(project) / "sources" / "clicks.yaml").unlink()
-    assert sync(config(project), dags).written == ["ads"]
+    (config / "sources" / "clicks.yaml").unlink()
+    assert sync(config, dags).written == ["ads"]
 
 
-def test_broken_yaml_has_its_stub_too(project: Project, tmp_path: Path) -> None:
+def test_broken_yaml_has_its_stub_too(config: Path, dags: Path) -> None:
     """Its error then stands in Airflow, under its own name."""
-    dags = tmp_path / "dags"
-    path = copy(project, "broken")
+    path = copy(config, "broken")
     path.write_text("dataset: [")
-    assert sync(config(project), dags).written == ["ads", "broken"]
+    assert sync(config, dags).written == ["ads", "broken"]
     path.write_text("dataset:\n  streams: 7\n")
-    assert sync(config(project), dags).written == ["broken"]
+    assert sync(config, dags).written == ["broken"]
 
 
-def test_stubs_of_pipelines_that_are_gone_are_removed(project: Project, tmp_path: Path) -> None:
-    dags = tmp_path / "dags"
-    copy(project, "more")
-    sync(config(project), dags)
+def test_stubs_of_pipelines_that_are_gone_are_removed(config: Path, dags: Path) -> None:
+    copy(config, "more")
+    sync(config, dags)
     (dags / "mine.py").write_text("import airflow  # a DAG of somebody's own\n")
-    (config(project) / "pipelines" / "more.yaml").unlink()
-    assert sync(config(project), dags) == ([], ["more"], ["ads"])
+    (config / "pipelines" / "more.yaml").unlink()
+    assert sync(config, dags) == ([], ["more"], ["ads"])
     assert sorted(path.name for path in dags.iterdir()) == ["ads.py", "mine.py"]
 
 
-def test_a_file_that_is_not_ours_is_never_touched(project: Project, tmp_path: Path) -> None:
-    dags = tmp_path / "dags"
+def test_a_file_that_is_not_ours_is_never_touched(config: Path, dags: Path) -> None:
     dags.mkdir()
     foreign = dags / "ads.py"
     foreign.write_text("from forebay.dags.factory import pipeline\nprint('mine')\n")
-    copy(project, "more")
+    copy(config, "more")
     with pytest.raises(ConfigError, match=r"dags/ads\.py is not one of Forebay's stubs.*'ads'"):
-        sync(config(project), dags)
+        sync(config, dags)
     assert [path.name for path in dags.iterdir()] == ["ads.py"]  # and nothing half done
     foreign.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not one of Forebay's stubs"):
-        sync(config(project), dags)
+        sync(config, dags)
 
 
-def test_two_folders_cannot_share_a_name(project: Project, tmp_path: Path) -> None:
-    dags = tmp_path / "dags"
+def test_two_folders_cannot_share_a_name(config: Path, dags: Path, tmp_path: Path) -> None:
     second = Project(tmp_path / "two", ads_pipeline())
     second.write_pipeline()
-    copy(second, "own")
-    sync(config(project), dags)
-    with pytest.raises(ConfigError, match=f"{config(project)} and {config(second)}"):
-        sync(config(second), dags)
-    (config(second) / "pipelines" / "ads.yaml").unlink()
-    assert sync(config(second), dags) == (["own"], [], [])
-    assert sync(config(project), dags) == ([], [], ["ads"])  # each folder has its own stubs
+    other = second.root / "config"
+    copy(other, "own")
+    sync(config, dags)
+    with pytest.raises(ConfigError, match=f"{config} and {other}"):
+        sync(other, dags)
+    (other / "pipelines" / "ads.yaml").unlink()
+    assert sync(other, dags) == (["own"], [], [])
+    assert sync(config, dags) == ([], [], ["ads"])  # each folder has its own stubs
     # A pipeline that moved from one folder to the other.
-    ads = config(project) / "pipelines" / "ads.yaml"
-    ads.rename(config(second) / "pipelines" / "ads.yaml")
-    assert sync(config(second), dags).written == ["ads"]
-    assert sync(config(project), dags) == ([], [], [])
+    ads = config / "pipelines" / "ads.yaml"
+    ads.rename(other / "pipelines" / "ads.yaml")
+    assert sync(other, dags).written == ["ads"]
+    assert sync(config, dags) == ([], [], [])
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -145,9 +145,8 @@ def test_any_path_survives(folder: str, tmp_path: Path) -> None:
     assert called == ["ads", str(tmp_path / folder)]
 
 
-def test_the_command(project: Project, tmp_path: Path) -> None:
-    dags = tmp_path / "dags"
-    arguments = ["dags", "sync", "--config", str(config(project)), "--dags", str(dags)]
+def test_the_command(project: Project, config: Path, dags: Path) -> None:
+    arguments = ["dags", "sync", "--config", str(config), "--dags", str(dags)]
     assert project.forebay(*arguments).stdout == f"wrote {dags / 'ads.py'}\n"
     assert project.forebay(*arguments).stdout == f"{dags}: 1 stub, all up to date\n"
     shown = json.loads(project.forebay(*arguments, "--output", "json").stdout)

@@ -20,6 +20,12 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def become(user: int, monkeypatch: pytest.MonkeyPatch, *trusted: int) -> None:
+    """Another user, who trusts itself unless told otherwise."""
+    monkeypatch.setattr(privacy, "_trusted", lambda: trusted or (user,))
+    monkeypatch.setattr(privacy.os, "geteuid", lambda: user)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "folder" / "home")
@@ -32,8 +38,7 @@ def test_a_home_is_made_for_its_user_alone(home: Home, umask: int) -> None:
         assert close_home(home) == ""
     finally:
         os.umask(before)
-    assert mode(home.root) == 0o700
-    assert mode(home.root.parent) == 0o777 & ~umask
+    assert (mode(home.root), mode(home.root.parent)) == (0o700, 0o777 & ~umask)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +57,7 @@ def test_what_others_can_enter_is_closed(home: Home, open_mode: int, closed: int
 def test_what_a_group_was_let_into_stays(home: Home, shared: int) -> None:
     make_home(home)
     home.root.chmod(shared)
-    assert close_home(home) == ""
-    assert mode(home.root) == shared
+    assert (close_home(home), mode(home.root)) == ("", shared)
     assert "shared with its group" in mode_text(home.root)
 
 
@@ -68,9 +72,7 @@ def test_a_home_of_somebody_else_is_refused(
     """One that waits below /tmp, say: its owner can exchange all that is written to it."""
     make_home(home)
     home.root.chmod(shared)
-    other = os.geteuid() + 1
-    monkeypatch.setattr(privacy, "_trusted", lambda: (other,))
-    monkeypatch.setattr(privacy.os, "geteuid", lambda: other)
+    become(os.geteuid() + 1, monkeypatch)
     with pytest.raises(ConfigError, match=r"belongs to .* set FOREBAY_HOME .*chown -R "):
         close_home(home)
     assert mode(home.root) == shared
@@ -85,9 +87,7 @@ def test_a_store_of_somebody_else_is_refused(
     store_of(home)  # whoever writes to it first makes it
     store.mkdir(mode=0o777)
     require_own(store, "FOREBAY_STORE")
-    other = os.geteuid() + 1
-    monkeypatch.setattr(privacy, "_trusted", lambda: (other,))
-    monkeypatch.setattr(privacy.os, "geteuid", lambda: other)
+    become(os.geteuid() + 1, monkeypatch)
     elsewhere = Home(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=r"FOREBAY_STORE: .* belongs to .*[(]chown -R "):
         store_of(elsewhere)
@@ -99,8 +99,7 @@ def test_a_home_of_roots_that_a_group_shares_is_used(
     """A volume is mounted like that: root's, and its group's."""
     make_home(home)
     home.root.chmod(0o2770)
-    monkeypatch.setattr(privacy, "_trusted", lambda: (0, os.getuid()))
-    monkeypatch.setattr(privacy.os, "geteuid", lambda: 54321)
+    become(54321, monkeypatch, 0, os.getuid())
     assert close_home(home) == ""
 
 

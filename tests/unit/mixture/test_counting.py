@@ -11,6 +11,7 @@ from support.learning import minibatch
 
 from forebay.errors import ConfigError
 from forebay.mixture.counting import CountingLearner
+from forebay.mixture.row_sums import RowSums
 
 
 def wrapped(value: int) -> int:
@@ -19,10 +20,11 @@ def wrapped(value: int) -> int:
 
 def test_sums_wrap_like_int64_and_survive_saving(tmp_path: Path) -> None:
     learner = CountingLearner(2)
+    assert learner.seen() == [RowSums(rows=0, sum=0, sum_of_squares=0)] * 2 == [RowSums()] * 2
     batches = [minibatch("batch", seed) for seed in range(5)]
     for batch in batches:
-        assert learner.score(batch).shape == (64, 0)
-        assert learner.learn(batch) == {}
+        assert (learner.score(batch).shape, learner.learn(batch)) == ((64, 0), {})
+    assert (learner.columns, learner.left_out(), learner.guards()) == ((), {}, {})
     for index, sums in enumerate(learner.seen()):
         ids = np.concatenate([b.row_ids[b.sources == index] for b in batches]).tolist()
         assert sums.rows == len(ids)
@@ -39,7 +41,6 @@ def test_export_is_readable_and_another_number_of_sources_is_refused(tmp_path: P
     learner.learn(minibatch("stream", 1))
     learner.export(tmp_path)
     counts = json.loads((tmp_path / "counts.json").read_text())
-    assert counts["steps"] == 1
-    assert sum(sums["rows"] for sums in counts["seen"]) == 64
+    assert (counts["steps"], sum(sums["rows"] for sums in counts["seen"])) == (1, 64)
     with pytest.raises(ConfigError, match="2 sources, but the pipeline has 3"):
         CountingLearner(3).load(tmp_path)

@@ -13,7 +13,12 @@ from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
 from forebay.report.step_plots import lag_plot, step_rows_plot
-from forebay.report.text import closing_lines, estimate_text, plain_lines, report_lines
+from forebay.report.text import closing_lines, plain_lines, report_lines
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render_html(facts_of(summary()))
 
 
 def test_plain_lines_hold_every_fact() -> None:
@@ -45,10 +50,6 @@ def test_fresh_labels_are_named_where_no_complete_one_is_known() -> None:
     data["pooled"]["label"] = "fresh"
     verdict = next(line for line in closing_lines(facts_of(data)) if line.startswith("verdict"))
     assert verdict.endswith("(fresh labels)")
-
-
-def test_a_figure_that_does_not_exist_is_no_number() -> None:
-    assert estimate_text(None) == "none"
 
 
 def partial() -> dict[str, Any]:
@@ -86,8 +87,7 @@ def test_partial_figures_say_how_partial_they_are() -> None:
 
 def test_sources_and_slices_have_intervals_or_say_why_not() -> None:
     facts = facts_of(summary())
-    lines = list(plain_lines(facts))
-    one_class = "one class: 0 positives of 312 rows"
+    lines, one_class = list(plain_lines(facts)), "one class: 0 positives of 312 rows"
     assert f"source  flights_files  rows 312  positives 0  mixed  {one_class}" in lines
     figure = "0.640 (0.610-0.670)"
     assert f"slice of carrier  <AA>  rows 500  positives 90  mixture/memory  {figure}" in lines
@@ -119,15 +119,13 @@ def test_what_a_row_did_not_say_is_counted_for_its_label() -> None:
     assert "label not known" not in render_html(facts_of(summary()))
 
 
-def test_a_warning_is_told_by_its_word_and_advice_follows_it() -> None:
-    page = render_html(facts_of(summary()))
+def test_a_warning_is_told_by_its_word_and_advice_follows_it(page: str) -> None:
     assert '<p class="warning">Warning: mixture is a bad choice here' in page
     assert "<p>Advice: 31% (28%-34%) of 1,000 positives are known</p>" in page
 
 
-def test_what_a_phone_cannot_show_beside_each_other_is_scrolled() -> None:
+def test_what_a_phone_cannot_show_beside_each_other_is_scrolled(page: str) -> None:
     """Tables and drawings are wider than 400 px; the page around them is not."""
-    page = render_html(facts_of(summary()))
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     wide = re.findall(r"<(?:table|svg)\b", page)
     assert len(re.findall(r'<div class="scroll"[^>]*>\s*<(?:table|svg)\b', page)) == len(wide)
@@ -153,8 +151,7 @@ class _Outside(HTMLParser):
         self.text.append(data)
 
 
-def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
-    page = render_html(facts_of(summary()))
+def test_the_page_needs_no_network_and_escapes_what_it_shows(page: str) -> None:
     seen = _Outside()
     seen.feed(page)
     assert seen.fetched == []
@@ -171,9 +168,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows() -> None:
         assert f"{name} true" in text
 
 
-def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour() -> None:
-    facts = facts_of(summary())
-    page = render_html(facts)
+def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour(page: str) -> None:
     drawn = re.findall(r"<svg ([^>]*)>", page)
     assert all('role="img"' in each for each in drawn)
     told = [found.group(1) for each in drawn if (found := re.search('aria-label="([^"]+)"', each))]
@@ -191,8 +186,7 @@ def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour() -> Non
     assert len(marks) == len(lines) == len(fillings) == len(COLOURS)
 
 
-def test_every_colour_is_the_pages_own_where_it_is_light_and_where_it_is_dark() -> None:
-    page = render_html(facts_of(summary()))
+def test_every_colour_is_the_pages_own_in_light_and_dark(page: str) -> None:
     style, drawings = page.split("</style>", 1)
     assert not re.findall(r"#[0-9a-f]{6}\b", drawings)
     used = set(re.findall(r"var\((--[a-z0-9-]+)\)", page))
@@ -208,8 +202,7 @@ def test_windows_without_event_scores_have_no_plots_of_them() -> None:
     for one in [data["warm_start"], *data["windows"]]:
         one["event"] = None
     facts = facts_of(data)
-    assert facts.pooled_event == {}
-    assert render_html(facts).count("<svg") == 6
+    assert (facts.pooled_event, render_html(facts).count("<svg")) == ({}, 6)
 
 
 def headings(page: str) -> list[str]:
@@ -230,8 +223,7 @@ def test_a_page_of_one_window_or_many(windows: int) -> None:
     data = summary()
     data["windows"] = [window(f"2013-06-{1 + number:02d}") for number in range(windows)]
     data["windows"][0]["series"] = series(1)
-    page = render_html(facts_of(data))
-    assert page.count("<svg") == 9
+    assert render_html(facts_of(data)).count("<svg") == 9
     rows = step_rows_plot(facts_of(data))
     assert rows is not None
     assert rows.svg.count("2013-06-") <= LABELS_MAX
@@ -246,8 +238,8 @@ def test_without_steps_there_is_no_empty_plot() -> None:
     assert lag_plot(facts_of(data)) is not None
 
 
-def test_the_same_summary_gives_the_same_page() -> None:
-    assert render_html(facts_of(summary())) == render_html(facts_of(summary()))
+def test_the_same_summary_gives_the_same_page(page: str) -> None:
+    assert render_html(facts_of(summary())) == page
 
 
 @pytest.mark.parametrize("missing", ["pooled", "warm_start", "restarts", "phases_seconds", "notes"])

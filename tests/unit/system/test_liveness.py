@@ -97,8 +97,8 @@ def test_steps_nest_and_each_end_is_progress() -> None:
             assert set(activities()) >= {trainer, inner}
         assert current_activity() is trainer
     assert trainer not in activities()
-    with doing("load"), waiting():
-        pass  # nobody watches this thread
+    with doing("load"), waiting():  # nobody watches this thread
+        pass
 
 
 def test_who_helps_makes_progress_for_another_thread() -> None:
@@ -145,8 +145,7 @@ def test_a_pulse_shows_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert PulseFile(path).read() is None
     with Activity("é" * 200):
         start_pulse(path)
-        first = PulseFile(path).read()
-        assert first == Pulse(1, 0.0, "")
+        assert PulseFile(path).read() == Pulse(1, 0.0, "")
         deadline = time.monotonic() + 10
         while (shown := PulseFile(path).read()) is None or shown.still_seconds < 0.1:
             assert time.monotonic() < deadline
@@ -202,12 +201,7 @@ while PulseFile(path).read().beats == before:
 
 
 def test_a_pulse_survives_a_disk_that_takes_nothing_for_a_moment(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path / "pulse")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command = [sys.executable, "-c", FULL, str(tmp_path / "pulse")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("cannot be written now") == 1

@@ -54,8 +54,7 @@ def use(copy: Path, seconds_ago: float) -> None:
 
 
 def test_processes_that_want_a_copy_at_once_fetch_it_once(tmp_path: Path) -> None:
-    start = multiprocessing.get_context("spawn")
-    calls = tmp_path / "calls"
+    start, calls = multiprocessing.get_context("spawn"), tmp_path / "calls"
     arguments = (str(tmp_path / "cache"), str(calls))
     children = [start.Process(target=fetch_and_count, args=arguments) for _ in "123"]
     for child in children:

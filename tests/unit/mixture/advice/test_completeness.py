@@ -37,38 +37,11 @@ def complete(
     )
 
 
-def known(found: Completeness) -> tuple[int, int] | None:
-    share = found.at_publication
-    return None if share is None else (share.part, share.whole)
-
-
 def ages(found: Completeness) -> list[tuple[Any, ...]]:
     return [
         (each.after_seconds, each.until_seconds, each.share.part, each.share.whole)
         for each in found.by_age
     ]
-
-
-def test_positives_known_of_those_with_twins() -> None:
-    found = measure_completeness(
-        fresh([1, 2, 3, 4, 5], [1, 0, 0, 1, 1]), complete([5, 3, 2, 1], [0, 0, 1, 1])
-    )
-    assert known(found) == (1, 2)
-    assert (found.events, found.twins, found.taken_back) == (5, 4, 1)
-    assert (found.wait_seconds, found.basis, found.by_age) == (None, None, ())
-
-
-def test_the_first_labelled_copy_of_an_event_counts() -> None:
-    found = measure_completeness(fresh([1, 1, 1], [NAN, 0, 1]), complete([1, 1], [1, 0]))
-    assert known(found) == (0, 1)
-    assert (found.events, found.twins) == (1, 1)
-
-
-def test_no_twin_no_positive_and_no_row_are_unknown() -> None:
-    assert known(measure_completeness(fresh([1], [1]), complete([2], [1]))) is None
-    assert known(measure_completeness(fresh([1], [1]), complete([1], [0]))) is None
-    assert known(measure_completeness(fresh([], []), complete([], []))) is None
-    assert known(measure_completeness(fresh([1], [1]), complete([1], [NAN]))) is None
 
 
 def test_by_publication_each_copy_counts_at_its_age() -> None:
@@ -82,8 +55,9 @@ def test_by_publication_each_copy_counts_at_its_age() -> None:
         (3600, 3 * 3600, 1, 2),
         (24 * 3600, 48 * 3600, 1, 1),
     ]
-    assert known(found) == (2, 4)
-    assert found.wait_seconds == 2 * HOUR
+    share = found.at_publication
+    assert share is not None
+    assert (share.part, share.whole, found.wait_seconds) == (2, 4, 2 * HOUR)
 
 
 def test_by_known_at_each_positive_counts_once_by_its_delay() -> None:

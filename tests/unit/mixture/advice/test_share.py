@@ -31,8 +31,7 @@ def test_nothing_has_no_share() -> None:
 
 
 def test_groups_that_differ_widen_the_interval_and_alike_ones_do_not() -> None:
-    alone = found([50], [100])
-    alike = found([25, 25], [50, 50])
+    alone, alike = found([50], [100]), found([25, 25], [50, 50])
     apart = found([50, 0], [50, 50])
     assert (alike.low, alike.high) == (alone.low, alone.high)
     assert apart.high - apart.low > 2 * (alone.high - alone.low)
@@ -40,11 +39,9 @@ def test_groups_that_differ_widen_the_interval_and_alike_ones_do_not() -> None:
 
 def test_groups_drawn_together_are_covered_as_often_as_it_says() -> None:
     """Groups whose share varies: the interval of rows drawn alone would hold half of the time."""
-    random = np.random.default_rng(4)
-    held = 0
+    random, held = np.random.default_rng(4), 0
     for _ in range(400):
-        shares = random.beta(6, 6, 12)
-        share = found(random.binomial(200, shares).tolist(), [200] * 12)
+        share = found(random.binomial(200, random.beta(6, 6, 12)).tolist(), [200] * 12)
         held += share.low <= 0.5 <= share.high
     assert held / 400 > 0.88
 
@@ -58,11 +55,6 @@ def test_words_never_round_up() -> None:
 def test_the_share_lies_in_its_interval(part: int) -> None:
     share = found([part], [10])
     assert 0 <= share.low <= share.value <= share.high <= 1
-    assert share.as_json() == {
-        "share": part / 10,
-        "low": share.low,
-        "high": share.high,
-        "part": part,
-        "whole": 10,
-    }
+    bounds = {"low": share.low, "high": share.high}
+    assert share.as_json() == {"share": part / 10, **bounds, "part": part, "whole": 10}
     assert math.isfinite(share.high)

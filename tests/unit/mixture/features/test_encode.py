@@ -21,116 +21,9 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.served import served_schema, to_minibatch
 from forebay.mixture.features.served_times import ServedTimes
 
-MICROSECOND_BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
-
-
-def column(encode_as: dict[str, Any], kind: str, values: list[Any]) -> list[Any]:
-    found, layout = encode({"f": encode_as}, {"c": kind}, {"c": values})
-    assert found.batch.schema == served_schema(layout)
-    return values_of(found.batch)
-
-
-def values_of(batch: pa.RecordBatch) -> list[Any]:
-    """Of a feature that is alone in its layout."""
-    values = batch.column(3).to_pylist()
-    is_single = pa.types.is_fixed_size_list(batch.column(3).type)
-    return [one for (one,) in values] if is_single else values
-
 
 def bucket(text: str, buckets: int) -> int:
     return 1 + farmhash.fingerprint64(text) % (buckets - 1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "values", "texts"),
-    [
-        ("string", ["Zürich", "", None, "Zürich"], ["Zürich", None, None, "Zürich"]),
-        ("int", [7, -(2**63), None, 2**63 - 1], ["7", None, None, str(2**63 - 1)]),
-        ("bool", [True, False, None], ["true", "false", None]),
-    ],
-)
-def test_hash_is_of_the_text_and_null_is_zero(
-    kind: str, values: list[Any], texts: list[str | None]
-) -> None:
-    feature = {"encode": "hash", "column": "c", "buckets": 1000}
-    wanted = [0 if text is None else bucket(text, 1000) for text in texts]
-    assert column(feature, kind, values) == wanted
-
-
-def test_two_buckets_are_null_and_everything_else() -> None:
-    feature = {"encode": "hash", "column": "c", "buckets": 2}
-    assert column(feature, "string", ["a", "b", None]) == [1, 1, 0]
-
-
-def test_vocabulary_knows_null_and_unknown() -> None:
-    feature = {"encode": "vocabulary", "column": "c", "values": ["x", 5]}
-    assert column(feature, "string", ["x", "5", "y", None, ""]) == [2, 3, 1, 0, 0]
-    whole = {"encode": "vocabulary", "column": "c", "values": [4, 5]}
-    assert column(whole, "int", [5, 6, None]) == [3, 1, 0]
-
-
-def test_bucketise_counts_boundaries_at_or_below() -> None:
-    feature = {"encode": "bucketise", "column": "c", "boundaries": [0, 1.5]}
-    values = [-1.0, 0.0, 1.4, 1.5, None, math.nan, math.inf]
-    assert column(feature, "float", values) == [1, 2, 2, 3, 0, 0, 3]
-
-
-def test_numeric_scales_and_fills_null() -> None:
-    feature = {"encode": "numeric", "column": "c", "mean": 1, "scale": 2, "missing": 9}
-    assert column(feature, "int", [1, 5, None]) == [0.0, 2.0, 9.0]
-    assert column(feature, "bool", [True, False, None]) == [0.0, -0.5, 9.0]
-    log = {"encode": "numeric", "column": "c", "transform": "log1p"}
-    assert column(log, "float", [math.e - 1, -5.0, None]) == pytest.approx([1.0, 0.0, 0.0])
-
-
-def test_parts_of_a_time_are_utc_and_right_before_1970() -> None:
-    times = [datetime(2013, 6, 1, 7, 30, tzinfo=UTC), MICROSECOND_BEFORE_1970, None]
-    hour = {"encode": "numeric", "column": "c", "part": "hour", "missing": -1}
-    assert column(hour, "timestamp", times) == [7.0, 23.0, -1.0]
-    weekday = {"encode": "numeric", "column": "c", "part": "weekday", "missing": -1}
-    assert column(weekday, "timestamp", times) == [5.0, 2.0, -1.0]
-
-
-def test_lists_keep_their_rows_and_leave_null_items_out() -> None:
-    feature = {"encode": "vocabulary", "column": "c", "values": ["a"]}
-    values = [["a", None, "b"], None, [], ["", "a"]]
-    assert column(feature, "list<string>", values) == [[2, 1], [], [], [2]]
-    cut = {"encode": "bucketise", "column": "c", "boundaries": [0]}
-    assert column(cut, "list<float>", [[-1.0, None, 2.0], None]) == [[1, 2], []]
-
-
-def test_cross_joins_texts_and_takes_null_as_empty() -> None:
-    rows = {"a": ["x", None], "b": [3, None]}
-    feature = {"encode": "cross", "columns": ["a", "b"], "buckets": 97}
-    found, _ = encode({"f": feature}, {"a": "string", "b": "int"}, rows)
-    assert values_of(found.batch) == [bucket("x\x1f3", 97), bucket("\x1f", 97)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "rule", "values", "wanted"),
-    [
-        ("int", {}, [0, 1, -2, None], [0, 1, 1, None]),
-        ("bool", {}, [True, False, None], [1, 0, None]),
-        ("float", {}, [0.0, 0.5, math.nan], [0, 1, None]),
-        ("int", {"positive": 1.0}, [1, 2, None], [1, 0, None]),
-        ("int", {"positive": [3, 2**60 + 1]}, [2**60, 2**60 + 1, 3], [0, 1, 1]),
-        ("float", {"positive": 1}, [1.0, 1.1], [1, 0]),
-        ("bool", {"positive": False}, [True, False, None], [0, 1, None]),
-        ("string", {"positive": ["yes", "si"]}, ["yes", "no", None], [1, 0, None]),
-        ("float", {"greater_than": 15}, [15.0, 15.1, None], [0, 1, None]),
-        ("int", {"less_than": 0}, [-1, 0, None], [1, 0, None]),
-    ],
-)
-def test_label_rules(kind: str, rule: dict[str, Any], values: list[Any], wanted: list[Any]) -> None:
-    found, _ = encode(
-        {"f": {"encode": "numeric", "column": "n"}},
-        {"n": "int", "label": kind},
-        {"n": [0] * len(values), "label": values},
-        label={"column": "label"} | rule,
-    )
-    labels = found.batch.column("label").to_pylist()
-    assert [None if math.isnan(label) else label for label in labels] == wanted
-    assert found.null_label.tolist() == [value is None for value in wanted]
 
 
 def test_rows_that_would_spoil_a_model_or_fill_memory_are_named() -> None:
@@ -182,8 +75,7 @@ def test_minibatch_from_a_slice_has_only_its_rows() -> None:
     }
     found, layout = encode(features, {"n": "int", "user": "string", "tags": "list<string>"}, rows)
     batch = to_minibatch(found.batch.slice(1, 4), [(2, 1), (0, 3)], "stream", layout)
-    assert batch.sources.tolist() == [2, 0, 0, 0]
-    assert batch.row_ids.tolist() == [1, 2, 3, 4]
+    assert (batch.sources.tolist(), batch.row_ids.tolist()) == ([2, 0, 0, 0], [1, 2, 3, 4])
     assert batch.event_ids.tolist() == found.batch.column(1).to_pylist()[1:5]
     assert batch.labels.tolist() == [1, 0, 1, 0]
     assert batch.dense.tolist() == [[1], [2], [3], [4]]
@@ -219,8 +111,7 @@ def test_layout_reads_only_what_is_declared() -> None:
         {"n": {"encode": "numeric"}, "x": {"encode": "cross", "columns": ["n", "s"], "buckets": 9}},
         {"n": "int", "s": "string", "never": "float"},
     )
-    assert layout.stored_columns == ("n", "s", "y", "e")
-    assert list(layout.types) == ["n", "s"]
+    assert (layout.stored_columns, list(layout.types)) == (("n", "s", "y", "e"), ["n", "s"])
     assert layout.names == ["n", "x"]
 
 
@@ -244,22 +135,6 @@ def test_rows_that_are_all_null_or_none_at_all() -> None:
     nothing = encoder.encode(null.slice(0, 0), np.arange(0))
     assert nothing.batch.num_rows == 0
     assert pa.types.is_int64(nothing.batch.schema.field("row_id").type)
-
-
-def reasons(kind: str, values: list[Any], **changed: Any) -> dict[int, str]:
-    feature = {"f": {"encode": "numeric", "column": "c"}}
-    found, _ = encode(feature, {"c": kind}, {"c": values}, **changed)
-    return dict(found.bad)
-
-
-def test_numbers_that_are_none_make_bad_rows() -> None:
-    found = reasons("float", [1.0, math.nan, None, math.inf, -math.inf, 1e39])
-    assert found == {
-        1: "column 'c' is nan",
-        3: "column 'c' is inf",
-        4: "column 'c' is -inf",
-        5: "feature 'f' is beyond 1e+19 where column 'c' is 1e+39",
-    }
 
 
 def test_lists_with_numbers_that_are_none_make_bad_rows() -> None:
@@ -293,8 +168,7 @@ def test_a_label_outside_of_its_domain_is_a_bad_row(
     kind: str, rule: dict[str, Any], values: list[Any], bad: list[int]
 ) -> None:
     feature = {"f": {"encode": "numeric", "column": "n"}}
-    columns = {"n": "int", "y": kind}
-    rows = {"n": [0] * len(values), "y": values}
+    columns, rows = {"n": "int", "y": kind}, {"n": [0] * len(values), "y": values}
     found, _ = encode(feature, columns, rows, label={"column": "y", **rule})
     assert sorted(found.bad) == bad
     assert all(reason.startswith("the label in column 'y' is ") for reason in found.bad.values())

@@ -34,8 +34,7 @@ def encoded(
     columns = {"n": "float", "z": "int", "v": "int", "at": "timestamp", "sold": "timestamp"}
     spec = source({**columns, "seen": "timestamp"}).model_copy(update={"event_time": "at"})
     data = dataset(FEATURES, label=None, named_labels=LABELS)
-    layout = FeatureLayout.of(data, spec.columns)
-    count = len(rows["y"])
+    layout, count = FeatureLayout.of(data, spec.columns), len(rows["y"])
     made = {
         "n": [0.5] * count,
         "at": [AT] * count,
@@ -63,8 +62,7 @@ def test_labels_are_beside_each_other_in_their_order() -> None:
     assert found.batch.schema.names[2:5] == ["label", "label:sale", "label:visit"]
     assert shown(rows.labels) == [0, 1, None]
     assert [shown(each.labels) for each in rows.further] == [[1, 0, 1], [1, 0, 0]]
-    assert found.null_label.tolist() == [False] * 3
-    assert found.bad == {}
+    assert (found.null_label.tolist(), found.bad) == ([False] * 3, {})
 
 
 def test_a_label_that_is_known_too_late_is_not_said_and_the_others_are() -> None:
@@ -73,8 +71,7 @@ def test_a_label_that_is_known_too_late_is_not_said_and_the_others_are() -> None
     assert found.not_known is not None
     assert not found.not_known.any()
     sale, visit = rows.further
-    assert shown(sale.labels) == [0, None, None]
-    assert shown(visit.labels) == [0, 1, 1]
+    assert (shown(sale.labels), shown(visit.labels)) == ([0, None, None], [0, 1, 1])
     assert sale.label_ages is not None
     assert sale.label_ages.tolist() == [9 * 3600, 10 * 3600, 11 * 3600]
     assert visit.label_ages is not None

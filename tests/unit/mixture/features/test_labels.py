@@ -31,6 +31,7 @@ VALUES: dict[ColumnType, st.SearchStrategy[Any]] = {
     ColumnType.BOOL: st.booleans(),
     ColumnType.STRING: WORDS,
 }
+Case = tuple[ColumnType, list[Any], LabelSpec]
 NUMBERS = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
 POSITIVES: dict[ColumnType, st.SearchStrategy[Any]] = {
     ColumnType.INT: INTS.filter(lambda n: n != SMALLEST)
@@ -59,7 +60,7 @@ def meaning(value: Any, rule: LabelSpec) -> float:
 
 
 @st.composite
-def rules(draw: st.DrawFn) -> tuple[ColumnType, list[Any], LabelSpec]:
+def rules(draw: st.DrawFn) -> Case:
     kind = draw(st.sampled_from(list(ARROW)))
     values = draw(st.lists(VALUES[kind] | st.none(), min_size=1, max_size=8))
     words = ["positive", "one positive"]
@@ -88,9 +89,7 @@ def rules(draw: st.DrawFn) -> tuple[ColumnType, list[Any], LabelSpec]:
 @example((ColumnType.INT, [2**63 - 1, 2**62], LabelSpec(column="c", positive=[2**62])))
 @example((ColumnType.INT, [0, 1], LabelSpec(column="c", positive=[0.5, 2.0**63, -(2.0**64)])))
 @example((ColumnType.INT, [0, 1], LabelSpec(column="c", positive=["0", 1])))
-def test_a_label_is_what_the_rule_says_of_the_value(
-    case: tuple[ColumnType, list[Any], LabelSpec],
-) -> None:
+def test_a_label_is_what_the_rule_says_of_the_value(case: Case) -> None:
     kind, values, rule = case
     found = labels(pa.array(values, ARROW[kind]), rule, kind)
     assert found.dtype == np.float32

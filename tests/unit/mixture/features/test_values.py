@@ -58,9 +58,3 @@ def test_parts_of_a_time(time: datetime | None) -> None:
     hour, weekday = (time.hour, time.weekday()) if time else (None, None)
     assert time_part(values, "hour").to_pylist() == [hour, None]
     assert time_part(values, "weekday").to_pylist() == [weekday, None]
-
-
-@pytest.mark.parametrize("days", [-8, -1, 0, 3, 4, 5, 11])
-def test_a_week_begins_on_monday(days: int) -> None:
-    values = pa.array([EPOCH + timedelta(days=days)], pa.timestamp("us", "UTC"))
-    assert time_part(values, "weekday").to_pylist() == [(3 + days) % 7]

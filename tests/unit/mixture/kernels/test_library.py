@@ -94,7 +94,6 @@ library._linked(machine, code).view_columns
 
 def test_kernels_are_linked_where_memory_is_in_pieces() -> None:
     kernels()
-    ran = subprocess.run(
-        [sys.executable, "-c", CUT_UP], check=False, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", CUT_UP]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

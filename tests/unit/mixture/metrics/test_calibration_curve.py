@@ -32,8 +32,7 @@ def test_every_row_is_in_one_point(seed: int, rows: int, points_max: int) -> Non
     points = CalibrationCurve.of(labels, scores).points(points_max)
     assert len(points) <= points_max + 1
     assert sum(count for _, _, count in points) == rows
-    positives = sum(rate.value * count for _, rate, count in points)
-    assert positives == pytest.approx(labels.sum())
+    assert sum(rate.value * count for _, rate, count in points) == pytest.approx(labels.sum())
     expected = sum(mean * count for mean, _, count in points)
     assert expected == pytest.approx(float(scores.astype(np.float64).sum()), rel=1e-5, abs=1e-5)
 
@@ -49,8 +48,7 @@ def test_curves_of_parts_add_up_to_that_of_the_whole() -> None:
 
 
 def test_no_rows_make_no_point() -> None:
-    assert added([]).points() == []
-    assert added([]).rows == (0,) * BINS
+    assert (added([]).points(), added([]).rows) == ([], (0,) * BINS)
 
 
 @pytest.mark.parametrize(("positives", "rows"), [(0, 1), (1, 1), (3, 10), (50, 1_000)])

@@ -14,8 +14,7 @@ from forebay.mixture.metrics.verdict import (
 
 
 def test_paradigms_that_do_not_differ() -> None:
-    words = difference_words("mixture", "mixed", Estimate(0.0004, -0.0021, 0.0029))
-    assert words == (
+    assert difference_words("mixture", "mixed", Estimate(0.0004, -0.0021, 0.0029)) == (
         "mixture and mixed do not differ "
         "(difference 0.0004, 95% interval -0.0021 to 0.0029, rows only)"
     )
@@ -27,8 +26,7 @@ def test_better_and_worse() -> None:
 
 
 def test_few_known_positives_are_said_with_the_figure() -> None:
-    words = completeness_words(["mixture", "mixed"], 3100, 10_000)
-    assert words == (
+    assert completeness_words(["mixture", "mixed"], 3100, 10_000) == (
         "mixture is a bad choice here: only 31% of positives are known when the stream row is "
         "published (3,100 of 10,000); the others train as negatives"
     )
@@ -38,29 +36,29 @@ def test_few_known_positives_are_said_with_the_figure() -> None:
     )
 
 
-def test_after_its_warm_start_one_tower_trusts_fresh_labels_too() -> None:
-    words = completeness_words(["batch_then_stream", "batch"], 1, 2)
-    assert words is not None
-    assert words.startswith("batch_then_stream is a bad choice here: only 50% of positives")
-    corrected = completeness_words(["batch_then_stream+head"], 1, 2)
-    assert corrected is not None
-    assert corrected.startswith("labels of the stream are incomplete")
-
-
-def test_other_paradigms_get_the_figure_without_a_verdict() -> None:
-    words = completeness_words(["mixed"], 0, 10)
-    assert words is not None
-    assert words.startswith("labels of the stream are incomplete: only 0% of positives")
+@pytest.mark.parametrize(
+    ("paradigms", "known", "positives", "words"),
+    [
+        (["batch_then_stream", "batch"], 1, 2, "batch_then_stream is a bad choice here: only 50% "),
+        (["batch_then_stream+head"], 1, 2, "labels of the stream are incomplete"),
+        (["mixed"], 0, 10, "labels of the stream are incomplete: only 0% of positives"),
+    ],
+)
+def test_only_who_trusts_fresh_labels_as_they_are_gets_a_verdict(
+    paradigms: list[str], known: int, positives: int, words: str
+) -> None:
+    assert str(completeness_words(paradigms, known, positives)).startswith(words)
 
 
 def test_complete_or_unknown_labels_need_no_words() -> None:
-    assert completeness_words(["mixture"], 99, 100) is None
+    assert completeness_words(["mixture"], 9, 10) is None
+    assert completeness_words(["mixture"], 89, 100) is not None
     assert completeness_words(["mixture"], 0, 0) is None
 
 
 def test_a_share_is_never_rounded_up() -> None:
-    assert share_text(999, 1000) == "99%"
-    assert share_text(0, 0) == "none"
+    found = [share_text(*each) for each in ((999, 1000), (1, 3), (3, 3), (0, 0))]
+    assert found == ["99%", "33%", "100%", "none"]
 
 
 @pytest.mark.parametrize(

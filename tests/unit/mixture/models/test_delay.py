@@ -11,7 +11,6 @@ import pytest
 from support.learning import make_towers, minibatch
 
 from forebay.errors import TrainingError
-from forebay.mixture.counting import CountingLearner
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.minibatch_rows import joined
 
@@ -22,8 +21,7 @@ def late(feed: Any, seed: int, rows: int = 128, share: float = 0.5) -> Any:
     """Rows whose positives of odd items come late: the stream knows `share` of them in an hour."""
     batch, rng = minibatch(feed, seed, rows=rows), np.random.default_rng(seed + 10_000)
     odd = batch.ids[:, 1] % 2 == 1
-    came = ~odd | (rng.random(rows) < share)
-    waits = np.full(rows, HOUR, np.float32)
+    came, waits = ~odd | (rng.random(rows) < share), np.full(rows, HOUR, np.float32)
     known = np.where(batch.labels > 0, came, 1).astype(np.float32)
     if feed == "stream":
         return replace(batch, labels=batch.labels * came.astype(np.float32), waits=waits)
@@ -64,8 +62,7 @@ def moved(learner: Any, batch: Any) -> set[str]:
 
 
 def test_the_head_begins_near_1_and_learns_what_comes_late() -> None:
-    learner = make_towers("mixture+head")
-    rows = late("stream", 1, rows=400)
+    learner, rows = make_towers("mixture+head"), late("stream", 1, rows=400)
     assert shares(learner, rows).min() > 0.96
     for seed in range(150):
         learner.learn(late("batch", seed))
@@ -80,8 +77,7 @@ def test_the_wait_counts_and_may_be_unknown() -> None:
     for seed in range(150):
         batch = late("batch", seed)
         waits = rng.choice([0.0, 10 * HOUR], len(batch)).astype(np.float32)
-        known = (waits > 0).astype(np.float32)
-        learner.learn(replace(batch, waits=waits, known=known))
+        learner.learn(replace(batch, waits=waits, known=(waits > 0).astype(np.float32)))
     rows = late("stream", 1)
     found = [
         shares(learner, replace(rows, waits=np.full(128, wait, np.float32))).mean()
@@ -104,8 +100,7 @@ def test_who_moves() -> None:
 
 
 def test_fnw_learns_the_late_positives_of_batch_rows() -> None:
-    learner = make_towers("stream+fnw", "mixture+fnw")
-    batch = late("batch", 1)
+    learner, batch = make_towers("stream+fnw", "mixture+fnw"), late("batch", 1)
     on_time = replace(batch, known=np.ones(len(batch), np.float32))
     assert moved(learner, on_time) == {"mixture+fnw"}, "its memory tower"
     assert moved(learner, batch) == {"mixture+fnw", "stream+fnw"}
@@ -148,10 +143,8 @@ def test_corrections_make_up_for_what_is_not_known_yet() -> None:
 
 def test_masked_rows_are_counted_and_teach_nothing(tmp_path: Path) -> None:
     learner = make_towers("stream+head", "stream", model={"delay_head": {"q_min": 0.9999}})
-    batch = late("stream", 1)
-    before = parts(learner)
-    losses = learner.learn(batch)
-    after = parts(learner)
+    batch, before = late("stream", 1), parts(learner)
+    losses, after = learner.learn(batch), parts(learner)
     assert set(losses) == {"stream"}
     assert not any((after[n] != before[n]).any() for n in before if n.startswith("stream+head"))
     rows = np.bincount(batch.sources, minlength=2).tolist()
@@ -166,27 +159,17 @@ def test_masked_rows_are_counted_and_teach_nothing(tmp_path: Path) -> None:
 
 
 def test_a_head_that_spoils_is_named() -> None:
-    learner = make_towers("stream+head")
     batch = late("batch", 1)
-    endless = replace(batch, waits=np.full_like(batch.waits, np.inf))
     with pytest.raises(TrainingError, match="paradigm delay head is not finite"):
-        learner.learn(endless)
+        make_towers("stream+head").learn(replace(batch, waits=np.full_like(batch.waits, np.inf)))
 
 
 def test_further_seeds_are_the_models_of_those_seeds(tmp_path: Path) -> None:
     names = ("mixture+head", "stream")
     three = make_towers(*names, train={"seeds": 3})
-    alone = make_towers(*names, model={"seed": 17 + 2})
-    first = make_towers(*names)
-    assert [column.name for column in three.columns] == [
-        "mixture+head",
-        "stream",
-        "mixture+head/memory",
-        "mixture+head@1",
-        "stream@1",
-        "mixture+head@2",
-        "stream@2",
-    ]
+    alone, first = make_towers(*names, model={"seed": 17 + 2}), make_towers(*names)
+    further = [f"{name}@{seed}" for seed in (1, 2) for name in names]
+    assert [each.name for each in three.columns] == [*names, "mixture+head/memory", *further]
     for seed in range(12):
         batch = late("stream" if seed % 2 else "batch", seed)
         for learner in (three, alone, first):
@@ -276,8 +259,7 @@ def test_the_guard_pauses_and_memory_answers(reference: str, tmp_path: Path) -> 
     np.testing.assert_array_equal(scores[:, 1], scores[:, column])
     before = parts(learner)
     assert learner.learn(silent(600)) == {}
-    same = [n for n in before if not n.startswith("guard")]
-    after = parts(learner)
+    same, after = [n for n in before if not n.startswith("guard")], parts(learner)
     assert all((after[name] == before[name]).all() for name in same), "nothing moves"
     assert "mixed" in learner.learn(minibatch("batch", 601)), "batch rows are learnt all the same"
     learner.save(tmp_path)
@@ -304,6 +286,14 @@ def both(seed: int, healthy: float = 0.0) -> Any:
     return joined([replace(broken, labels=broken.labels * known), sound])
 
 
+def warm_of_two() -> Any:
+    learner = make_towers("mixture", "stream", sources=3)
+    for seed in range(60):
+        learner.learn(of(0, "batch", seed))
+        learner.learn(both(seed, healthy=1.0))
+    return learner
+
+
 @pytest.mark.guarantee(
     "labels of one of several stream sources stop coming",
     "only its rows are held back, and counted by source; the others are trained on, and the "
@@ -311,15 +301,11 @@ def both(seed: int, healthy: float = 0.0) -> Any:
 )
 def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -> None:
     """Together half of the expected positives still come: one state for both would see nothing."""
-    learner = make_towers("mixture", "stream", sources=3)
-    for seed in range(60):
-        learner.learn(of(0, "batch", seed))
-        learner.learn(both(seed, healthy=1.0))
+    learner = warm_of_two()
     for seed in range(500, 512):
         learner.learn(both(seed))
     _, broken, sound = learner.guards()["mixture"]
-    assert (broken.paused, broken.pauses) == (True, 1)
-    assert (sound.paused, sound.pauses) == (False, 0)
+    assert (broken.paused, broken.pauses, sound.paused, sound.pauses) == (True, 1, False, 0)
     history, held, never = learner.left_out()["stream"].paused
     assert held > 5 * 128
     assert (history, never) == (0, 0)
@@ -332,8 +318,7 @@ def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -
     assert learner.columns[column].name == "mixture/memory"
     scores = learner.score(rows)
     assert (scores[:, 0] != scores[:, column]).any(), "the sound one goes on teaching what answers"
-    before = parts(learner)
-    only_sound = make_towers("mixture", "stream", sources=3)
+    before, only_sound = parts(learner), make_towers("mixture", "stream", sources=3)
     learner.save(tmp_path)
     only_sound.load(tmp_path)
     learner.learn(both(600))
@@ -353,10 +338,7 @@ def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -
 
 
 def test_memory_answers_where_all_sources_are_held() -> None:
-    learner = make_towers("mixture", "stream", sources=3)
-    for seed in range(60):
-        learner.learn(of(0, "batch", seed))
-        learner.learn(both(seed, healthy=1.0))
+    learner = warm_of_two()
     for seed in range(500, 512):
         silent_too = both(seed)
         learner.learn(replace(silent_too, labels=np.zeros_like(silent_too.labels)))
@@ -378,10 +360,4 @@ def test_memory_answers_where_all_sources_are_held() -> None:
 def test_where_there_is_no_guard(names: tuple[str, ...], more: dict[str, Any]) -> None:
     learner = make_towers(*names, **more)
     warm(learner, 4)
-    assert learner.guards() == {}
-    assert learner.left_out() == {}
-
-
-def test_counting_leaves_nothing_out() -> None:
-    learner = CountingLearner(2)
-    assert (learner.columns, learner.left_out(), learner.guards()) == ((), {}, {})
+    assert (learner.guards(), learner.left_out()) == ({}, {})

@@ -39,6 +39,10 @@ def identity(
     )
 
 
+def mixture(**options: Any) -> ModelIdentity:
+    return identity({"mixture": options})
+
+
 def test_the_same_declaration_is_the_same_model() -> None:
     identity().require(identity())
     identity({"seed": 5, "mixture": {"gain": 0.5}}, guard=False).require(identity())
@@ -53,40 +57,19 @@ def test_the_same_declaration_is_the_same_model() -> None:
         (identity(paradigms=("batch",)), r"paradigms \['batch'\] there, \['mixture'\] here"),
         (identity(sources=3), "3 sources there, 2 here"),
         (identity({"tower": {"hidden": [8]}}), r"tower \[8\] there, \[64, 32\] here"),
-        (
-            identity({"mixture": {"embeddings": "shared"}}),
-            "separate embeddings False there, True here",
-        ),
-        (
-            identity({"mixture": {"memory_inputs": "random"}}),
-            "memory_inputs random there, zero here",
-        ),
-        (
-            identity({"mixture": {"memory_embeddings": True}}),
-            "memory_embeddings True there, False here",
-        ),
+        (mixture(embeddings="shared"), "separate embeddings False there, True here"),
+        (mixture(memory_inputs="random"), "memory_inputs random there, zero here"),
+        (mixture(memory_embeddings=True), "memory_embeddings True there, False here"),
         (identity(seeds=3), "seeds 3 there, not here"),
-        (
-            identity(paradigms=("mixture+head",)),
-            r"paradigms \['mixture\+head'\] there, \['mixture'\] here",
-        ),
-        (
-            identity({"mixture": {"memory_tower": {"hidden": [3]}}}),
-            r"memory_tower \[3\] there, \[32, 16\] here",
-        ),
-        (
-            identity({"mixture": {"memory_output": "both"}}),
-            "memory_output both there, logit here",
-        ),
+        (identity(paradigms=("mixture+head",)), r"'mixture\+head'\] there, \['mixture'\] here"),
+        (mixture(memory_tower={"hidden": [3]}), r"memory_tower \[3\] there, \[32, 16\] here"),
+        (mixture(memory_output="both"), "memory_output both there, logit here"),
         (identity(features={"user": FEATURES["user"]}), "feature price not there"),
         (
             identity(features=FEATURES | {"user": {"encode": "hash", "buckets": 51}}),
             "model: feature user: buckets 51 there, 50 here, dimension 8 there, 4 here\\. Undo",
         ),
-        (
-            identity(columns=COLUMNS | {"price": "int"}),
-            "price: columns.price int there, float here",
-        ),
+        (identity(columns=COLUMNS | {"price": "int"}), "columns.price int there, float here"),
         (
             identity(features=FEATURES | {"user": MANY}),
             "user: encode vocabulary there, hash here, values .*… there, not here",

@@ -48,19 +48,12 @@ def test_who_moves(
     assert moved(learner, "batch") == by_batch
     assert moved(learner, "stream") == by_stream | inputs
     learner.set_phase("warm_start")
-    if mode == "paper":
-        assert moved(learner, "batch", 2) == by_batch
-        assert moved(learner, "stream", 2) == by_stream
-    else:
-        assert moved(learner, "batch", 2) == by_batch | by_stream
-        assert moved(learner, "stream", 2) == set()
+    early = by_batch if mode == "paper" else by_batch | by_stream
+    assert moved(learner, "batch", 2) == early
+    assert moved(learner, "stream", 2) == (by_stream if mode == "paper" else set())
     learner.set_phase("warm_start_end")
-    if mode == "paper":
-        assert moved(learner, "batch", 3) == by_batch
-        assert moved(learner, "stream", 3) == by_stream
-    else:
-        assert moved(learner, "batch", 3) == by_batch | by_stream
-        assert moved(learner, "stream", 3) == by_stream, "with its memory inputs off"
+    assert moved(learner, "batch", 3) == early
+    assert moved(learner, "stream", 3) == by_stream, "with its memory inputs off"
 
 
 def test_the_adapt_tower_may_learn_batch_rows_too() -> None:
@@ -75,14 +68,10 @@ def test_the_adapt_tower_may_learn_batch_rows_too() -> None:
 
 
 def test_paper_is_algorithm_1_with_settings_of_its_own() -> None:
-    paper = MixtureSpec(mode="paper")
+    paper, measured = MixtureSpec(mode="paper"), MixtureSpec()
     assert (paper.embeddings, paper.memory_inputs, paper.gain) == ("shared", "random", 1.0)
-    measured = MixtureSpec()
-    assert (measured.embeddings, measured.memory_inputs, measured.gain) == (
-        "separate",
-        "zero",
-        0.05,
-    )
+    own = (measured.embeddings, measured.memory_inputs, measured.gain)
+    assert own == ("separate", "zero", 0.05)
 
 
 def test_after_the_warm_start_the_adapt_tower_is_the_batch_tower_to_the_last_bit() -> None:
@@ -144,12 +133,8 @@ def test_gain_lets_the_memory_tower_speak() -> None:
 def test_the_adapt_tower_reads_what_is_declared(
     memory_output: str, hidden: list[int], memory_inputs: str, *, memory_embeddings: bool
 ) -> None:
-    spec = {
-        "memory_output": memory_output,
-        "memory_tower": {"hidden": hidden},
-        "memory_inputs": memory_inputs,
-        "memory_embeddings": memory_embeddings,
-    }
+    spec = {"memory_output": memory_output, "memory_tower": {"hidden": hidden}}
+    spec |= {"memory_inputs": memory_inputs, "memory_embeddings": memory_embeddings}
     learner = make_towers("mixture", model={"mixture": spec})
     width = 1 + 2 * 4 + 8  # price; user and tags; item
     widths = {"logit": 1, "hidden": (hidden or [width])[-1]}

@@ -29,14 +29,12 @@ print(json.dumps({name: float(one[0]) for name, one in found.items()}))
 
 
 def learner(*names: str, labels: dict[str, Any] | None = None, **more: Any) -> Any:
-    columns = {**COLUMNS, "z": "int"}
-    return make_towers(*names, labels=labels or TWO, columns=columns, **more)
+    return make_towers(*names, labels=labels or TWO, columns={**COLUMNS, "z": "int"}, **more)
 
 
 def two(feed: Any, seed: int, rows: int = 64, said: float = 1.0) -> Minibatch:
     """Random rows whose second label is the opposite of the first, where they say it."""
-    made = minibatch(feed, seed, rows)
-    rng = np.random.default_rng(seed)
+    made, rng = minibatch(feed, seed, rows), np.random.default_rng(seed)
     waits = rng.exponential(3000, rows).astype(np.float32)
     known = rng.choice([0.0, 1.0], rows).astype(np.float32)
     other = np.where(rng.random(rows) < said, 1 - made.labels, np.nan).astype(np.float32)
@@ -56,8 +54,7 @@ def area(labels: Any, scores: Any) -> float:
 def test_every_paradigm_learns_both(said: float) -> None:
     names = ("mixture", "batch", "stream", "batch_then_stream", "mixed")
     one = learner(*names)
-    found = [column.name for column in one.columns]
-    first = [*names, "mixture/memory"]
+    found, first = [column.name for column in one.columns], [*names, "mixture/memory"]
     assert found == [*first, *(f"sale:{name}" for name in first)]
     scores, labels = [], []
     for seed in range(200):
@@ -73,22 +70,14 @@ def test_every_paradigm_learns_both(said: float) -> None:
 
 
 def test_rows_that_do_not_say_a_label_are_counted_and_learnt_for_the_others() -> None:
-    one = learner("stream", "batch")
-    rows = two("stream", 1, said=0.5)
+    one, rows = learner("stream", "batch"), two("stream", 1, said=0.5)
     one.learn(rows)
     unsaid = int(np.isnan(rows.further[0].labels).sum())
     counted = {name: sum(each) for name, each in one.learnt().items()}
     assert 10 < unsaid < 54
-    assert counted == {
-        "stream": 64,
-        "batch": 0,
-        "click:stream": 64,
-        "click:batch": 0,
-        "sale:stream": 64 - unsaid,
-        "sale:batch": 0,
-        "click/label_not_known": 0,
-        "sale/label_not_known": unsaid,
-    }
+    stream = {"stream": 64, "click:stream": 64, "sale:stream": 64 - unsaid}
+    batch = dict.fromkeys(("batch", "click:batch", "sale:batch"), 0)
+    assert counted == stream | batch | {"click/label_not_known": 0, "sale/label_not_known": unsaid}
 
 
 @pytest.mark.parametrize("paradigm", ["mixture+head", "stream+fnw", "mixed"])
@@ -162,7 +151,6 @@ def test_a_guard_holds_its_own_label_alone() -> None:
     paused.assign([True] * paused.shape[0])
     assert set(one.guards()) == {"click:stream", "sale:stream"}
     rows = two("stream", 1)
-    scores = dict(zip([each.name for each in one.columns], one.score(rows).T, strict=True))
     # All begin alike, and only what learns from here on differs.
     one.learn(two("batch", 2))
     scores = dict(zip([each.name for each in one.columns], one.score(rows).T, strict=True))
@@ -211,12 +199,10 @@ def test_the_warm_start_of_a_mixture_is_batch_then_stream() -> None:
     one.set_phase("warm_start")
     for seed in range(8):
         one.learn(two("batch", seed, said=0.8))
-    scores = one.score(two("batch", 9))
-    names = [column.name for column in one.columns]
+    scores, names = one.score(two("batch", 9)), [column.name for column in one.columns]
     for label in ("", "sale:"):
         left = scores[:, names.index(f"{label}mixture+head")]
-        right = scores[:, names.index(f"{label}batch_then_stream")]
-        np.testing.assert_array_equal(left, right)
+        np.testing.assert_array_equal(left, scores[:, names.index(f"{label}batch_then_stream")])
 
 
 def test_checkpoints_hold_all_of_it_and_fit_no_other_labels(tmp_path: Path) -> None:
@@ -254,7 +240,6 @@ SCORES_OF_ONE = [0.97154, 0.99138, 0.85717, 0.65997, 0.69893, 0.43767, 0.41781, 
 def test_one_label_learns_what_it_learnt_before_there_were_several() -> None:
     one = make_towers("mixture+head", "stream+fnw", features=FEATURES)
     for seed in range(40):
-        rows = two("stream" if seed % 2 else "batch", seed)
-        one.learn(replace(rows, further=()))
+        one.learn(replace(two("stream" if seed % 2 else "batch", seed), further=()))
     scores = one.score(minibatch("stream", 99))
     assert scores[:3].ravel().tolist() == pytest.approx(SCORES_OF_ONE, abs=2e-4)

@@ -22,10 +22,11 @@ from forebay.mixture.queue.queue import (
 )
 from forebay.mixture.queue.room import Room, Size
 
+TWO = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
+
 
 def chunk(hours: list[int], first: int = 0) -> BufferedChunk:
-    values = np.arange(first, first + len(hours))
-    batch = pa.record_batch([pa.array(values)], names=["row"])
+    batch = pa.record_batch([pa.array(np.arange(first, first + len(hours)))], names=["row"])
     return BufferedChunk(batch, np.array(hours, np.int32), lambda served: first + served)
 
 
@@ -50,16 +51,15 @@ def made(
     settle_seconds: float = 0.0,
 ) -> PrioritisedQueue:
     """Chunks of up to a sixth of the bound, from two readers of each source."""
-    limits = Limits(
-        minibatch_rows,
-        rows_max,
-        1 << 20,
-        rows_max,
-        flush_seconds,
-        hours_together,
-        settle_seconds,
-    )
+    bounds = (minibatch_rows, rows_max, 1 << 20, rows_max)
+    limits = Limits(*bounds, flush_seconds, hours_together, settle_seconds)
     return PrioritisedQueue(sources, limits, dict.fromkeys(sources.names, 2), clock)
+
+
+def open_both(served: PrioritisedQueue) -> None:
+    """Task a of the first source, and task b of the second."""
+    for source, task in enumerate("ab"):
+        served.open_task(source, task, 0)
 
 
 def put(served: PrioritisedQueue, source: int, task: str, rows: BufferedChunk) -> None:
@@ -184,8 +184,7 @@ def test_bytes_are_given_back_when_the_last_rows_of_a_chunk_are_sent() -> None:
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_tasks_that_ended_make_way_as_far_as_there_is_room_for_the_next(first: str) -> None:
     """Whichever of them ended first."""
-    served = queue(minibatch_rows=1, rows_max=24)
-    second = "ab".replace(first, "")
+    served, second = queue(minibatch_rows=1, rows_max=24), "ab".replace(first, "")
     for task in ("a", "b"):
         served.open_task(0, task, 0)
     for task in (first, second):
@@ -221,32 +220,15 @@ def test_rows_of_one_source_in_a_row_are_one_segment() -> None:
         served.end_task(0, task, f"end of {task}")
     served.open_task(0, "c", 0)
     put(served, 0, "c", chunk([0]))
-    assert popped(served.pop(0)) == (
-        "batch",
-        0,
-        [(0, 6)],
-        {"a": "end of a", "b": "end of b", "c": 1},
-    )
-
-
-def test_segments_of_several_sources_stand_in_row_order() -> None:
-    sources = QueueSources(["x", "y"], ["batch", "batch"], (1.0, 1.0), [0, 1], (0.0, 0.0))
-    served = made(sources, 6)
-    for source, task in ((0, "a"), (1, "b")):
-        served.open_task(source, task, 0)
-        put(served, source, task, chunk([0] * 3))
-    feed, _, segments, _ = popped(served.pop(0))
-    assert feed == "batch"
-    assert [source for source, _ in segments] == [0, 1] * (len(segments) // 2)
-    assert sum(rows for _, rows in segments) == 6
+    tokens = {"a": "end of a", "b": "end of b", "c": 1}
+    assert popped(served.pop(0)) == ("batch", 0, [(0, 6)], tokens)
 
 
 def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
     now = [0.0]
     sources = QueueSources(["old", "new"], ["batch", "stream"], (100.0, 1.0), [0, 1], (0.0, 0.0))
     served = made(sources, 4, clock=lambda: now[0])
-    for source, task in enumerate("ab"):
-        served.open_task(source, task, 0)
+    open_both(served)
     put(served, 1, "b", chunk([0]))
     assert served.pop(0) is None
     now[0] = 31.0
@@ -258,28 +240,21 @@ def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
 
 def test_an_old_partial_minibatch_does_not_wait_for_rows_of_another_feed() -> None:
     now = [0.0]
-    sources = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
-    served = made(sources, 4, clock=lambda: now[0])
-    for source, task in enumerate("ab"):
-        served.open_task(source, task, 0)
+    served = made(TWO, 4, clock=lambda: now[0])
+    open_both(served)
     put(served, 1, "b", chunk([0]))
     assert served.pop(0) is None
     now[0] = 29.9
     assert served.pop(0) is None
     now[0] = 30.0
     put(served, 0, "a", chunk([0] * 8))
-    assert popped(served.pop(0))[2] == [(1, 1)]
-    assert popped(served.pop(0))[2] == [(0, 4)]
-
-
-TWO = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
+    assert (popped(served.pop(0))[2], popped(served.pop(0))[2]) == ([(1, 1)], [(0, 4)])
 
 
 def test_rows_wait_for_others_of_their_hour_and_once_only() -> None:
     now = [0.0]
     served = made(TWO, 2, clock=lambda: now[0], settle_seconds=3.0)
-    for source, task in enumerate("ab"):
-        served.open_task(source, task, 0)
+    open_both(served)
     put(served, 1, "b", chunk([0] * 5 + [1] * 4))
     assert served.pop(0) is None, "rows of task a may be on their way"
     put(served, 0, "a", chunk([0] * 5 + [1]))
@@ -306,8 +281,7 @@ def test_rows_wait_for_a_task_that_is_to_be_opened() -> None:
 
 def test_who_waits_for_others_of_an_hour_does_not_spin() -> None:
     served = made(TWO, 4, flush_seconds=0.01, settle_seconds=1e9)
-    served.open_task(0, "a", 0)
-    served.open_task(1, "b", 0)
+    open_both(served)
     put(served, 1, "b", chunk([0, 0]))
     served.end_task(1, "b", "end")
     put(served, 0, "a", chunk([0, 1]))  # hour 0 is settled, hour 1 is not
@@ -327,8 +301,7 @@ def test_a_full_buffer_waits_for_nobody() -> None:
 
 
 def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
-    served = queue(minibatch_rows=20)
-    tasks = [(0, "a", 3), (0, "b", 3), (1, "c", 7)]
+    served, tasks = queue(minibatch_rows=20), [(0, "a", 3), (0, "b", 3), (1, "c", 7)]
     for source, task, rows in tasks:
         served.open_task(source, task, 0)
         put(served, source, task, chunk([0] * rows))
@@ -343,8 +316,7 @@ def test_what_a_task_may_still_bring_is_not_earlier_than_its_last_row() -> None:
     buffer = ServingBuffer(Room(Size(10, 2_000), 10, 1))
     buffer.open_task("a", 0)
     buffer.put("a", chunk([0, 0, 2]))
-    assert buffer.take(0, 9).rows == 2
-    assert buffer.hour() == 2
+    assert (buffer.take(0, 9).rows, buffer.hour()) == (2, 2)
     buffer.take(2, 1)
     assert (buffer.hour(), buffer.reading(), buffer.available(2)) == (2, {"a": 2}, 0)
 
@@ -356,8 +328,7 @@ def test_an_empty_queue_looks_again_only_when_something_may_have_changed() -> No
         looks.append(time.monotonic())
         return looks[-1]
 
-    sources = QueueSources(["old"], ["batch"], (1.0,), [0], (0.0,))
-    served = made(sources, 4, clock=clock)
+    served = made(QueueSources(["old"], ["batch"], (1.0,), [0], (0.0,)), 4, clock=clock)
     assert served.pop(0.2) is None
     assert looks[-1] - looks[0] >= 0.2
     assert len(looks) < 20
@@ -372,10 +343,8 @@ def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
 
 
 def test_rows_of_hours_far_apart_are_in_no_minibatch_together() -> None:
-    sources = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
-    served = made(sources, 50, hours_together=2)
-    served.open_task(0, "a", 0)
-    served.open_task(1, "b", 0)
+    served = made(TWO, 50, hours_together=2)
+    open_both(served)
     put(served, 1, "b", chunk([0, 1, 2, 3, 9]))
     served.end_task(1, "b", "end of b")
     assert served.pop(0) is None  # task a is at hour 0 and may still bring rows of it
@@ -384,18 +353,10 @@ def test_rows_of_hours_far_apart_are_in_no_minibatch_together() -> None:
     served.set_pending({}, is_last=True)
     frames = [popped(served.pop(0)) for _ in range(6)]
     # What waits in a partial minibatch leaves before rows that are more than two hours later move.
-    assert [
-        (feed, hour, sum(rows for _, rows in segments)) for feed, hour, segments, _ in frames
-    ] == [
-        ("stream", 0, 3),
-        ("batch", 0, 2),
-        ("batch", 3, 2),
-        ("stream", 3, 1),
-        ("batch", 6, 1),
-        ("stream", 9, 1),
-    ]
-    assert frames[-2][3] == {"a": "end of a"}
-    assert frames[-1][3] == {"b": "end of b"}
+    seen = [(feed, hour, sum(rows for _, rows in segments)) for feed, hour, segments, _ in frames]
+    assert seen[:3] == [("stream", 0, 3), ("batch", 0, 2), ("batch", 3, 2)]
+    assert seen[3:] == [("stream", 3, 1), ("batch", 6, 1), ("stream", 9, 1)]
+    assert (frames[-2][3], frames[-1][3]) == ({"a": "end of a"}, {"b": "end of b"})
 
 
 def test_rows_of_a_source_are_side_by_side_in_the_minibatch_that_priority_chose() -> None:
@@ -438,15 +399,3 @@ def test_it_does_not_matter_how_rows_were_cut(floors: tuple[float, float], chunk
         return frames
 
     assert served(chunk_rows) == served(240)
-
-
-def test_a_floor_is_not_exceeded_when_chunks_are_small() -> None:
-    served = queue(256, (10.0, 1.0), 10_000, floors=(0.0, 0.2))
-    for source, task in enumerate("ab"):
-        served.open_task(source, task, 0)
-        for first in range(0, 1000, 4):
-            put(served, source, task, chunk([0] * 4, first))
-    while served.queued()["old"] > 256:
-        assert served.pop(0) is not None
-    old, new = (1000 - rows for rows in served.queued().values())
-    assert 0.15 <= new / (old + new) <= 0.25, "the rest is by weight"

@@ -103,18 +103,7 @@ def test_inputs_have_names_that_tensorflow_allows() -> None:
     names = ["plain", "a b", "a-b", "A_b", "1st", "_x", "a_b_2", "class", "self", "column_from"]
     names += ["from", "match", "name"]
     found = features(dict.fromkeys(names, ColumnType.INT)).columns
-    assert [found[name].input for name in names] == [
-        "plain",
-        "a_b",
-        "a_b_2",
-        "A_b_3",
-        "column_1st",
-        "column__x",
-        "a_b_2_2",
-        "column_class",
-        "column_self",
-        "column_from",
-        "column_from_2",
-        "match",
-        "name",
-    ]
+    inputs = [found[name].input for name in names]
+    assert inputs[:7] == ["plain", "a_b", "a_b_2", "A_b_3", "column_1st", "column__x", "a_b_2_2"]
+    words = ["column_class", "column_self", "column_from", "column_from_2", "match", "name"]
+    assert inputs[7:] == words

@@ -26,8 +26,7 @@ def test_tensors_have_the_values_of_the_arrays() -> None:
 
     given = arrays(9)
     found = tensors_of(given)  # type: ignore[arg-type]
-    assert set(found) == set(given)
-    assert found["feed"].numpy() == b"stream"
+    assert (set(found), found["feed"].numpy()) == (set(given), b"stream")
     for name, value in given.items():
         if isinstance(value, tuple):
             assert found[name].row_splits.numpy().tolist() == value[0].tolist()
@@ -64,8 +63,7 @@ def test_a_dataset_says_what_it_holds_and_holds_it() -> None:
     given = [arrays(4, 1), arrays(2, 2)]
     made = dataset_of(lambda: (tensors_of(each) for each in given), SCHEMA)  # type: ignore[arg-type]
     spec = made.element_spec
-    assert spec["dense"].shape.as_list() == [None, 3]
-    assert spec["feature.tags"].ragged_rank == 1
+    assert (spec["dense"].shape.as_list(), spec["feature.tags"].ragged_rank) == ([None, 3], 1)
     found = list(made)
     assert [len(each["row_id"]) for each in found] == [4, 2]
     assert (

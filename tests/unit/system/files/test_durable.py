@@ -81,8 +81,7 @@ def test_what_the_disk_refuses_is_named_and_changes_nothing(tmp_path: Path) -> N
     write_atomically(path, "old")
     with full_at(10), pytest.raises(InfrastructureError, match=rf"^{path}: .*too large"):
         write_atomically(path, "n" * 11)
-    assert path.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert (path.read_text(), [each.name for each in tmp_path.iterdir()]) == ("old", ["file"])
     with pytest.raises(InfrastructureError, match=str(path)):
         write_atomically(path / "below", "a file where a folder should be")
     with pytest.raises(InfrastructureError, match=str(path)):
@@ -94,8 +93,7 @@ def test_an_error_in_the_block_changes_nothing(tmp_path: Path) -> None:
     write_atomically(path, "old")
     with pytest.raises(InfrastructureError, match=str(path)), new_file(path) as stream:
         stream.write(bytes(1_000_000) + os.read(-1, 1))
-    assert path.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert (path.read_text(), [each.name for each in tmp_path.iterdir()]) == ("old", ["file"])
 
 
 def test_a_death_at_any_moment_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
@@ -110,8 +108,7 @@ def test_a_death_at_any_moment_leaves_the_old_or_the_new_file(tmp_path: Path) ->
             path.unlink(missing_ok=True)
             if before is not None:
                 write_atomically(path, before)
-        assert (seen[0], seen[-1]) == (before, content)
-        assert set(seen) == {before, content}
+        assert (seen[0], seen[-1], set(seen)) == (before, content, {before, content})
         write_atomically(path, content)
         before = content
 
@@ -163,8 +160,7 @@ def test_a_log_whose_maker_died_is_there_after_a_power_loss(tmp_path: Path) -> N
 
 
 def test_threads_replace_one_file_without_mixing(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    texts = {str(number) * 100_000 for number in range(4)}
+    path, texts = tmp_path / "file", {str(number) * 100_000 for number in range(4)}
     threads = [
         threading.Thread(target=lambda text=text: [write_atomically(path, text) for _ in range(20)])
         for text in texts
@@ -218,8 +214,7 @@ def test_checksums_name_every_file_below(tmp_path: Path) -> None:
     write_atomically(tmp_path / "a" / "b", "1")
     write_atomically(tmp_path / "c", "1")
     found = folder_checksums(tmp_path)
-    assert list(found) == ["a/b", "c"]
-    assert found["a/b"] == found["c"]
+    assert (list(found), found["a/b"]) == (["a/b", "c"], found["c"])
 
 
 def test_a_copy_is_for_those_who_may_read_what_was_copied(tmp_path: Path, open_umask: None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -26,27 +27,21 @@ def test_it_is_made_once_and_for_its_user_alone(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "kernels"
     made, make = making()
     assert [cached(folder, "a", make, 5.0) for _ in range(3)] == [b"made"] * 3
-    assert len(made) == 1
-    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (len(made), folder.stat().st_mode & 0o777) == (1, 0o700)
     assert (folder / "a").stat().st_mode & 0o777 == 0o600
 
 
 def test_several_that_miss_it_wait_for_the_one_that_makes_it(tmp_path: Path) -> None:
     made, make = making()
-    found: list[bytes] = []
     start = threading.Barrier(4)
 
-    def read() -> None:
+    def read(_: int) -> bytes:
         start.wait()
-        found.append(cached(tmp_path / "cache", "a", make, 5.0))
+        return cached(tmp_path / "cache", "a", make, 5.0)
 
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [b"made"] * 4
-    assert len(made) == 1
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(read, range(4)))
+    assert (found, len(made)) == ([b"made"] * 4, 1)
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"\0" * 36])
@@ -55,8 +50,7 @@ def test_what_is_not_intact_is_made_again(tmp_path: Path, damage: bytes) -> None
     folder = tmp_path / "cache"
     cached(folder, "a", make, 5.0)
     (folder / "a").write_bytes(damage)
-    assert cached(folder, "a", make, 5.0) == b"made"
-    assert len(made) == 2
+    assert (cached(folder, "a", make, 5.0), len(made)) == (b"made", 2)
 
 
 @pytest.mark.parametrize("mode", [0o750, 0o705, 0o777])

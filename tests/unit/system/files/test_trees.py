@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -81,11 +81,8 @@ def test_writers_of_one_folder_take_turns(tmp_path: Path) -> None:
         except TreeExistsError:
             outcomes.append("kept")
 
-    threads = [threading.Thread(target=one, args=(text,)) for text in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(one, "abcd"))
     (won,) = set(outcomes) - {"kept"}
     assert tree_at(tmp_path / "g1") == tree_of(won)
     assert outcomes.count("kept") == 3

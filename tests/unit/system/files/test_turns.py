@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,7 @@ def test_one_holder_at_a_time(path: Path) -> None:
 
 
 def test_whoever_came_first_is_next(path: Path) -> None:
-    order = list[int]()
-    first = TurnLock(path)
+    order, first = list[int](), TurnLock(path)
     assert first.acquire(1.0)
 
     def take(number: int) -> None:
@@ -189,20 +189,15 @@ def test_processes_and_threads_exclude_each_other(path: Path, tmp_path: Path) ->
             count.write_text(str(int(count.read_text()) + 1))
             lock.release()
 
-    threads = [threading.Thread(target=counts) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert [each.wait(60) for each in processes] == [0, 0, 0]
-    assert count.read_text() == "500"
+    with ThreadPoolExecutor(4) as threads:
+        for each in [threads.submit(counts) for _ in range(4)]:
+            each.result(60)
+    assert ([each.wait(60) for each in processes], count.read_text()) == ([0, 0, 0], "500")
 
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_full_disk_is_told_and_holds_up_nobody(
-    path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    waits: bool,
+    path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
     holder = TurnLock(path)
     assert holder.acquire(0)

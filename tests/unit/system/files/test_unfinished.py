@@ -62,8 +62,7 @@ def test_the_next_writer_of_a_file_removes_what_a_killed_one_left(tmp_path: Path
     killed(lambda: write_and_die(path))
     assert names(tmp_path) == [".token.0.unfinished"]
     write_atomically(path, "new")
-    assert names(tmp_path) == ["token"]
-    assert path.read_text() == "new"
+    assert (names(tmp_path), path.read_text()) == (["token"], "new")
 
 
 def test_a_living_writer_keeps_what_it_writes(tmp_path: Path) -> None:
@@ -71,12 +70,10 @@ def test_a_living_writer_keeps_what_it_writes(tmp_path: Path) -> None:
     with new_file(path) as slow:
         slow.write(b"slow")
         write_atomically(path, "fast")
-        assert path.read_text() == "fast"
-        assert left(tmp_path) == []
+        assert (path.read_text(), left(tmp_path)) == ("fast", [])
         assert not remove_left(tmp_path / ".state.0.unfinished")
         assert names(tmp_path) == [".state.0.unfinished", "state"]
-    assert path.read_text() == "slow"
-    assert names(tmp_path) == ["state"]
+    assert (path.read_text(), names(tmp_path)) == ("slow", ["state"])
 
 
 def test_a_secret_is_not_written_into_what_others_may_read(tmp_path: Path) -> None:
@@ -122,8 +119,7 @@ def test_what_is_removed_before_its_writer_has_locked_it_is_begun_again(
         raced.setattr(os, "open", made_and_removed)
         write_atomically(path, "new")
     assert next(removals, None) is None
-    assert path.read_text() == "new"
-    assert names(tmp_path) == ["state"]
+    assert (path.read_text(), names(tmp_path)) == ("new", ["state"])
 
 
 def test_what_dead_writers_left_anywhere_below_is_found_and_removed(tmp_path: Path) -> None:
@@ -141,14 +137,12 @@ def test_what_dead_writers_left_anywhere_below_is_found_and_removed(tmp_path: Pa
         "gone/.removed",
         "trees/.unfinished",
     ]
-    assert left(tmp_path, time.time() - 60) == []
-    assert left(tmp_path) == found
+    assert (left(tmp_path, time.time() - 60), left(tmp_path)) == ([], found)
     with new_tree(tree):
         assert left(tmp_path) == found[:-1], "its writer lives"
     gone = remove_leftovers(find_leftovers(tmp_path, tmp_path / "skipped", time.time()))
     assert [str(each.relative_to(tmp_path)) for each in gone] == found[:-1]
-    assert left(tmp_path) == []
-    assert names(tmp_path / "a") == [".hidden", ".unfinished", "b"]
+    assert (left(tmp_path), names(tmp_path / "a")) == ([], [".hidden", ".unfinished", "b"])
     assert names(tmp_path / "skipped") == [".three.0.unfinished"]
 
 

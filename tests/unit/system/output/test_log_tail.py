@@ -22,16 +22,12 @@ def add(log: Path, text: str | bytes) -> None:
 
 def test_the_last_lines_and_what_is_added(log: Path) -> None:
     tail = LogTail(log)
-    assert tail.last(3) == []
-    assert list(tail.added()) == []
+    assert (tail.last(3), list(tail.added())) == ([], [])
     add(log, "1\n2\n3\n4\nhal")
     tail = LogTail(log)
-    assert tail.last(3) == ["2", "3", "4"]
-    assert list(tail.added()) == []
+    assert (tail.last(3), list(tail.added())) == (["2", "3", "4"], [])
     add(log, "f\n5\r\n\xfc".encode("latin-1"))
-    assert list(tail.added()) == ["half", "5"]
-    assert tail.rest() == "�"
-    assert tail.rest() == ""
+    assert (list(tail.added()), tail.rest(), tail.rest()) == (["half", "5"], "�", "")
 
 
 def test_no_lines_are_wanted(log: Path) -> None:

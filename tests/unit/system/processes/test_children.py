@@ -80,9 +80,7 @@ def test_what_cannot_be_run_is_an_os_error(log: Path) -> None:
 def test_ends_that_were_seen_are_dropped(log: Path) -> None:
     children = Children()
     child = start(children, log, "true")
-    assert children.unpolled() == [child]
-    assert child.wait(20) == 0
-    assert children.unpolled() == []
+    assert (children.unpolled(), child.wait(20), children.unpolled()) == ([child], 0, [])
 
 
 def test_one_that_ends_in_time_is_not_killed(log: Path) -> None:
@@ -104,11 +102,6 @@ def test_a_deaf_one_is_killed_at_the_deadline(log: Path, caplog: pytest.LogCaptu
 
 
 def test_orphans_are_adopted_reaped_and_ended(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ADOPTS, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command = [sys.executable, "-c", ADOPTS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr

@@ -42,14 +42,19 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
 """
 
 
-def sleeper() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["sleep", "60"])
+def sleeper(environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "60"], env=environment)
+
+
+def identity_of(process: subprocess.Popen[bytes]) -> ProcessIdentity:
+    found = ProcessIdentity.of(process.pid)
+    assert found is not None
+    return found
 
 
 def test_an_identity_ends_with_its_process() -> None:
     with sleeper() as process:
-        identity = ProcessIdentity.of(process.pid)
-        assert identity is not None
+        identity = identity_of(process)
         assert identity.alive()
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -62,8 +67,7 @@ def test_an_identity_ends_with_its_process() -> None:
 def test_a_process_lives_until_its_last_thread_has_ended() -> None:
     command = [sys.executable, "-c", FIRST_ENDS]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        identity = ProcessIdentity.of(process.pid)
-        assert identity is not None
+        identity = identity_of(process)
         state = Path(f"/proc/{process.pid}/stat")
         eventually(lambda: ") Z " in state.read_text())
         assert identity.alive()
@@ -74,8 +78,7 @@ def test_a_process_lives_until_its_last_thread_has_ended() -> None:
 
 def test_a_reused_pid_is_not_hit() -> None:
     with sleeper() as process:
-        identity = ProcessIdentity.of(process.pid)
-        assert identity is not None
+        identity = identity_of(process)
         earlier = ProcessIdentity(pid=identity.pid, create_time=identity.create_time - 1)
         assert not earlier.alive()
         assert not earlier.signal(signal.SIGKILL)
@@ -88,18 +91,15 @@ def test_a_name_with_brackets_and_blanks(tmp_path: Path) -> None:
     program = tmp_path / ") S 1 ("
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([str(program), "60"]) as process:
-        identity = ProcessIdentity.of(process.pid)
-        assert identity is not None
+        identity = identity_of(process)
         assert identity.alive()
         kill_all([identity])
 
 
 def test_processes_of_job_wants_id_and_home(tmp_path: Path) -> None:
     marks = {"FOREBAY_JOB_ID": "j1", "FOREBAY_HOME": str(tmp_path)}
-    ours = subprocess.Popen(["sleep", "60"], env=marks)
-    others = [
-        subprocess.Popen(["sleep", "60"], env={**marks, name: "other"}) for name in sorted(marks)
-    ]
+    ours = sleeper(marks)
+    others = [sleeper({**marks, name: "other"}) for name in sorted(marks)]
     try:
         deadline = time.monotonic() + 10
         while not (found := processes_of_job("j1", tmp_path)):  # between fork and exec
@@ -138,13 +138,9 @@ def test_a_role_ends_with_its_parent(tmp_path: Path) -> None:
 
 
 def test_a_role_whose_parent_is_gone_does_not_start(tmp_path: Path) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", ROLE, str(tmp_path)],
-        env={**os.environ, "FOREBAY_PARENT_PID": "1073741824"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", ROLE, str(tmp_path)]
+    gone = {**os.environ, "FOREBAY_PARENT_PID": "1073741824"}
+    result = subprocess.run(command, env=gone, capture_output=True, text=True, check=False)
     assert result.returncode == InfrastructureError.exit_code
     assert "data-3" in result.stderr
     assert "the supervisor ended" in result.stderr
@@ -152,8 +148,7 @@ def test_a_role_whose_parent_is_gone_does_not_start(tmp_path: Path) -> None:
 
 def test_kill_all_has_a_deadline() -> None:
     with sleeper() as process:
-        identity = ProcessIdentity.of(process.pid)
-        assert identity is not None
+        identity = identity_of(process)
 
         class Deaf(ProcessIdentity):
             def signal(self, number: signal.Signals) -> bool:

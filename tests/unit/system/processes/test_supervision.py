@@ -56,8 +56,7 @@ def test_one_that_cannot_be_started_is_planned_again() -> None:
     def refuse() -> Played:
         raise OSError(12, "Cannot allocate memory")
 
-    process = SupervisedProcess(refuse, POLICY, due=0.0)
-    delays = []
+    process, delays = SupervisedProcess(refuse, POLICY, due=0.0), []
     now = 0.0
     while process.due is not None:
         now = process.due
@@ -79,8 +78,7 @@ def test_old_ends_are_forgotten() -> None:
 def test_ends_under_an_earlier_owner_count_for_good() -> None:
     process = supervised(ends_before=3)
     process.start()
-    assert process.ends(10 * MEMORY) == 3
-    assert end(process, 4, now=10 * MEMORY) == "fail"
+    assert (process.ends(10 * MEMORY), end(process, 4, now=10 * MEMORY)) == (3, "fail")
     assert process.due is None
     assert process.ends(10 * MEMORY) == 4
 
@@ -98,8 +96,7 @@ def test_a_stopped_one_is_neither_running_nor_planned(
 
 @given(st.lists(st.floats(0.0, 3 * MEMORY), max_size=40))
 def test_it_gives_up_only_after_too_many_recent_ends(pauses: list[float]) -> None:
-    process = supervised()
-    now = 0.0
+    process, now = supervised(), 0.0
     counted: list[float] = []
     for pause in pauses:
         process.start()

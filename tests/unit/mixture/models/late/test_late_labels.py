@@ -69,8 +69,7 @@ def test_the_share_loss_is_least_at_the_probability_of_the_complete_label() -> N
 def test_no_gradient_reaches_q_and_it_is_clipped() -> None:
     import tensorflow as tf
 
-    module = late_labels()
-    q = tf.constant([0.5, 1.0, 0.001])
+    module, q = late_labels(), tf.constant([0.5, 1.0, 0.001])
     with tf.GradientTape() as tape:
         tape.watch(q)
         loss = module.share_loss(tf.ones(3), q, 0.0).mean(tf.zeros(3))
@@ -87,8 +86,7 @@ def test_rows_of_small_q_take_no_part() -> None:
     logits = np.array([50.0, 0.3, -0.2], np.float32)
     each = loss.rows(logits).numpy()
     assert float(loss.mean(logits)) == pytest.approx((each[1] + each[2]) / 2)
-    none = module.share_loss(labels, q * 0, 0.2)
-    assert float(none.mean(logits)) == 0.0
+    assert float(module.share_loss(labels, q * 0, 0.2).mean(logits)) == 0.0
 
 
 @pytest.mark.parametrize("truth", [0.02, 0.2, 0.6])
@@ -107,10 +105,8 @@ def test_fnw_rests_at_the_probability_of_the_complete_label(truth: float) -> Non
 
 
 def test_late_positives_are_those_that_the_stream_gave_as_negatives() -> None:
-    module = late_labels()
-    labels = np.array([1, 1, 1, 0, 0], np.float32)
-    known = np.array([0, 1, np.nan, 0, np.nan], np.float32)
-    loss = module.late_positive_loss(labels, known)
+    module, labels = late_labels(), np.array([1, 1, 1, 0, 0], np.float32)
+    loss = module.late_positive_loss(labels, np.array([0, 1, np.nan, 0, np.nan], np.float32))
     assert loss.part.numpy().tolist() == [True, False, False, False, False]
     logits = np.full(5, 0.4, np.float32)
     each = loss.rows(logits).numpy()
