@@ -34,8 +34,7 @@ situations = st.builds(
     window=st.just("C"),
     before=st.just("B"),
     previous=runs,
-    earlier=st.none()
-    | st.builds(EarlierRun, st.just("A"), ended, st.booleans(), st.booleans()),
+    earlier=st.none() | st.builds(EarlierRun, st.just("A"), ended, st.booleans(), st.booleans()),
     blocked_looks=st.integers(0, BLOCKED_LOOKS_MAX + 2),
     line=st.none() | lines,
     answer=st.none() | st.just("the line is busy"),
