@@ -64,6 +64,10 @@ def test_f3_an_eviction_never_counts() -> None:
     assert actions(policy, [EVICTED] * 10 + [4, 4]) == ["restart"] * 11 + ["fail"]
 
 
+def test_one_that_cannot_be_started_counts_as_a_failure() -> None:
+    assert actions(restart("on_failure", 1), [None, None]) == ["restart", "fail"]
+
+
 @given(POLICIES, st.integers(0, 20), st.sampled_from(sorted(FATAL)))
 def test_fatal_codes_fail_at_once(policy: RestartPolicy, ends: int, code: int) -> None:
     assert policy.decide(ends, code).action == "fail"
