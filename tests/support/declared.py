@@ -13,18 +13,11 @@ from support.declarations import dump
 
 COLUMNS = {**declarations.COLUMNS, "seen": "list<int>", "vector": "list<float>"}
 SOURCES: dict[str, dict[str, Any]] = {
-    "history": {
-        "kind": "parquet",
-        "options": {"path": "data"},
-        "columns": COLUMNS,
-        "event_time": "at",
-    },
-    "clicks": {
-        "kind": "kafka",
-        "options": {"bootstrap": "localhost:9092", "topic": "clicks"},
-        "columns": COLUMNS,
-    },
+    "history": {"kind": "parquet", "options": {"path": "data"}, "event_time": "at"},
+    "clicks": {"kind": "kafka", "options": {"bootstrap": "localhost:9092", "topic": "clicks"}},
 }
+for _source in SOURCES.values():
+    _source["columns"] = COLUMNS
 PIPELINE: dict[str, Any] = {
     "dataset": {
         "start": "2026-03-01",
@@ -56,3 +49,8 @@ class Declared:
         assert len(problems) == 1, problems
         line = Path(problems[0].file).read_text().splitlines()[problems[0].line - 1]
         return problems[0].code, problems[0].hint, line.strip()
+
+    def message(self) -> str:
+        """Of the one problem."""
+        (problem,) = self.problems()
+        return problem.message

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from forebay.config.explain import declared_columns
-from forebay.config.specs.pipelines import PipelineSpec
-from forebay.config.specs.sources import ColumnType, SourceSpec
+from support.stages import pipeline
 
-PIPELINE = PipelineSpec.model_validate(
-    {
-        "name": "ads",
-        "dataset": {
-            "start": "2026-03-01",
-            "event_id": "id",
-            "label": {"column": "id"},
-            "streams": {"old": {"sources": ["lake", "files"]}, "new": {"sources": ["clicks"]}},
-            "features": {"id": {"encode": "hash", "buckets": 8, "dimension": 2}},
-        },
-    }
-)
+from forebay.config.explain import declared_columns
+from forebay.config.specs.sources import SourceSpec
 
 
 def test_the_first_declaration_counts() -> None:
     """In the pipeline's order; sources that it does not name have no say."""
+    streams = {"old": {"sources": ["lake", "files"]}, "new": {"sources": ["clicks"]}}
+    named = pipeline((), dataset={"streams": streams})
     types = {"other": "bool", "clicks": "int", "files": "float", "lake": "string"}
     sources = {
         name: SourceSpec.model_validate(
@@ -29,9 +19,6 @@ def test_the_first_declaration_counts() -> None:
         )
         for name, kind in types.items()
     }
-    assert list(declared_columns(PIPELINE, sources).items()) == [
-        ("id", ColumnType.STRING),
-        ("lake", ColumnType.STRING),
-        ("files", ColumnType.FLOAT),
-        ("clicks", ColumnType.INT),
+    assert [(name, each.value) for name, each in declared_columns(named, sources).items()] == [
+        *(("id", "string"), ("lake", "string"), ("files", "float"), ("clicks", "int"))
     ]

@@ -29,34 +29,24 @@ def day(text: str) -> datetime:
 def test_streams_with_derived_feeds(tmp_path: Path) -> None:
     rows = stream_rows(*project(tmp_path))
     assert [(row["source"], row["feed"], row["offset"], row["weight"]) for row in rows] == [
-        ("parquet", "batch", "1d", 1.5),
-        ("iceberg", "batch", "1d", 1.5),
-        ("memory", "batch", "1d", 1.5),
-        ("kafka", "stream", "0s", 1.0),
-        ("log", "stream", "0s", 1.0),
+        *((name, "batch", "1d", 1.5) for name in ("parquet", "iceberg", "memory")),
+        *((name, "stream", "0s", 1.0) for name in ("kafka", "log")),
     ]
 
 
 def test_features_with_their_sizes(tmp_path: Path) -> None:
     rows = {row["feature"]: row for row in feature_rows(*project(tmp_path))}
     sizes = {name: row["cardinality"] for name, row in rows.items()}
-    assert sizes["user"] == 100
-    assert sizes["mobile"] == 4
-    assert sizes["steps"] == 4
-    assert sizes["price"] is None
-    assert rows["pair"]["columns"] == ["user", "mobile"]
-    assert rows["pair"]["types"] == ["string", "bool"]
+    assert sizes.items() >= {"user": 100, "mobile": 4, "steps": 4, "price": None}.items()
+    pair = rows["pair"]
+    assert (pair["columns"], pair["types"]) == (["user", "mobile"], ["string", "bool"])
 
 
 def test_first_windows_after_a_warm_start(tmp_path: Path) -> None:
     pipeline, _ = project(tmp_path, timezone="UTC")
     keys = [window.key for window in first_windows(pipeline, 2)]
     assert keys == ["2026-02-01_2026-03-01", "2026-03-01", "2026-03-02"]
-
-
-def test_without_windows_there_is_no_warm_start(tmp_path: Path) -> None:
-    pipeline, _ = project(tmp_path, timezone="UTC")
-    assert first_windows(pipeline, 0) == []
+    assert first_windows(pipeline, 0) == [], "without windows there is no warm start"
 
 
 def test_a_source_that_only_ends_gives_nothing_after_its_end(tmp_path: Path) -> None:

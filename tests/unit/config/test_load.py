@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,7 @@ def files(tmp_path: Path) -> Files:
 
 def test_a_good_project(files: Files) -> None:
     project = files.load()
-    assert project.problems == []
-    assert project.root == files.config.parent
+    assert (project.problems, project.root) == ([], files.config.parent)
     assert project.source("history").event_time == "at"
     assert project.pipeline("ads").dataset.start == datetime(2026, 3, 1, tzinfo=UTC)
     assert project.pipeline("ads").name == "ads"
@@ -107,13 +107,7 @@ def test_several_missing_keys_are_all_named(files: Files) -> None:
         ("event_id: event", "event_id: [event, 5]", (3, 21), "wrong-type", '"5"'),
         ("event_id: event", "event_id: {a: 1}", (3, 13), "wrong-type", ""),
         ("{column: clicked}", "{column: clicked, positive: {a: 1}}", (4, 38), "wrong-type", ""),
-        (
-            "{column: clicked}",
-            "{column: clicked, positive: 1, less_than: 2}",
-            (4, 10),
-            "wrong-value",
-            "",
-        ),
+        ("{column: clicked}", "{column: c, positive: 1, less_than: 2}", (4, 10), "wrong-value", ""),
         ("{column: clicked}", "[clicked]", (4, 10), "wrong-type", ""),
         ("encode: hash, ", "", (8, 5), "missing-key", ""),
         ("encode: hash, buckets", "encode: hash, bucketts", (8, 26), "unknown-key", "buckets"),
@@ -149,13 +143,7 @@ def test_several_missing_keys_are_all_named(files: Files) -> None:
             "wrong-type",
             "",
         ),
-        (
-            "train: {",
-            "job: {failover: {heartbeat_timeout: 0s}}\ntrain: {",
-            (9, 37),
-            "wrong-value",
-            "",
-        ),
+        ("train:", "job: {failover: {heartbeat_timeout: 0s}}\ntrain:", (9, 37), "wrong-value", ""),
     ],
 )
 def test_one_slip_is_one_problem(
@@ -163,14 +151,6 @@ def test_one_slip_is_one_problem(
 ) -> None:
     files.change("pipelines/ads.yaml", old, new)
     assert files.problems() == [("ads.yaml", *place, code, hint)]
-
-
-def test_far_from_any_key_the_known_keys_are_listed(files: Files) -> None:
-    files.change("pipelines/ads.yaml", "train:", "zzz: 1\ntrain:")
-    assert files.load().problems[0].message == (
-        "unknown key 'zzz' at the top of the file; known keys: description, dataset, model, "
-        "train, job, schedule"
-    )
 
 
 def test_a_key_that_was_removed_is_named_with_what_to_do(files: Files) -> None:
@@ -194,26 +174,6 @@ def test_messages_name_thing_value_and_way_out(files: Files) -> None:
     assert second == f"{file}:8:35: dataset.features.user.buckets: -4 must be at least 2"
 
 
-def test_an_empty_value_is_called_nothing(files: Files) -> None:
-    files.change("pipelines/ads.yaml", "paradigm: batch", "paradigm: ")
-    (problem,) = files.load().problems
-    assert "train.paradigm: nothing is not one of batch," in problem.message
-
-
-def test_a_union_says_all_that_it_takes(files: Files) -> None:
-    files.change("pipelines/ads.yaml", "{column: clicked}", "{column: clicked, positive: {}}")
-    assert files.load().problems[0].message == (
-        "dataset.label.positive: true or false, a whole number, a number, text or a list is "
-        "expected, not a mapping"
-    )
-
-
-def test_a_vocabulary_names_the_value_that_stands_twice(files: Files) -> None:
-    values = "{encode: vocabulary, values: [se, dk, '7', fi, 7]}"
-    files.change("pipelines/ads.yaml", "{encode: hash, buckets: 100}", values)
-    assert "value '7' is in the vocabulary twice" in files.load().problems[0].message
-
-
 def test_variables_come_from_the_environment(files: Files) -> None:
     files.change("sources/history.yaml", "path: data", "path: ${DATA}/x/${DAY:-all}/$${keep}")
     problems = files.load(DATA="/d").problems
@@ -230,8 +190,7 @@ def test_the_variables_of_a_pipeline_are_its_own_and_its_sources(files: Files) -
     files.write("sources/other.yaml", SOURCE.replace("data", "${OTHER}"))
     files.change("sources/history.yaml", "/$${keep}", "")
     project = files.load(DATA="/d", OTHER="/o")
-    assert project.problems == []
-    assert project.variables("ads") == {"DATA", "DAY", "BUCKETS"}
+    assert (project.problems, project.variables("ads")) == ([], {"DATA", "DAY", "BUCKETS"})
 
 
 def test_a_variable_that_is_no_name_is_told_with_its_place(files: Files) -> None:
@@ -281,7 +240,7 @@ def test_a_pipeline_with_a_bad_source_names_the_source_s_problems(files: Files) 
 def test_names_that_are_not_declared(files: Files) -> None:
     with pytest.raises(ConfigError, match=r"no pipeline 'adds' .*did you mean ads\?"):
         files.load().pipeline("adds")
-    with pytest.raises(ConfigError, match=r"no source 'zebra'.*Declared: history"):
+    with pytest.raises(ConfigError, match=r"no source 'zebra' in \S+sources\. Declared: history"):
         files.load().source("zebra")
 
 
@@ -302,7 +261,9 @@ def test_unreadable_text_and_missing_folder(files: Files, tmp_path: Path) -> Non
     (files.config / "sources/history.yaml").write_bytes(b"kind: \xff\xfe\n")
     assert files.problems() == [("history.yaml", 1, 7, "unreadable", "")]
     problems = load_project(tmp_path / "nowhere", {}).problems
-    assert [problem.code for problem in problems] == ["no-config-folder"]
+    assert [(each.code, each.line, each.column) for each in problems] == [
+        ("no-config-folder", 1, 1)
+    ]
     files.write("a_file", "")
     for project in (
         load_project(files.config / "a_file", {}),
@@ -318,16 +279,33 @@ def test_an_empty_project_is_fine(tmp_path: Path) -> None:
     assert (project.sources, project.pipelines, project.problems) == ({}, {}, [])
 
 
+HASH = "{encode: hash, buckets: 100}"
+FAR = (
+    "unknown key 'zzz' at the top of the file; known keys: description, dataset, model, train, "
+    "job, schedule"
+)
+UNION = (
+    "dataset.label.positive: true or false, a whole number, a number, text or a list is expected, "
+    "not a mapping"
+)
+TWICE = "{encode: vocabulary, values: [se, dk, '7', fi, 7]}"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("buckets: 100", f"buckets: {'x' * 78}", f"not '{'x' * 78}' (text)"),
-        ("buckets: 100", f"buckets: {'x' * 79}", f"not '{'x' * 76}... (text)"),
+        ("train:", "zzz: 1\ntrain:", FAR),
+        ("paradigm: batch", "paradigm: ", "train.paradigm: nothing is not one of batch,*"),
+        ("{column: clicked}", "{column: clicked, positive: {}}", UNION),
+        (HASH, TWICE, "*value '7' is in the vocabulary twice*"),
+        ("buckets: 100", f"buckets: {'x' * 78}", f"*not '{'x' * 78}' (text)"),
+        ("buckets: 100", f"buckets: {'x' * 79}", f"*not '{'x' * 76}... (text)"),
     ],
+    ids=["far from any key", "nothing", "a union", "twice", "long", "too long"],
 )
-def test_long_values_are_cut(files: Files, old: str, new: str, message: str) -> None:
+def test_what_a_slip_is_called(files: Files, old: str, new: str, message: str) -> None:
     files.change("pipelines/ads.yaml", old, new)
-    assert files.load().problems[0].message.endswith(message)
+    assert fnmatchcase(files.load().problems[0].message, message)
 
 
 def test_a_rule_is_told_in_its_own_words(files: Files) -> None:
@@ -343,11 +321,6 @@ def test_the_process_s_own_variables_are_the_default(
     assert load_project(files.config).source("history").options["path"] == "there"
 
 
-def test_a_name_like_no_other_is_no_slip(files: Files) -> None:
-    with pytest.raises(ConfigError, match=r"no pipeline 'qqqqqqqqq' in \S+pipelines\. Declared: "):
-        files.load().pipeline("qqqqqqqqq")
-
-
 def test_a_pipeline_that_cannot_be_read_or_names_no_source_cannot_run(files: Files) -> None:
     files.change("pipelines/ads.yaml", "history", "of_nobody")
     with pytest.raises(ConfigError, match="of_nobody"):
@@ -355,8 +328,3 @@ def test_a_pipeline_that_cannot_be_read_or_names_no_source_cannot_run(files: Fil
     (files.config / "pipelines" / "ads.yaml").write_text("dataset: [")
     with pytest.raises(ConfigError, match=r"ads\.yaml"):
         files.load().pipeline("ads")
-
-
-def test_a_folder_that_is_not_there_has_no_line(tmp_path: Path) -> None:
-    (problem,) = load_project(tmp_path / "nowhere", {}).problems
-    assert (problem.line, problem.column) == (1, 1)

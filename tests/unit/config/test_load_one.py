@@ -33,8 +33,7 @@ def rewrite(project: Project, old: str, new: str) -> None:
 
 def test_a_sound_pipeline_is_the_same(project: Project) -> None:
     one, whole = load_one(config(project), "ads"), load_project(config(project))
-    assert one.problems == []
-    assert one.pipeline("ads") == whole.pipeline("ads")
+    assert (one.problems, one.pipeline("ads")) == ([], whole.pipeline("ads"))
     assert set(one.sources) == {"history", "clicks"}
 
 
@@ -58,8 +57,7 @@ def test_files_of_others_are_not_opened(project: Project, monkeypatch: pytest.Mo
     [
         ("- clicks", "- clics"),  # did you mean clicks?
         ("- clicks", "- othr"),  # nearest is a source that is not read
-        ("minibatch_rows: 1024", "minibatch_rows: -1"),
-        ("column: clicked", "column: clickd"),
+        *(("minibatch_rows: 1024", "minibatch_rows: -1"), ("column: clicked", "column: clickd")),
         ("window: 1d", "window: 1w"),
     ],
 )
@@ -96,9 +94,7 @@ def test_problems_are_shown_with_their_place(project: Project) -> None:
     rewrite(project, "- clicks", "- clics")
     (problem,) = load_one(config(project), "ads").problems
     first, line, mark = problems_text([problem]).splitlines()
-    assert first == str(problem)
-    assert line.strip() == "- clics"
-    assert line[mark.index("^") :] == "clics"
+    assert (first, line.strip(), line[mark.index("^") :]) == (str(problem), "- clics", "clics")
 
 
 def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
@@ -113,26 +109,19 @@ def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
 
 def test_only_what_the_pipeline_names_is_there(tmp_path: Path) -> None:
     config = tmp_path / "config"
-    source = (
-        "kind: memory\noptions: {table: t}\ncolumns: {n: int, y: int, at: timestamp}\n"
-        "event_time: at\n"
-    )
+    source = "kind: memory\noptions: {table: t}\ncolumns: {n: int, y: int, at: timestamp}\n"
+    source += "event_time: at\n"
     pipeline = (
         "dataset:\n  start: 2026-03-01\n  event_id: n\n  label: {column: y}\n"
         "  streams: {a: {sources: [used]}}\n  features: {x: {encode: numeric, column: n}}\n"
         "model: {kind: count}\n"
     )
-    for name, text in (
-        ("sources/used", source),
-        ("sources/other", "kind: 5"),
-        ("pipelines/ads", pipeline),
-        ("pipelines/more", "dataset: 5"),
-    ):
+    files = {"sources/used": source, "sources/other": "kind: 5"}
+    files |= {"pipelines/ads": pipeline, "pipelines/more": "dataset: 5"}
+    for name, text in files.items():
         path = config / f"{name}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     found = load_one(config, "ads", {})
-    assert list(found.source_files) == ["used"]
-    assert list(found.sources) == ["used"]
-    assert list(found.pipelines) == ["ads"]
-    assert [problem.file for problem in found.problems] == []
+    assert list(found.source_files) == list(found.sources) == ["used"]
+    assert (list(found.pipelines), found.problems) == (["ads"], [])

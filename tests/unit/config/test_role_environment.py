@@ -18,20 +18,13 @@ ENVIRON = dict.fromkeys(
     ),
     "value",
 )
-JOB = JobSpec.model_validate(
-    {
-        "roles": {
-            "data": {"runtime": {"environment": ["ACME_D*"]}},
-            "trainer": {"runtime": {"environment": ["ACME_TRAINER"]}},
-        }
-    }
-)
+_NAMES = {"data": "ACME_D*", "trainer": "ACME_TRAINER"}
+_ROLES = {role: {"runtime": {"environment": [name]}} for role, name in _NAMES.items()}
+JOB = JobSpec.model_validate({"roles": _ROLES})
 PIPELINE: dict[str, Any] = {"model": {"seed": "${SEED:-7}"}}
+CLIENT = {"client": {"sasl_plain_password": "${TOPIC_PASSWORD}"}}
 SOURCES: dict[str, dict[str, Any]] = {
-    "clicks": {
-        "event_time": "${EVENT_TIME}",
-        "options": {"client": {"sasl_plain_password": "${TOPIC_PASSWORD}"}},
-    }
+    "clicks": {"event_time": "${EVENT_TIME}", "options": CLIENT},
 }
 ALWAYS = {"PATH", "FOREBAY_HOME", "SEED", "EVENT_TIME"}
 STORAGES = {"AWS_ACCESS_KEY_ID", "AZURE_CLIENT_SECRET", "TOPIC_PASSWORD", "ACME_DATA"}
@@ -42,16 +35,12 @@ def inherited(role: Role, **more: str) -> set[str]:
     return set(role_variables(role, ENVIRON | more, JOB, PIPELINE, SOURCES))
 
 
-def test_a_data_executor_reads_storages_and_no_database() -> None:
-    assert inherited("data") == ALWAYS | STORAGES
-
-
-def test_the_driver_opens_sources_and_the_database() -> None:
-    assert inherited("driver") == ALWAYS | STORAGES | FACTS
-
-
-def test_the_trainer_opens_no_source() -> None:
-    assert inherited("trainer") == ALWAYS | FACTS | {"ACME_TRAINER"}
+@pytest.mark.parametrize(
+    ("role", "opened"),
+    [("data", STORAGES), ("driver", STORAGES | FACTS), ("trainer", FACTS | {"ACME_TRAINER"})],
+)
+def test_what_each_role_opens(role: Role, opened: set[str]) -> None:
+    assert inherited(role) == ALWAYS | opened
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,8 @@ def test_a_positive_value_of_another_type(positive: Any, kind: ColumnType, messa
 @pytest.mark.parametrize(
     ("listed", "kind"),
     [
-        ("", ColumnType.STRING),
-        (-(2**63), ColumnType.INT),
-        (str(-(2**63)), ColumnType.LIST_INT),
-        ("", ColumnType.LIST_STRING),
+        *(("", ColumnType.STRING), (-(2**63), ColumnType.INT)),
+        *((str(-(2**63)), ColumnType.LIST_INT), ("", ColumnType.LIST_STRING)),
     ],
 )
 def test_null_is_no_value_of_a_vocabulary(listed: str | int, kind: ColumnType) -> None:

@@ -24,35 +24,26 @@ def declared(tmp_path: Path) -> Declared:
     return made
 
 
-def message(declared: Declared) -> str:
-    (problem,) = declared.problems()
-    return problem.message
-
-
 def test_all_that_fits(declared: Declared) -> None:
     assert declared.problems() == []
     declared.dataset["label_join"] = "24h"
     assert declared.problems() == []
 
 
-def test_batch_sources_declare_known_at(declared: Declared) -> None:
+def test_batch_sources_declare_known_at_as_a_timestamp(declared: Declared) -> None:
     declared.dataset["label"]["known_at"] = "knwon"
     assert declared.only() == ("known-at", "known", "known_at: knwon")
-    assert message(declared) == "known_at: column 'knwon' is not declared in source history"
-
-
-def test_known_at_is_a_timestamp(declared: Declared) -> None:
+    assert declared.message() == "known_at: column 'knwon' is not declared in source history"
     declared.dataset["label"]["known_at"] = "event"
     assert declared.only() == ("known-at", "", "known_at: event")
-    assert "is int in source history, not timestamp" in message(declared)
+    assert "is int in source history, not timestamp" in declared.message()
 
 
 def test_known_at_is_of_batch_sources(declared: Declared) -> None:
     del declared.dataset["streams"]["old"]
-    del declared.pipeline["train"]
     declared.pipeline["train"] = {"paradigm": "stream"}
     assert declared.only() == ("known-at", "", "known_at: known")
-    assert "no stream feeds batch" in message(declared)
+    assert "no stream feeds batch" in declared.message()
 
 
 def test_when_a_label_was_known_is_no_feature(declared: Declared) -> None:
@@ -65,8 +56,7 @@ def test_when_a_label_was_known_is_no_feature(declared: Declared) -> None:
 
 def test_label_join_reaches_as_far_as_the_offsets(declared: Declared) -> None:
     declared.dataset["label_join"] = "23h"
-    # A day is the largest offset.
-    assert declared.only() == ("label-join", "1d", "label_join: 23h")
+    assert declared.only() == ("label-join", "1d", "label_join: 23h"), "a day is the largest"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +73,7 @@ def test_a_correction_needs_the_time_of_stream_events(
     declared.pipeline["train"] = train
     code, _, found = declared.only()
     assert (code, found) == ("delay-time", line)
-    assert "source 'clicks' has no event_time" in message(declared)
+    assert "source 'clicks' has no event_time" in declared.message()
     declared.pipeline["model"] = {"kind": "count"}
     assert declared.problems() == []
 
@@ -94,7 +84,7 @@ def test_a_correction_needs_a_stream_that_says_when_it_published(declared: Decla
     declared.dataset["streams"]["new"]["feed"] = "stream"
     declared.pipeline["train"] = {"delay": "head"}
     assert declared.only()[0::2] == ("delay-time", "delay: head")
-    assert "does not say when its rows were published" in message(declared)
+    assert "does not say when its rows were published" in declared.message()
 
 
 def test_a_correction_needs_complete_labels(declared: Declared) -> None:
@@ -112,17 +102,13 @@ def test_rows_of_a_stream_that_are_their_own_complete_labels_are_noted(declared:
     assert declared.only() == ("own-labels", "", "feed: batch")
     (problem,) = declared.problems()
     assert problem.severity == "note"
-    assert "'again' feeds batch with the rows of source 'clicks' that stream 'new' reads" in (
-        problem.message
-    )
-    declared.pipeline["model"] = {"kind": "count"}
-    declared.pipeline["train"] = {}
+    said = "'again' feeds batch with the rows of source 'clicks' that stream 'new' reads"
+    assert said in problem.message
+    declared.pipeline |= {"model": {"kind": "count"}, "train": {}}
     assert declared.problems() == []
 
 
-def test_a_table_that_two_streams_read_may_have_got_its_labels_meanwhile(
-    declared: Declared,
-) -> None:
+def test_a_table_of_two_streams_may_have_got_its_labels_meanwhile(declared: Declared) -> None:
     declared.dataset["label"] = {"column": "clicked"}
     declared.pipeline["train"] = {"paradigm": "mixture"}
     declared.dataset["streams"] = {

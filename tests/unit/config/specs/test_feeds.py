@@ -62,19 +62,15 @@ def test_paradigms(paradigm: Paradigm, warm: set[str], end: set[str], window: se
         feeds = ("batch", "stream")
         return {feed for feed in feeds if learns_from(paradigm, feed, phase)}
 
-    assert learnt("warm_start") == warm
-    assert learnt("warm_start_end") == end
-    assert learnt("window") == window
+    phases: tuple[Phase, ...] = ("warm_start", "warm_start_end", "window")
+    assert [learnt(phase) for phase in phases] == [warm, end, window]
 
 
 @pytest.mark.parametrize(
     ("offsets", "hours"),
     [
-        ({"history": "24h"}, 0),
-        ({"clicks": "0h"}, 0),
-        ({"history": "24h", "clicks": "0h"}, 24),
-        ({"history": "24h", "clicks": "2h"}, 22),
-        ({"history": "1h", "clicks": "3h"}, 0),
+        *(({"history": "24h"}, 0), ({"clicks": "0h"}, 0), ({"history": "24h", "clicks": "0h"}, 24)),
+        *(({"history": "24h", "clicks": "2h"}, 22), ({"history": "1h", "clicks": "3h"}, 0)),
         ({"history": "24h", "lake": "6h", "clicks": "0h"}, 6),
     ],
 )

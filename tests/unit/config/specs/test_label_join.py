@@ -22,8 +22,7 @@ def made(window: str, offset: str, train: dict[str, Any], **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("train", "joins"),
     [
-        ({"paradigm": "mixture"}, False),
-        (HEAD, True),
+        *(({"paradigm": "mixture"}, False), (HEAD, True)),
         ({"paradigm": "stream", "compare": [{"paradigm": "mixed", "delay": "fnw"}]}, True),
     ],
 )

@@ -49,6 +49,8 @@ def test_reading_declarations_of_our_kinds_is_light() -> None:
 def test_an_unknown_kind_says_what_is_installed() -> None:
     with pytest.raises(ConfigError, match=r"unknown kind 'kakfa' \(did you mean kafka\?\).*log"):
         kind_named("kakfa")
+    with pytest.raises(ConfigError, match=r"unknown kind 'qqqqqqqq'\. Installed kinds: "):
+        kind_named("qqqqqqqq")  # like no kind: no slip
 
 
 def package(folder: Path, module: str | None) -> None:
@@ -117,8 +119,3 @@ def test_what_is_no_kind(
     monkeypatch.setattr(registry, "_entry_points", lambda: {"tape": entry})
     with pytest.raises(MissingExtraError, match=f"^kind 'tape'{re.escape(problem)}"):
         kind_named.__wrapped__("tape")
-
-
-def test_a_name_like_no_kind_is_no_slip() -> None:
-    with pytest.raises(ConfigError, match=r"unknown kind 'qqqqqqqq'\. Installed kinds: "):
-        kind_named("qqqqqqqq")

@@ -61,12 +61,8 @@ def test_the_line_of_other_keys_is_shown_as_it_is(tmp_path: Path) -> None:
     path.write_text("password: |\n  a\n  b\ncolumns:\n  n: ints  # secrets\n  tokenized: x\n")
     lines = [caret_lines(Problem(str(path), line, 3, "code", "text"))[0] for line in range(1, 7)]
     assert lines == [
-        "    password: ***",
-        "      ***",
-        "      ***",
-        "    columns:",
-        "      n: ints  # secrets",
-        "      tokenized: ***",
+        *("    password: ***", "      ***", "      ***"),
+        *("    columns:", "      n: ints  # secrets", "      tokenized: ***"),
     ]
 
 
@@ -90,8 +86,7 @@ def test_a_long_line_is_cut_around_the_place(tmp_path: Path) -> None:
 def test_the_caret_does_not_point_behind_what_is_hidden(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(f"\ufeffpassword: {{a: b, c: {SECRET}}}\n", encoding="utf-8")
-    assert caret_text(path, 1, 60) == "password: ***"
-    assert caret_text(path, 23, 60) == "***"
+    assert (caret_text(path, 1, 60), caret_text(path, 23, 60)) == ("password: ***", "***")
 
 
 def test_a_secret_is_hidden_before_the_line_is_cut(tmp_path: Path) -> None:

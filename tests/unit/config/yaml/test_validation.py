@@ -98,13 +98,8 @@ def test_each_thing_that_is_wrong_is_told_at_its_place() -> None:
     text = "even: 3\nitems:\n- {start: x, end: -1}\n- {end: y}\neither: {start: x, end: -1}\n"
     told = [(line, message.partition(" ")[0]) for line, _, message in problems(text)]
     assert told == [
-        (1, "even:"),
-        (3, "items[0].start:"),
-        (3, "items[0].end:"),
-        (4, "key"),
-        (4, "items[1].end:"),
-        (5, "either.start:"),
-        (5, "either.end:"),
+        *((1, "even:"), (3, "items[0].start:"), (3, "items[0].end:"), (4, "key")),
+        *((4, "items[1].end:"), (5, "either.start:"), (5, "either.end:")),
     ]
 
 
