@@ -19,8 +19,7 @@ def test_plans_in_a_line(tmp_path: Path) -> None:
             project.source(0, name)
         project.sink(0)
         found = project.ledger.plan(KEY, 1)
-    assert plan_text(found) == "generation 1: a 1 row, b 1 row"
-    assert skipped_text(found) == ""
+    assert (plan_text(found), skipped_text(found)) == ("generation 1: a 1 row, b 1 row", "")
     a, b = found.sources["a"], found.sources["b"]
     changed = {
         "a": a.model_copy(update={"rows": None}),

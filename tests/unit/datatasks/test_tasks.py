@@ -28,8 +28,7 @@ def test_the_further_position_wins_and_the_first_of_equals(
     def key(each: TaskProgress) -> tuple[Position, int, bool]:
         return each.position, each.rows_read, each.ended
 
-    found = further(one, other)
-    assert found is (other if key(other) > key(one) else one)
+    assert further(one, other) is (other if key(other) > key(one) else one)
     assert further(None, other) is other
 
 
@@ -56,22 +55,10 @@ def test_rows_of_a_chunk_have_positions_and_its_end_comes_after_them() -> None:
 
 def test_what_a_task_and_a_dead_row_are_unless_it_is_said() -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    task = DataTask(
-        task_id="a/0",
-        source="a",
-        window="2026-03-01",
-        generation=1,
-        hour=0,
-        partition="",
-        ranges=(),
-        rows=0,
-        cut=False,
-        data_from=now,
-        data_to=now,
-    )
-    assert task.hour_base == 0
-    plan = SourcePlan(
-        stream="a", source="a", feed="batch", data_from=now, data_to=now, tasks=0, files=0, rows=0
-    )
-    assert plan.hour_base == 0
+    span = {"source": "a", "rows": 0, "data_from": now, "data_to": now}
+    task = {"task_id": "a/0", "window": "2026-03-01", "generation": 1, "hour": 0}
+    parts = {"partition": "", "ranges": (), "cut": False}
+    assert DataTask.model_validate(span | task | parts).hour_base == 0
+    plan = {"stream": "a", "feed": "batch", "tasks": 0, "files": 0}
+    assert SourcePlan.model_validate(span | plan).hour_base == 0
     assert DeadRow(position=Position(0, 0), location={}, reason="bad").rows == 1

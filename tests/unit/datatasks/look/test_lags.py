@@ -21,14 +21,10 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 def source_of(
     bounded: bool, lag: Callable[[str], list[PartitionLag]], newest: datetime | None = None
 ) -> Any:
-    return SimpleNamespace(
-        bounded=bounded,
-        offset_unit="rows",
-        lag=lag,
-        close=lambda: None,
-        spec=SimpleNamespace(event_time="at"),
-        describe=lambda: Description({"at": "timestamp[us, tz=UTC]"}, newest=newest),
-    )
+    described = Description({"at": "timestamp[us, tz=UTC]"}, newest=newest)
+    fields = {"bounded": bounded, "offset_unit": "rows", "lag": lag, "close": lambda: None}
+    spec = SimpleNamespace(event_time="at")
+    return SimpleNamespace(**fields, spec=spec, describe=lambda: described)
 
 
 def test_each_stream_is_asked_for_the_group_of_its_pipeline(
@@ -38,11 +34,8 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
 
     def behind(group: str) -> list[PartitionLag]:
         asked.append(group)
-        return [
-            PartitionLag("0", 5, NOW - timedelta(seconds=90)),
-            PartitionLag("1", 7, None),
-            PartitionLag("2", 3, NOW + timedelta(seconds=5)),
-        ]
+        ages = (NOW - timedelta(seconds=90), None, NOW + timedelta(seconds=5))
+        return [PartitionLag(str(n), (5, 7, 3)[n], age) for n, age in enumerate(ages)]
 
     def down(group: str) -> list[PartitionLag]:
         raise InfrastructureError(f"no broker for {group}")
@@ -50,20 +43,14 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
     def never(group: str) -> list[PartitionLag]:
         raise AssertionError(group)
 
-    sources = {
-        "history": source_of(True, never, NOW),
-        "clicks": source_of(False, behind),
-        "views": source_of(False, down),
-        "log": source_of(False, lambda _: []),
-    }
+    sources = {"history": source_of(True, never, NOW), "clicks": source_of(False, behind)}
+    sources |= {"views": source_of(False, down), "log": source_of(False, lambda _: [])}
     monkeypatch.setattr(lags, "open_source", lambda spec, _root: spec)
     pipeline: Any = SimpleNamespace(name="ads", use_names=list(sources))
     found = lags_of(Path(), pipeline, sources, NOW)
     assert asked == ["forebay.ads"]
     assert [(each.source, each.partition, each.count, each.seconds) for each in found] == [
-        ("clicks", "0", 5, 90.0),
-        ("clicks", "1", 7, None),
-        ("clicks", "2", 3, 0.0),
+        *(("clicks", "0", 5, 90.0), ("clicks", "1", 7, None), ("clicks", "2", 3, 0.0)),
         ("views", "", 0, None),
     ]
     assert [each.text for each in found] == [
@@ -81,12 +68,9 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
 def test_times_that_no_row_has_are_no_age(monkeypatch: pytest.MonkeyPatch) -> None:
     """`why` said that a record was 1,793,914,359 s old, and to wait."""
     missing, seconds = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(n) for n in (-1e-9, 20.5))
-    sources = {
-        "table": source_of(True, lambda _: [], seconds),
-        "clicks": source_of(
-            False, lambda _: [PartitionLag("0", 5, missing), PartitionLag("1", 1, NOW)]
-        ),
-    }
+    behind = [PartitionLag("0", 5, missing), PartitionLag("1", 1, NOW)]
+    sources = {"table": source_of(True, lambda _: [], seconds)}
+    sources["clicks"] = source_of(False, lambda _: behind)
     monkeypatch.setattr(lags, "open_source", lambda spec, _root: spec)
     pipeline: Any = SimpleNamespace(name="ads", use_names=list(sources))
     table, first, second = lags_of(Path(), pipeline, sources, NOW)

@@ -56,19 +56,13 @@ KINDS = {"parquet": parquet, "log": log, "memory": memory}
 
 @pytest.fixture(params=KINDS)
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    fields = {"name": "suite", "kind": request.param, "columns": COLUMNS, "event_time": EVENT_TIME}
-    spec = SourceSpec.model_validate(fields | {"options": KINDS[request.param](tmp_path)})
-    with closing(open_source(spec, tmp_path)) as opened:
-        yield opened
+    with closing(opened(request.param, KINDS[request.param](tmp_path), tmp_path)) as found:
+        yield found
 
 
-def test_every_row_of_the_spans_once(source: Source) -> None:
-    spans = spread_spans(EVERYTHING, 3, timedelta(hours=9))
-    found = sample_rows(source, spans, [NUMBER, "words"], SampleLimits(), 10_000)
-    assert sorted(found.table.column(NUMBER).to_pylist()) == list(range(HOURS * ROWS))
-    assert found.table.column_names == [NUMBER, "words"]
-    assert (found.is_whole, found.read_rows) == (True, HOURS * ROWS)
-    assert found.stored_rows in {None, HOURS * ROWS}
+def opened(kind: str, options: dict[str, Any], place: Path) -> Source:
+    fields = {"name": "suite", "kind": kind, "columns": COLUMNS, "event_time": EVENT_TIME}
+    return open_source(SourceSpec.model_validate(fields | {"options": options}), place)
 
 
 def test_times_are_those_that_windows_are_cut_by(source: Source) -> None:
@@ -93,15 +87,13 @@ def test_rows_are_spread_over_spans_and_bounded(source: Source) -> None:
 
 
 def test_only_wanted_rows_are_kept_and_all_are_counted(source: Source) -> None:
-    found = sample_rows(
-        source,
-        [EVERYTHING],
-        [NUMBER],
-        SampleLimits(),
-        10_000,
-        keep=lambda rows: np.asarray(pc.equal(rows.column(NUMBER), 17)),
-    )
+    def keep(rows: pa.RecordBatch) -> np.ndarray:
+        return np.asarray(pc.equal(rows.column(NUMBER), 17))
+
+    names = [NUMBER, "words"]
+    found = sample_rows(source, [EVERYTHING], names, SampleLimits(), 10_000, keep=keep)
     assert found.table.column(NUMBER).to_pylist() == [17]
+    assert (found.table.column_names, found.stored_rows in {None, HOURS * ROWS}) == (names, True)
     assert (found.read_rows, found.is_whole) == (HOURS * ROWS, True)
 
 
@@ -114,8 +106,7 @@ def test_what_is_spent_ends_the_sample(source: Source, limits: dict[str, Any]) -
     assert not found.is_whole
     assert shared.are_spent
     again = sample_rows(source, spans, [NUMBER], shared, 10_000)
-    assert again.table.num_rows == 0
-    assert again.table.column_names == [NUMBER]
+    assert (again.table.num_rows, again.table.column_names) == (0, [NUMBER])
 
 
 def test_spread_spans_are_disjoint_and_inside() -> None:
@@ -141,10 +132,8 @@ def test_rows_of_a_stream_that_were_deleted_are_not_sampled(tmp_path: Path) -> N
     options = log(tmp_path)
     for segment in sorted((tmp_path / "log").rglob("*.arrow"))[:2]:
         segment.unlink()
-    fields = {"name": "suite", "kind": "log", "columns": COLUMNS, "event_time": EVENT_TIME}
-    spec = SourceSpec.model_validate(fields | {"options": options})
     spans = spread_spans(EVERYTHING, 6, HOUR)
-    with closing(open_source(spec, tmp_path)) as opened:
-        found = sample_rows(opened, spans, [NUMBER], SampleLimits(), 10_000)
+    with closing(opened("log", options, tmp_path)) as source:
+        found = sample_rows(source, spans, [NUMBER], SampleLimits(), 10_000)
     # Of the hour that the first record left is in, some may have been deleted too.
     assert sorted(found.table.column(NUMBER).to_pylist()) == list(range(3 * ROWS, HOURS * ROWS))

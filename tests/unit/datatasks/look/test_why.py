@@ -26,14 +26,8 @@ def project(tmp_path: Path) -> Iterator[Stages]:
 
 
 def why(project: Stages) -> NotPlanned:
-    return why_not_planned(
-        project.root,
-        project.pipeline,
-        project.sources,
-        project.ledger,
-        project.window(0),
-        lambda: project.now,
-    )
+    given = (project.root, project.pipeline, project.sources, project.ledger, project.window(0))
+    return why_not_planned(*given, lambda: project.now)
 
 
 def test_a_window_that_is_not_over(project: Stages) -> None:

@@ -41,8 +41,7 @@ def share(stream: dict[str, Any] | None = None, **source: Any) -> Any:
 
 def test_a_share_is_the_window_moved_back_by_the_offset() -> None:
     found = share({"offset": "24h"})
-    assert (found.whole.start, found.whole.end) == (START, START + DAY)
-    assert found.span == found.whole
+    assert (found.whole.start, found.whole.end, found.span) == (START, START + DAY, found.whole)
     assert (found.reason, found.hour_base, found.feed) == ("", 0, "batch")
     assert share({"feed": "stream"}).feed == "stream"
 
@@ -50,12 +49,9 @@ def test_a_share_is_the_window_moved_back_by_the_offset() -> None:
 @pytest.mark.parametrize(
     ("starts", "ends", "reason", "base"),
     [
-        ("2026-03-02T05:30", None, "", 5),
-        ("2026-03-02T06:00", "2026-03-02T07:00", "", 6),
-        ("2026-03-03", None, "before start", 0),
-        ("2026-03-02T23:59:59", None, "", 23),
-        (None, "2026-03-02", "after end", 0),
-        ("2026-01-01", "2026-03-01", "after end", 0),
+        *(("2026-03-02T05:30", None, "", 5), ("2026-03-02T06:00", "2026-03-02T07:00", "", 6)),
+        *(("2026-03-03", None, "before start", 0), ("2026-03-02T23:59:59", None, "", 23)),
+        *((None, "2026-03-02", "after end", 0), ("2026-01-01", "2026-03-01", "after end", 0)),
         (None, "2026-03-02T00:00:01", "", 0),
     ],
 )
@@ -76,10 +72,8 @@ def test_a_source_that_two_streams_read_has_shares_of_both() -> None:
     found = shares_of(spec, {"a": memory_source("a")}, [WINDOW])
     assert list(found) == ["a@x", "a@y"]
     plans = [each.plan() for (each,) in found.values()]
-    assert [(each.source, each.stream, each.feed) for each in plans] == [
-        ("a@x", "x", "batch"),
-        ("a@y", "y", "stream"),
-    ]
+    of = [(each.source, each.stream, each.feed) for each in plans]
+    assert of == [("a@x", "x", "batch"), ("a@y", "y", "stream")]
     assert [each.offset_seconds for each in plans] == [0, 7 * 86_400]
     assert plans[0].data_from - plans[1].data_from == 7 * DAY
 
@@ -98,51 +92,30 @@ def test_sources_are_declared() -> None:
 
 
 def plan(**changes: Any) -> SourcePlan:
-    values = {
-        "stream": "s",
-        "source": "a",
-        "feed": "batch",
-        "data_from": START,
-        "data_to": START + DAY,
-        "tasks": 1,
-        "files": 1,
-        "rows": 5,
-        "fingerprint": "f",
-    }
-    return SourcePlan.model_validate(values | changes)
+    values = {"stream": "s", "source": "a", "feed": "batch", "tasks": 1, "files": 1, "rows": 5}
+    span = {"data_from": START, "data_to": START + DAY}
+    return SourcePlan.model_validate(values | span | {"fingerprint": "f"} | changes)
 
 
 def test_a_fingerprint_is_of_what_decides_the_rows_and_of_nothing_else() -> None:
+    later = START + timedelta(hours=1)
     changed: list[dict[str, Any]] = [
-        {},
-        {"stream": "t"},
-        {"feed": "stream"},
-        {"data_from": START + timedelta(hours=1)},
-        {"data_to": START + timedelta(hours=1)},
-        {"fingerprint": "g"},
+        *({}, {"stream": "t"}, {"feed": "stream"}, {"fingerprint": "g"}),
+        *({"data_from": later}, {"data_to": later}),
     ]
     found = {fingerprint_of({"a": plan(**each)}) for each in changed}
     found |= {fingerprint_of({"b": plan()}), fingerprint_of({"a": plan(), "b": plan()})}
-    assert len(found) == len(changed) + 2
-    assert {len(each) for each in found} == {32}
+    assert (len(found), {len(each) for each in found}) == (len(changed) + 2, {32})
     same = {fingerprint_of({"a": plan(**each)}) for each in ({}, {"rows": 6}, {"reason": "x"})}
     assert len(same) == 1
     assert identity_of(plan()) == ("a", "s", "batch", START, START + DAY)
     assert identity_of(plan(fingerprint="g", rows=9)) == identity_of(plan())
 
 
-def operation(found: Any, windows: int, ahead: int = 99) -> SourceOperation:
+def operation(found: Any, windows: int, ahead: int = 99, use: str = "a") -> SourceOperation:
     shares = shares_of(found.pipeline, found.sources, [found.window(n) for n in range(windows)])
-    return SourceOperation(
-        use="a",
-        spec=found.sources["a"],
-        root=found.root,
-        shares=shares["a"],
-        clock=lambda: found.now,
-        ahead=ahead,
-        borders=Proposed(),
-        cache=PlanCache(),
-    )
+    given = (use, found.sources[use], found.root, shares[use], lambda: found.now, ahead)
+    return SourceOperation(*given, borders=Proposed(), cache=PlanCache())
 
 
 def test_one_scan_lists_all_windows_that_are_complete_up_to_a_bound(tmp_path: Path) -> None:
@@ -157,8 +130,7 @@ def test_one_scan_lists_all_windows_that_are_complete_up_to_a_bound(tmp_path: Pa
         assert (first.plan.rows, first.plan.tasks, first.plan.reason) == (1, 1, "")
         assert every.list_window(keys[1]).plan.rows == 2
         empty = every.list_window(keys[2])
-        assert (empty.plan.rows, empty.plan.reason) == (0, "no rows")
-        assert every.storage_calls == 1
+        assert (empty.plan.rows, empty.plan.reason, every.storage_calls) == (0, "no rows", 1)
         every.list_window(keys[4])
         assert not every.is_listed(keys[3]), "an earlier window is not scanned with a later one"
         assert len(found.scans) == 2
@@ -206,38 +178,20 @@ def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path
     with stages(tmp_path, ("a", "b", "c"), dataset={"streams": streams}) as found:
         for name, hours in (("a", [0, 5]), ("b", [0, 3]), ("c", [1])):
             MEMORY[name] = table([START + timedelta(hours=hour) for hour in hours])
-        shares = shares_of(found.pipeline, found.sources, [found.window(0)])
-        listed = [
-            SourceOperation(
-                name,
-                found.sources[name],
-                tmp_path,
-                shares[name],
-                lambda: found.now,
-                9,
-                Proposed(),
-                PlanCache(),
-            ).list_window(found.window(0).key)
-            for name in ("a", "b", "c")
-        ]
-        tables = by_stream(listed)
+        key = found.window(0).key
+        tables = by_stream([operation(found, 1, 9, name).list_window(key) for name in "abc"])
         assert list(tables) == ["both", "alone"]
         hours = tables["both"]["hour"].to_pylist()
         assert hours == sorted(hours)
-        firsts = [
-            s
-            for s, hour in zip(tables["both"]["source"].to_pylist(), hours, strict=True)
-            if not hour
-        ]
-        assert firsts == ["a", "b"]
+        by_hour = zip(hours, tables["both"]["source"].to_pylist(), strict=True)
+        assert [source for hour, source in by_hour if not hour] == ["a", "b"]
         assert isinstance(tables["alone"], pa.Table)
 
 
 def test_a_time_before_the_epoch_is_a_time(tmp_path: Path) -> None:
     with stages(tmp_path) as found:
         MEMORY["a"] = table([datetime(1969, 1, 1, tzinfo=UTC)])
-        listed = operation(found, 1)
-        assert listed.list_window(found.window(0).key).plan.rows == 0
+        assert operation(found, 1).list_window(found.window(0).key).plan.rows == 0
         MEMORY["a"] = pa.table({"at": pa.array([None], pa.timestamp("us", "UTC")), "n": [1]})
         with pytest.raises(DataError):
             operation(found, 1).list_window(found.window(0).key)

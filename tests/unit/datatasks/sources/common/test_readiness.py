@@ -40,16 +40,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def spec(kind: str, **options: str) -> SourceSpec:
-    return SourceSpec.model_validate(
-        {
-            "name": "a",
-            "kind": kind,
-            "options": {"path": "data", **options},
-            "columns": {"at": "timestamp"},
-            "event_time": "at",
-            "ready": {"marker": "_END"},
-        }
-    )
+    fields = {"name": "a", "kind": kind, "options": {"path": "data", **options}}
+    times = {"columns": {"at": "timestamp"}, "event_time": "at"}
+    return SourceSpec.model_validate(fields | times | {"ready": {"marker": "_END"}})
 
 
 def ready(root: Path, declared: SourceSpec) -> list[bool]:
@@ -78,8 +71,14 @@ def test_a_marker_of_a_day_is_looked_for_once_for_its_hours(
 def test_markers_of_hours(tmp_path: Path) -> None:
     for hour in (0, 3):
         mark(tmp_path / f"data/2026-03-01/{hour:02}")
-    found = ready(tmp_path, spec("parquet", window_path="{date}/{hour}/*.parquet"))
+    declared = spec("parquet", window_path="{date}/{hour}/*.parquet")
+    found = ready(tmp_path, declared)
     assert [hour for hour in range(48) if found[hour]] == [0, 3]
+    (tmp_path / "data/2026-03-01/04").mkdir()
+    both, source = Interval(SPANS[3].start, SPANS[4].end), open_source(declared, tmp_path)
+    assert source.readiness(both).reason.endswith(f"no _END in {tmp_path}/data/2026-03-01/04")
+    (tmp_path / "data/2026-03-01/04/_END").touch()
+    assert source.readiness(both).ready
 
 
 def test_folders_that_have_to_be_searched_are_listed_once(tmp_path: Path, asked: list[str]) -> None:
@@ -104,8 +103,7 @@ def test_a_folder_that_has_to_be_searched_and_is_not_there(tmp_path: Path) -> No
 
 def test_without_times_in_paths_the_marker_lies_in_the_source_s_folder(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    source = open_source(spec("parquet"), tmp_path)
-    assert not source.readiness(SPANS[0]).ready
+    assert not open_source(spec("parquet"), tmp_path).readiness(SPANS[0]).ready
     (tmp_path / "data" / "_END").touch()
     assert open_source(spec("parquet"), tmp_path).readiness(SPANS[0]).ready
 
@@ -122,8 +120,7 @@ def test_a_log_is_listed_once(tmp_path: Path, asked: list[str]) -> None:
     found = source.readiness_of(SPANS)
     assert [hour for hour in range(48) if found[hour].ready] == list(range(10))
     assert found[10].reason.startswith("partition 1 has no segment after 2026-03-01T11:00")
-    assert asked.count("listing") == 1
-    assert len(asked) == 4
+    assert (asked.count("listing"), len(asked)) == (1, 4)
     assert ready(tmp_path, spec("log")) == [each.ready for each in found]
 
 

@@ -42,12 +42,10 @@ def test_json_values_nulls_and_missing_keys() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ('"2013-06-01T07:30:00.123456Z"', AT),
-        ('"2013-06-01 07:30:00.123456"', AT),
+        *(('"2013-06-01T07:30:00.123456Z"', AT), ('"2013-06-01 07:30:00.123456"', AT)),
         ('"2013-06-01T09:30:00.123456+02:00"', AT),
         ("1370071800123", AT.replace(microsecond=123000)),
-        ('"2013-06-01"', datetime(2013, 6, 1, tzinfo=UTC)),
-        ("null", None),
+        *(('"2013-06-01"', datetime(2013, 6, 1, tzinfo=UTC)), ("null", None)),
     ],
 )
 def test_json_timestamps(text: str, wanted: datetime | None) -> None:
@@ -102,8 +100,7 @@ POISON = {
 def test_one_bad_json_message_leaves_the_others_alone(poison: bytes | None) -> None:
     good = json_message(ROW)
     decoded = decode(decoder("json"), [good, poison, good])
-    assert decoded.batch.to_pylist() == [ROW, ROW]
-    assert decoded.messages.tolist() == [0, 2]
+    assert (decoded.batch.to_pylist(), decoded.messages.tolist()) == ([ROW, ROW], [0, 2])
     assert list(decoded.bad_messages) == [1]
     assert decoded.bad_messages[1]
 
@@ -120,58 +117,30 @@ _VALUES = st.one_of(_SCALARS, st.lists(_SCALARS, max_size=3), st.just({"y": [1]}
 
 
 _FAULTS = [b"", b"{", b"}", b"[", b"]", b'"', b",", b":", b"\\", b"\\u", b"\\ud800", b"\x00", b"\n"]
-_FAULTS += [
-    b"\xff",
-    b"\xc3",
-    b"\xed\xa0\x80",
-    b"0",
-    b"-",
-    b"+",
-    b".",
-    b"e",
-    b"1e400",
-    b"NaN",
-    b"null",
-]
+_FAULTS += [b"\xff", b"\xc3", b"\xed\xa0\x80", b"0", b"-", b"+", b".", b"e", b"1e400", b"NaN"]
+_FAULTS.append(b"null")
 _FOUR = st.integers(0, 9999)
+_SECONDS = ["", ":59", ":60", ":00.1", ":00.123456", ":00.1234567", ":00,5", ":0"]
+_ZONES = ["", "Z", "z", " Z", "+02", "-0230", "+23:59", "+24:00", "+02:30:15", "+2"]
+_OTHERS = ["20130601", "2013-W10-1", "", "0001-01-01T00:00+02:00", "9999-12-31T23:59-02"]
+_CLOCK = (st.sampled_from(["T", " ", "x", ""]), st.integers(0, 24), st.integers(0, 60))
+_TEXT = "{:04}-{:02}-{:02}{}{:02}:{:02}{}{}"
+_DAY = (_FOUR, st.integers(1, 12), st.integers(1, 31))
 _TIMES = st.one_of(
-    st.builds(
-        "{:04}-{:02}-{:02}{}".format,
-        _FOUR,
-        st.integers(1, 12),
-        st.integers(1, 31),
-        st.builds(
-            "{}{:02}:{:02}{}{}".format,
-            st.sampled_from(["T", " ", "x", ""]),
-            st.integers(0, 24),
-            st.integers(0, 60),
-            st.sampled_from(
-                ["", ":59", ":60", ":00.1", ":00.123456", ":00.1234567", ":00,5", ":0"]
-            ),
-            st.sampled_from(
-                ["", "Z", "z", " Z", "+02", "-0230", "+23:59", "+24:00", "+02:30:15", "+2"]
-            ),
-        ),
-    ),
+    st.builds(_TEXT.format, *_DAY, *_CLOCK, st.sampled_from(_SECONDS), st.sampled_from(_ZONES)),
     st.builds("{:04}-{:02}-{:02}".format, _FOUR, st.integers(0, 13), st.integers(0, 32)),
-    st.sampled_from(
-        ["20130601", "2013-W10-1", "", "0001-01-01T00:00+02:00", "9999-12-31T23:59-02"]
-    ),
+    st.sampled_from(_OTHERS),
 )
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from([*COLUMNS, "x"]), _VALUES), max_size=4))
 def test_the_fast_path_reads_as_the_definition(rows: list[dict[str, Any]]) -> None:
-    messages = [json.dumps(row).encode() for row in rows]
-    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
-    values, reasons = defined(messages)
-    assert plain(together.batch) == values
-    assert together.bad_messages == reasons
+    require_as_defined([json.dumps(row).encode() for row in rows])
 
 
-def defined(messages: list[bytes]) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """Rows by the definition, as `plain` gives them, and why the others are none."""
+def require_as_defined(messages: list[bytes]) -> None:
+    """Rows are those of the definition, and so are the reasons why others are none."""
     rows, reasons = [], {}
     for number, message in enumerate(messages):
         try:
@@ -181,7 +150,8 @@ def defined(messages: list[bytes]) -> tuple[list[dict[str, Any]], dict[int, str]
             )
         except ValueError as error:
             reasons[number] = str(error)[:200]
-    return rows, reasons
+    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
+    assert (plain(together.batch), together.bad_messages) == (rows, reasons)
 
 
 _DIGITS = st.text("0123456789", min_size=1, max_size=30)
@@ -197,21 +167,13 @@ _NUMBERS = st.builds(
 @settings(max_examples=500, deadline=None)
 @given(st.lists(_NUMBERS, min_size=1, max_size=5), st.sampled_from("if"))
 def test_numbers_are_read_as_python_reads_them(texts: list[str], name: str) -> None:
-    messages = [f'{{"{name}": {text}}}'.encode() for text in texts]
-    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
-    values, reasons = defined(messages)
-    assert plain(together.batch) == values
-    assert together.bad_messages == reasons
+    require_as_defined([f'{{"{name}": {text}}}'.encode() for text in texts])
 
 
 @settings(max_examples=500, deadline=None)
 @given(st.lists(_TIMES, min_size=1, max_size=4))
 def test_times_are_read_as_python_reads_them(texts: list[str]) -> None:
-    messages = [json.dumps({"t": text}).encode() for text in texts]
-    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
-    values, reasons = defined(messages)
-    assert plain(together.batch) == values
-    assert together.bad_messages == reasons
+    require_as_defined([json.dumps({"t": text}).encode() for text in texts])
 
 
 @settings(max_examples=500, deadline=None)
@@ -221,11 +183,7 @@ def test_changed_bytes_are_read_as_python_reads_them(data: st.DataObject) -> Non
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(message) - 1))
         message[at : at + data.draw(st.integers(0, 2))] = data.draw(st.sampled_from(_FAULTS))
-    messages = [json_message(ROW), bytes(message)]
-    together = decode(JsonDecoder(list(COLUMNS), COLUMNS), messages)
-    values, reasons = defined(messages)
-    assert plain(together.batch) == values
-    assert together.bad_messages == reasons
+    require_as_defined([json_message(ROW), bytes(message)])
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -244,24 +202,16 @@ def test_arrow_messages_of_different_schemas() -> None:
     messages = [ipc_message(each) for each in (wide, narrow, other, narrow.slice(0, 0))]
     decoded = decode(decoder("arrow-ipc", "i", "s"), messages)
     assert decoded.batch.to_pydict() == {"i": [7, 1, None, 3, 4], "s": ["a", "b", "c", "b", "z"]}
-    assert decoded.messages.tolist() == [0, 1, 1, 1, 2]
-    assert decoded.rows.tolist() == [0, 0, 1, 2, 0]
+    assert (decoded.messages.tolist(), decoded.rows.tolist()) == ([0, 1, 1, 1, 2], [0, 0, 1, 2, 0])
     for alone in (messages[1:2], messages[3:]):
         assert len(decode(decoder("arrow-ipc", "i", "s"), alone).batch) in {0, 3}
 
 
 def test_arrow_messages_that_cannot_be_read() -> None:
     good = ipc_message(pa.table({"i": [1, 2]}))
-    messages = [
-        b"junk",
-        good,
-        good[:-30],
-        None,
-        b"",
-        ipc_message(pa.table({"j": [1]})),
-        ipc_message(pa.table({"i": ["text"]})),
-        ipc_message(pa.table({"i": [1.0, 2.5]})),
-    ]
+    tables = [{"j": [1]}, {"i": ["text"]}, {"i": [1.0, 2.5]}]
+    messages = [b"junk", good, good[:-30], None, b""]
+    messages += [ipc_message(pa.table(each)) for each in tables]
     decoded = decode(decoder("arrow-ipc", "i"), messages)
     assert decoded.batch.column(0).to_pylist() == [1, 2, 1, None]
     assert sorted(decoded.bad_messages) == [0, 2, 3, 4, 5, 6]
@@ -285,14 +235,9 @@ def test_an_unknown_format_names_the_known() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("9007199254740992.0", 2**53),
-        ("-9007199254740992.0", -(2**53)),
-        ("9007199254740994.0", None),
-        ("1e300", None),
-        ("9223372036854775807", 2**63 - 1),
-        ("-9223372036854775808", -(2**63)),
-        ("-9223372036854775809", None),
-        ("2.0", 2),
+        *(("9007199254740992.0", 2**53), ("-9007199254740992.0", -(2**53))),
+        *(("9007199254740994.0", None), ("1e300", None), ("9223372036854775807", 2**63 - 1)),
+        *(("-9223372036854775808", -(2**63)), ("-9223372036854775809", None), ("2.0", 2)),
     ],
 )
 def test_json_ints_are_exact(text: str, wanted: int | None) -> None:
@@ -325,18 +270,13 @@ def test_why_a_json_message_cannot_be_read(message: bytes | None, says: str) -> 
 
 def test_messages_are_described_by_their_keys() -> None:
     reader = decoder("json")
-    assert reader.described(b'{"a": 1, "b": "x", "c": null}') == {
-        "a": "int",
-        "b": "str",
-        "c": "NoneType",
-    }
-    assert reader.described(b"no json") == {}
+    found = reader.described(b'{"a": 1, "b": "x", "c": null}')
+    assert (found, reader.described(b"no json")) == ({"a": "int", "b": "str", "c": "NoneType"}, {})
 
 
 def test_rows_of_json_messages_are_counted_by_message() -> None:
     decoded = decode(decoder("json", "i"), [b'{"i": 1}', b"5", None, b'{"i": 2, "x": [[]]}'])
-    assert decoded.messages.tolist() == [0, 3]
-    assert decoded.rows.tolist() == [0, 0]
+    assert (decoded.messages.tolist(), decoded.rows.tolist()) == ([0, 3], [0, 0])
 
 
 def test_a_reason_is_cut_to_200_characters() -> None:

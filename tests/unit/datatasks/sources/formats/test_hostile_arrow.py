@@ -27,14 +27,8 @@ from forebay.datatasks.sources.formats.ipc_metadata import (
     require_little_endian,
 )
 
-DECLARED = {
-    "i": ColumnType.INT,
-    "x": ColumnType.STRING,
-    "f": ColumnType.FLOAT,
-    "li": ColumnType.LIST_INT,
-    "lf": ColumnType.LIST_FLOAT,
-    "ls": ColumnType.LIST_STRING,
-}
+DECLARED = {"i": ColumnType.INT, "x": ColumnType.STRING, "f": ColumnType.FLOAT}
+DECLARED |= {"li": ColumnType.LIST_INT, "lf": ColumnType.LIST_FLOAT, "ls": ColumnType.LIST_STRING}
 ONE = pa.array([7])
 
 
@@ -137,14 +131,14 @@ def bomb(name: str) -> bytes:
     return made[name]()
 
 
+_BYTES_MAX = "message_bytes_max is 67,108,864"
 BOMBS = {
     "rows of nulls": ("x", "100,000,000 rows, and message_rows_max is 1,000,000"),
-    "nulls in a list": ("li", "message_bytes_max is 67,108,864"),
-    "a wide list": ("li", "message_bytes_max is 67,108,864"),
+    **dict.fromkeys(("nulls in a list", "a wide list"), ("li", _BYTES_MAX)),
     "compressed": ("lf", "takes 800,0"),
     "a long dictionary": ("x", "takes 314,57"),
     "a text in many rows": ("x", "takes 104,85"),
-    "a dictionary that grows": ("x", "message_bytes_max is 67,108,864"),
+    "a dictionary that grows": ("x", _BYTES_MAX),
 }
 
 
@@ -250,8 +244,7 @@ def test_schemas_that_differ_by_metadata_alone_are_looked_at_once(
         batch = pa.record_batch({"i": pa.array(range(rows))})
         batch = batch.replace_schema_metadata({"pandas": f'{{"stop": {rows}}}'})
         values.append(bombs.stream([batch], batch.schema))
-    assert decode(values, "i").batch.num_rows == 15
-    assert len(looked_at) == 1
+    assert (decode(values, "i").batch.num_rows, len(looked_at)) == (15, 1)
 
 
 SHARED = {
@@ -271,9 +264,7 @@ def test_parts_that_metadata_share_are_not_copied_for_each(name: str) -> None:
     with cpu_limit(name, 2):
         found = decode([value], "i")
         described = ArrowDecoder(["i"], DECLARED).described(value)
-    assert (
-        "used again and again" in found.bad_messages[0]
-        or "requires a buffer" in found.bad_messages[0]
-    )
+    said = found.bad_messages[0]
+    assert "used again and again" in said or "requires a buffer" in said
     assert described == {} or name == "numbers"
     assert memory.growth < 64 << 20

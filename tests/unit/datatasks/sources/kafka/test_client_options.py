@@ -98,8 +98,7 @@ def test_a_password_that_is_a_number_is_not_shown(tmp_path: Path) -> None:
 
 def test_numbers_may_come_from_the_environment(tmp_path: Path) -> None:
     written = "  bootstrap: a:9092\n  topic: t\n  client: {fetch_max_bytes: '${BYTES:-4096}'}\n"
-    assert problems(tmp_path, written) == []
-    assert problems(tmp_path, written, BYTES="8192") == []
+    assert (problems(tmp_path, written), problems(tmp_path, written, BYTES="8192")) == ([], [])
     (found,) = problems(tmp_path, written, BYTES="8 MB")
     assert "a whole number is expected, not ${BYTES:-4096} (text)" in found.message
     assert ClientOptions.model_validate({"fetch_max_bytes": "4096"}).fetch_max_bytes == 4096

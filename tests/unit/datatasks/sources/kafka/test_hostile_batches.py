@@ -14,6 +14,7 @@ import pytest
 from support.hostile.record_batches import compressed, record_batch, sealed, stored
 
 from forebay.config.specs.sources import ColumnType
+from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.rows.offset_runs import (
     ABORTED,
     CONTROL,
@@ -35,11 +36,12 @@ from forebay.datatasks.sources.kafka.wire.codecs import (
 )
 from forebay.datatasks.sources.kafka.wire.messages import Messages, messages_within
 from forebay.datatasks.sources.kafka.wire.records import MessageBatch
-from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
+from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 MOST = 1 << 20
+COLUMNS = {"i": ColumnType.INT}
 
 
 def read(content: bytes, most: int = MOST) -> list[MessageBatch]:
@@ -51,29 +53,19 @@ def read(content: bytes, most: int = MOST) -> list[MessageBatch]:
 
 def chunks(found: list[MessageBatch], policy: Any = "dead_letter") -> list[Chunk]:
     """All messages of partition 3 from offset 100 on."""
-    whole = RowRange(path="clicks/3", first=100, end=200, rows=None, size_bytes=1)
-    task = DataTask(
-        task_id="clicks/0",
-        source="clicks",
-        window="2026-03-01",
-        generation=1,
-        hour=0,
-        partition="3",
-        ranges=(whole,),
-        rows=None,
-        cut=False,
-        data_from=START,
-        data_to=START + timedelta(days=1),
-    )
-    maker = ChunkMaker(
-        decoder=decoder_named("json", ["i"], {"i": ColumnType.INT}),
-        stretch=Stretch("clicks", 3, 100, 200),
-        task=task,
-        start=Position(100, 0),
-        policy=policy,
-        chunk_rows=4,
-    )
-    return list(maker.chunks(_within(found)))
+    whole = {"path": "clicks/3", "first": 100, "end": 200, "rows": None}
+    whole |= {"size_bytes": 1, "version": ""}
+    row = {"hour": 0, "partition": "3", "ranges": [whole], "rows": None, "cut": False}
+    day = Interval(START, START + timedelta(days=1))
+    task = DataTask.of_row(row, "clicks/0", "clicks", "2026-03-01", day)
+    decoder, stretch = decoder_named("json", ["i"], COLUMNS), Stretch("clicks", 3, 100, 200)
+    given: dict[str, Any] = {
+        "decoder": decoder,
+        "stretch": stretch,
+        "task": task,
+        "start": Position(100, 0),
+    }
+    return list(ChunkMaker(**given, policy=policy, chunk_rows=4).chunks(_within(found)))
 
 
 def _within(found: list[MessageBatch]) -> list[Messages]:
@@ -124,18 +116,15 @@ def test_a_bomb_between_others_is_one_dead_letter() -> None:
         *read(record_batch(105, [b'{"i": 3}'])),
     ]
     (chunk,) = chunks(found)
-    assert chunk.batch.to_pydict() == {"i": [1, 2, 3]}
-    assert chunk.parts.tolist() == [100, 101, 105]
+    assert (chunk.batch.to_pydict(), chunk.parts.tolist()) == ({"i": [1, 2, 3]}, [100, 101, 105])
     (dead,) = chunk.dead
     assert dead.location == {"topic": "clicks", "partition": 3, "offset": 102, "offsets": 3}
     assert (dead.rows, dead.position) == (3, Position(102, 0))
     assert dead.reason.startswith("its record batch takes at least 1,")
     assert dead.reason.endswith("bytes, and message_bytes_max is 1,048,576")
-    assert chunk.end == Position(106, 0)
-    assert offsets_read(chunk.runs, 106).records == 6
-    with pytest.raises(
-        DataError, match=r"topic clicks, partition 3, offset 102.*record batch takes"
-    ):
+    assert (chunk.end, offsets_read(chunk.runs, 106).records) == (Position(106, 0), 6)
+    told = r"topic clicks, partition 3, offset 102.*record batch takes"
+    with pytest.raises(DataError, match=told):
         chunks(found, "fail")
 
 
@@ -169,10 +158,8 @@ def test_offsets_that_do_not_rise_are_refused() -> None:
     second = len(content) - len(content[61:]) // 2
     assert content[second + 3] == 2, "the offset of the second record, as a varint"
     content[second + 3] = 0
-    assert (
-        "offsets that do not rise"
-        in read(record_batch(0, [b"x"] * 2, body=content[61:]))[0].refusal
-    )
+    (found,) = read(record_batch(0, [b"x"] * 2, body=content[61:]))
+    assert "offsets that do not rise" in found.refusal
 
 
 def test_times_are_added_as_java_adds_them() -> None:
@@ -206,15 +193,11 @@ def test_formats_that_nobody_bounds_are_refused_with_their_place(magic: int, cod
     values = [b'{"i": 2}', b'{"i": 2}'] if codec == 0 else [bytes(200 << 20), b"x"]
     old = of_old(102, values, magic, codec)
     before = psutil.Process().memory_info().rss
-    found = [
-        *read(record_batch(100, [b'{"i": 1}'])),
-        *read(old),
-        *read(record_batch(103, [b'{"i": 3}'])),
-    ]
+    parts = (record_batch(100, [b'{"i": 1}']), old, record_batch(103, [b'{"i": 3}']))
+    found = [batch for part in parts for batch in read(part)]
     assert psutil.Process().memory_info().rss < before + (100 << 20)
     (chunk,) = chunks(found)
-    assert chunk.batch.to_pydict() == {"i": [1, 3]}
-    assert sum(dead.rows for dead in chunk.dead) == 2
+    assert (chunk.batch.to_pydict(), sum(dead.rows for dead in chunk.dead)) == ({"i": [1, 3]}, 2)
     assert {dead.location["offset"] for dead in chunk.dead} <= {101, 102}
     assert all(f"format {magic}, from before Kafka 0.11" in dead.reason for dead in chunk.dead)
     with pytest.raises(DataError, match=r"topic clicks, partition 3, offset 101.*Kafka 0\.11"):
@@ -243,15 +226,9 @@ def committed(content: bytes, *aborted: int) -> list[tuple[int, int, int]]:
     from kafka import TopicPartition
     from kafka.protocol.consumer import IsolationLevel
 
-    hook = records._hook_class()(
-        0,
-        TopicPartition("clicks", 3),
-        stored(content),
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        aborted_transactions=[
-            SimpleNamespace(first_offset=each, producer_id=_PRODUCER) for each in aborted
-        ],
-    )
+    undone = [SimpleNamespace(first_offset=each, producer_id=_PRODUCER) for each in aborted]
+    more = {"isolation_level": IsolationLevel.READ_COMMITTED, "aborted_transactions": undone}
+    hook = records._hook_class()(0, TopicPartition("clicks", 3), stored(content), **more)
     read = [batch.read(MOST) for batch in hook.take()]
     if hook:
         hook.take()  # what came after them failed
@@ -272,9 +249,8 @@ def test_a_marker_without_its_record_is_passed_over() -> None:
 def test_a_marker_that_is_none_is_named(key: bytes) -> None:
     from kafka.errors import CorruptRecordError
 
-    with pytest.raises(
-        CorruptRecordError, match=r"control batch of .*clicks.*partition=3\) at offset 5 cannot be"
-    ):
+    told = r"control batch of .*clicks.*partition=3\) at offset 5 cannot be"
+    with pytest.raises(CorruptRecordError, match=told):
         committed(of_producer(5, _MARKER, key) + record_batch(6, [b"y"]))
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from forebay.datatasks.sources.kafka.kind import KafkaKind
 
+BOTH = {"format": "avro", "schema_file": "a", "schema_ids": {1: "b"}}
 BASE = {"bootstrap": "localhost:9092", "topic": "clicks"}
 
 
@@ -32,10 +33,7 @@ def test_what_fits_together(options: dict[str, Any]) -> None:
     ("options", "says"),
     [
         ({"format": "avro"}, "format avro needs `schema_file`, or `schema_ids`"),
-        (
-            {"format": "avro", "schema_file": "a", "schema_ids": {1: "b"}},
-            "format avro needs `schema_file`, or `schema_ids`",
-        ),
+        (BOTH, "format avro needs `schema_file`, or `schema_ids`"),
         ({"format": "json", "schema_file": "a"}, "format json takes no schema files"),
         ({"schema_ids": {1: "a"}}, "format arrow-ipc takes no schema files"),
         ({"format": "protobuf", "schema_file": "a"}, "`message_type` belongs to format protobuf"),

@@ -22,12 +22,12 @@ from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.common.values.row_ids import row_ids
 from forebay.datatasks.sources.log.writer import LogWriter, parse_segment
-from forebay.datatasks.tasks import Position
+from forebay.datatasks.tasks import Chunk, Position
 from forebay.errors import ConfigError, DataError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
-HOUR = timedelta(hours=1)
+HOUR, MILLISECOND = timedelta(hours=1), timedelta(milliseconds=1)
 DAYS = [Interval(START, START + HOUR * 24), Interval(START + HOUR * 24, START + HOUR * 48)]
 
 
@@ -35,36 +35,41 @@ def rows(first: int, count: int) -> pa.Table:
     return pa.table({"n": np.arange(first, first + count)})
 
 
+def segment(root: Path, count: int = 5) -> Path:
+    """The only one, from offset 0 on."""
+    path = LogWriter(root / "log", 0).append(rows(0, count), START)
+    assert path is not None
+    return path
+
+
 def source(root: Path, **more: Any) -> Source:
     fields = {"name": "s", "kind": "log", "options": {"path": "log"}, "columns": {"n": "int"}}
     return open_source(SourceSpec.model_validate(fields | more), root)
 
 
-def numbers(opened: Source, index: int = 0) -> list[int]:
-    tasks = tasks_of(opened.scan(DAYS), DAYS, index)
-    chunks = [chunk for task in tasks for chunk in opened.open(task, None, ["n"], 10)]
-    return [n for chunk in chunks for n in chunk.batch.column("n").to_pylist()]
+def read(opened: Source, column: str = "n", chunk_rows: int = 10) -> list[Chunk]:
+    tasks = tasks_of(opened.scan(DAYS), DAYS, 0)
+    return [chunk for task in tasks for chunk in opened.open(task, None, [column], chunk_rows)]
+
+
+def values(chunks: list[Chunk], column: str = "n") -> list[Any]:
+    return [value for chunk in chunks for value in chunk.batch.column(column).to_pylist()]
+
+
+def numbers(opened: Source) -> list[Any]:
+    return values(read(opened))
 
 
 def test_names_say_offset_rows_and_commit_time(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log", 0)
-    first = writer.append(rows(0, 3), START)
-    second = LogWriter(tmp_path / "log", "0").append(rows(3, 2), START + HOUR)
-    assert first is not None
-    assert second is not None
-    ms = int(START.timestamp() * 1000)
-    assert first.name == f"{0:020d}-{3:08d}-{ms:015d}.arrow"
-    assert second.name == f"{3:020d}-{2:08d}-{ms + 3_600_000:015d}.arrow"
-    assert writer.append(rows(0, 0), START + HOUR) is None
-    visible = [path.name for path in (tmp_path / "log/0").iterdir() if path.name[0] != "."]
-    assert sorted(visible) == [first.name, second.name]
-
-
-def test_commit_times_do_not_fall(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path, 0)
     writer.append(rows(0, 3), START)
-    with pytest.raises(ValueError, match="must not fall"):
-        writer.append(rows(3, 3), START - HOUR)
+    LogWriter(tmp_path / "log", "0").append(rows(3, 2), START + HOUR)
+    assert writer.append(rows(0, 0), START + HOUR) is None
+    ms = int(START.timestamp() * 1000)
+    visible = [path.name for path in (tmp_path / "log/0").iterdir() if path.name[0] != "."]
+    assert sorted(visible) == [
+        *(f"{0:020d}-{3:08d}-{ms:015d}.arrow", f"{3:020d}-{2:08d}-{ms + 3_600_000:015d}.arrow")
+    ]
 
 
 def test_writers_of_one_partition_take_turns(tmp_path: Path) -> None:
@@ -99,12 +104,8 @@ def test_row_ids_are_of_partition_and_offset(tmp_path: Path) -> None:
     assert np.array_equal(ids, row_ids("7", np.arange(15)))
     hours = np.concatenate([chunk.hours for chunk in chunks])
     assert hours.tolist() == [0] * 5 + [1] * 5 + [2] * 5
-    assert opened.location(tasks[0], Position(2, 1)) == {
-        "file": tasks[0].ranges[2].path,
-        "partition": "7",
-        "offset": 11,
-        "row": 1,
-    }
+    place = {"file": tasks[0].ranges[2].path, "partition": "7", "offset": 11, "row": 1}
+    assert opened.location(tasks[0], Position(2, 1)) == place
 
 
 @pytest.mark.parametrize("lost", [1, 2, 4])
@@ -120,8 +121,7 @@ def test_a_hole_anywhere_in_a_partition_is_bad_data(tmp_path: Path, lost: int) -
 
 
 def test_segments_that_overlap_are_bad_data(tmp_path: Path) -> None:
-    path = LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
-    assert path is not None
+    path = segment(tmp_path)
     twin = path.with_name(path.name.replace(f"{0:020d}", f"{3:020d}"))
     twin.write_bytes(path.read_bytes())
     with pytest.raises(DataError, match="overlap"):
@@ -129,32 +129,28 @@ def test_segments_that_overlap_are_bad_data(tmp_path: Path) -> None:
 
 
 def test_temporary_and_foreign_files_are_no_segments(tmp_path: Path) -> None:
-    path = LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
-    assert path is not None
-    path.with_name(f".{path.name}.77").write_bytes(b"half")
-    path.with_name("notes.txt").write_text("x")
+    path = segment(tmp_path)
+    for name in ("notes.txt", "zz", f".{path.name}.77"):
+        path.with_name(name).write_text("of somebody else")
     (tmp_path / "log" / "readme.arrow").write_text("x")
     assert numbers(source(tmp_path)) == list(range(5))
+    second = LogWriter(tmp_path / "log", 0).append(rows(5, 1), START)
+    assert second is not None
+    assert second.name.startswith(f"{5:020d}-")
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "fewer rows", "more rows"])
 def test_a_damaged_segment_is_named_or_counted(tmp_path: Path, damage: str) -> None:
-    path = LogWriter(tmp_path / "log", 0).append(rows(0, 50), START)
-    other = LogWriter(tmp_path / "other", 0).append(
-        rows(0, 40 if damage == "fewer rows" else 60), START
-    )
-    assert path is not None
-    assert other is not None
+    path = segment(tmp_path, 50)
+    other = segment(tmp_path / "other", 40 if damage == "fewer rows" else 60)
     content = {"cut": path.read_bytes()[:500], "empty": b""}.get(damage, other.read_bytes())
     path.write_bytes(content)
     with pytest.raises(DataError, match="cannot be read"):
         numbers(source(tmp_path))
     opened = source(tmp_path, bad_rows="dead_letter")
-    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
-    chunks = list(opened.open(task, None, ["n"], 10))
-    read = sum(chunk.batch.num_rows for chunk in chunks)
+    chunks = read(opened)
     dead = sum(row.rows for chunk in chunks for row in chunk.dead)
-    assert (read + dead, dead > 0, chunks[-1].end) == (50, True, Position(1, 0))
+    assert (len(values(chunks)) + dead, dead > 0, chunks[-1].end) == (50, True, Position(1, 0))
 
 
 def test_nothing_there(tmp_path: Path) -> None:
@@ -163,42 +159,19 @@ def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         opened.scan(DAYS)
     (tmp_path / "log").mkdir()
-    assert opened.scan(DAYS).tasks.num_rows == 0
-    assert opened.findings()[0].code == "nothing-matched"
+    assert (opened.scan(DAYS).tasks.num_rows, opened.findings()[0].code) == (0, "nothing-matched")
 
 
 def test_a_finding_says_whether_a_column_is_missing_or_of_another_type(tmp_path: Path) -> None:
     LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
     found = source(tmp_path, columns={"n": "string", "m": "int"}).findings()
-    assert [(each.path[1], each.code) for each in found] == [
-        ("n", "column-type"),
-        ("m", "column-missing"),
-    ]
-
-
-def test_readiness_by_clock(tmp_path: Path) -> None:
-    LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
-    now = datetime.now(UTC)
-    assert source(tmp_path).readiness(DAYS[0]).ready
-    assert not source(tmp_path).readiness(Interval(now - HOUR, now + HOUR)).ready
-
-
-def test_readiness_by_later_segments_or_a_marker(tmp_path: Path) -> None:
-    opened = source(tmp_path, ready={"marker": "_END"})
-    assert not opened.readiness(DAYS[0]).ready
-    first, second = (LogWriter(tmp_path / "log", n) for n in (0, 1))
-    first.append(rows(0, 5), START + HOUR * 30)
-    second.append(rows(0, 5), START)
-    found = opened.readiness(DAYS[0])
-    assert not found.ready
-    assert "partition 1 has no segment after" in found.reason
-    (tmp_path / "log/1/_END").touch()
-    assert opened.readiness(DAYS[0]).ready
-    assert not opened.readiness(DAYS[1]).ready
+    assert [each.path[1] for each in found] == ["n", "m"]
+    assert [each.code for each in found] == ["column-type", "column-missing"]
 
 
 def test_a_later_segment_makes_the_windows_before_it_ready(tmp_path: Path) -> None:
     opened = source(tmp_path, ready={"marker": "_END"})
+    assert not opened.readiness(DAYS[0]).ready, "there is no log yet"
     LogWriter(tmp_path / "log", 0).append(rows(0, 5), START + HOUR * 30)
     assert [each.ready for each in opened.marked(DAYS, "_END")] == [True, False]
     LogWriter(tmp_path / "log", 1).append(rows(0, 5), DAYS[0].end)
@@ -210,8 +183,7 @@ def test_a_later_segment_makes_the_windows_before_it_ready(tmp_path: Path) -> No
 
 
 def test_a_segment_without_rows_is_no_task(tmp_path: Path) -> None:
-    path = LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
-    assert path is not None
+    path = segment(tmp_path)
     empty = path.with_name(path.name.replace("-00000005-", "-00000000-"))
     path.rename(empty)
     with pa.ipc.new_file(empty, rows(0, 1).schema):
@@ -223,9 +195,7 @@ def test_a_position_at_the_end_of_a_segment_is_the_start_of_the_next(tmp_path: P
     writer = LogWriter(tmp_path / "log", 0)
     for first in (0, 4):
         writer.append(rows(first, 4), START)
-    opened = source(tmp_path)
-    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
-    ends = [chunk.end for chunk in opened.open(task, None, ["n"], 3)]
+    ends = [chunk.end for chunk in read(source(tmp_path), chunk_rows=3)]
     assert ends == [(0, 2), (1, 0), (1, 2), (2, 0)]
 
 
@@ -241,22 +211,15 @@ def test_equal_commit_times_are_fine_and_earlier_ones_are_not(tmp_path: Path) ->
     assert writer.append(rows(0, 1), START) is not None
     assert writer.append(rows(1, 1), START) is not None
     with pytest.raises(ValueError, match="commit times must not fall"):
-        writer.append(rows(2, 1), START - timedelta(milliseconds=1))
-
-
-def test_other_files_in_a_partition_are_no_segments(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path, 0)
-    first = writer.append(rows(0, 3), START)
-    assert first is not None
-    for name in ("notes.txt", "zz", f".{first.name}.99"):
-        (first.parent / name).write_text("of somebody else")
-    second = writer.append(rows(3, 1), START)
-    assert second is not None
-    assert second.name.startswith(f"{3:020d}-")
+        writer.append(rows(2, 1), START - MILLISECOND)
+    begin, other = datetime(1970, 1, 1, tzinfo=UTC), LogWriter(tmp_path, 1)
+    with pytest.raises(ValueError, match="must not fall"):
+        other.append(rows(0, 1), begin - MILLISECOND)
+    assert other.append(rows(0, 1), begin) is not None, "no commit is before 1970"
 
 
 def test_an_hour_is_that_of_the_commit(tmp_path: Path) -> None:
-    LogWriter(tmp_path / "log", 0).append(rows(0, 1), START + HOUR - timedelta(milliseconds=1))
+    LogWriter(tmp_path / "log", 0).append(rows(0, 1), START + HOUR - MILLISECOND)
     opened = source(tmp_path)
     scan = opened.scan(DAYS)
     (chunk,) = opened.open(tasks_of(scan, DAYS, 0)[0], None, ["n"], 10)
@@ -270,30 +233,17 @@ def test_a_damaged_segment_ends_where_the_next_begins(tmp_path: Path) -> None:
     writer.append(rows(5, 5), START)
     assert first is not None
     first.write_bytes(b"")
-    opened = source(tmp_path, bad_rows="dead_letter")
-    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
-    lost, *_ = opened.open(task, None, ["n"], 1)
+    lost, *_ = read(source(tmp_path, bad_rows="dead_letter"), chunk_rows=1)
     assert (lost.end, [row.rows for row in lost.dead]) == (Position(1, 0), [5])
 
 
 def test_rows_behind_those_of_a_segment_s_name_are_left_out(tmp_path: Path) -> None:
-    path = LogWriter(tmp_path / "log", 0).append(rows(0, 5), START)
-    assert path is not None
+    path = segment(tmp_path)
     with pa.ipc.new_file(path, rows(0, 1).schema) as file:
         file.write_table(rows(0, 5))
         file.write_table(rows(5, 5))
-    opened = source(tmp_path, bad_rows="dead_letter")
-    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
-    chunks = list(opened.open(task, None, ["n"], 100))
-    assert [n for chunk in chunks for n in chunk.batch.column("n").to_pylist()] == [*range(5)]
-    assert [row for chunk in chunks for row in chunk.dead] == []
-
-
-def test_no_commit_is_before_1970(tmp_path: Path) -> None:
-    begin = datetime(1970, 1, 1, tzinfo=UTC)
-    with pytest.raises(ValueError, match="must not fall"):
-        LogWriter(tmp_path, 0).append(rows(0, 1), begin - timedelta(milliseconds=1))
-    assert LogWriter(tmp_path, 0).append(rows(0, 1), begin) is not None
+    chunks = read(source(tmp_path, bad_rows="dead_letter"), chunk_rows=100)
+    assert (values(chunks), [row for chunk in chunks for row in chunk.dead]) == ([*range(5)], [])
 
 
 def test_a_name_of_another_form_is_no_segment() -> None:
@@ -322,10 +272,9 @@ def text_source(root: Path, table: pa.Table, **more: Any) -> Source:
 
 def read_texts(opened: Source) -> tuple[list[str], list[tuple[int, str]]]:
     """Values, and dead rows with their reasons."""
-    [task] = tasks_of(opened.scan(DAYS), DAYS, 0)
-    chunks = list(opened.open(task, None, ["s"], 10))
-    values = [text for chunk in chunks for text in chunk.batch.column("s").to_pylist()]
-    return values, [(row.rows, row.reason) for chunk in chunks for row in chunk.dead]
+    chunks = read(opened, "s")
+    dead = [(row.rows, row.reason) for chunk in chunks for row in chunk.dead]
+    return values(chunks, "s"), dead
 
 
 def wrong_offset(content: bytes) -> bytes:
@@ -339,8 +288,8 @@ def wrong_offset(content: bytes) -> bytes:
 def test_a_wrong_offset_is_not_followed(tmp_path: Path) -> None:
     table = pa.table({"s": [f"text {n:03}" for n in range(30)]})
     opened = text_source(tmp_path, table, damaged=wrong_offset, bad_rows="dead_letter")
-    values, [(rows, reason)] = read_texts(opened)
-    assert (values, rows) == ([], 30)
+    texts, [(count, reason)] = read_texts(opened)
+    assert (texts, count) == ([], 30)
     assert "offset for slot 20 out of bounds: 2147483647 > 240" in reason
     failing = source(tmp_path, columns={"s": "string"})
     with pytest.raises(DataError, match=r"offset 0, row 0\): cannot be read: .* out of bounds"):
@@ -351,8 +300,8 @@ def test_views_of_a_segment_are_dead_letters_or_an_error(tmp_path: Path) -> None
     table = pa.table({"s": pa.array(["a", "b"]).cast(pa.string_view())})
     opened = text_source(tmp_path, table, bad_rows="dead_letter")
     assert [each.code for each in opened.findings()] == ["column-type"]
-    values, [(rows, reason)] = read_texts(opened)
-    assert (values, rows) == ([], 2)
+    texts, [(count, reason)] = read_texts(opened)
+    assert (texts, count) == ([], 2)
     assert "column 's' is stored as string_view, and string_view is not read" in reason
     with pytest.raises(DataError, match="string_view is not read"):
         read_texts(source(tmp_path, columns={"s": "string"}))
@@ -360,14 +309,9 @@ def test_views_of_a_segment_are_dead_letters_or_an_error(tmp_path: Path) -> None
 
 def test_columns_of_a_segment_that_nobody_declared_are_not_decoded(tmp_path: Path) -> None:
     words = pa.array(["a" * (300 << 20)])
-    table = pa.table(
-        {
-            "s": ["a"],
-            "long": pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), words),
-            "zeros": pa.array([np.zeros(1 << 26)]),
-            "view": words.cast(pa.string_view()),
-        }
-    )
+    long = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), words)
+    zeros, view = pa.array([np.zeros(1 << 26)]), words.cast(pa.string_view())
+    table = pa.table({"s": ["a"], "long": long, "zeros": zeros, "view": view})
     opened = text_source(tmp_path, table, compression="zstd")
     pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
     pa.set_memory_pool(pool)
@@ -389,8 +333,8 @@ def test_a_bomb_in_a_segment_is_not_decoded(tmp_path: Path, kind: str) -> None:
     opened = text_source(
         tmp_path, pa.table({"s": column}), compression="zstd", bad_rows="dead_letter"
     )
-    values, dead = read_texts(opened)
-    assert values in ([], ["a" * (1 << 20)] * rows)
+    texts, dead = read_texts(opened)
+    assert texts in ([], ["a" * (1 << 20)] * rows)
     if rows == 1:
         [(count, reason)] = dead
         assert count == 1
@@ -398,14 +342,11 @@ def test_a_bomb_in_a_segment_is_not_decoded(tmp_path: Path, kind: str) -> None:
 
 
 def test_batches_of_a_segment_that_are_one_are_not_kept_for_each(tmp_path: Path) -> None:
-    path = LogWriter(tmp_path / "log", 0).append(rows(0, 3), START)
-    assert path is not None
+    path = segment(tmp_path, 3)
     path.write_bytes(shared_batch(2000, 50_000))
     memory = MemoryPeak(os.getpid())
     with cpu_limit("a segment of one batch", 2):
-        opened = source(tmp_path, bad_rows="dead_letter")
-        tasks = tasks_of(opened.scan(DAYS), DAYS, 0)
-        chunks = [chunk for task in tasks for chunk in opened.open(task, None, ["n"], 10)]
+        chunks = read(source(tmp_path, bad_rows="dead_letter"))
     [dead] = [row for chunk in chunks for row in chunk.dead]
     assert dead.rows == 3
     assert memory.growth < 64 << 20
@@ -413,8 +354,7 @@ def test_batches_of_a_segment_that_are_one_are_not_kept_for_each(tmp_path: Path)
 
 @pytest.mark.parametrize("base", ["99999999999999999999", "09223372036854775807"])
 def test_a_segment_behind_the_last_offset_is_named(tmp_path: Path, base: str) -> None:
-    path = LogWriter(tmp_path / "log", 0).append(rows(0, 3), START)
-    assert path is not None
+    path = segment(tmp_path, 3)
     path.rename(path.with_name(base + path.name[20:]))
     with pytest.raises(DataError, match=rf"segment 0/{base}-.* offset that no partition reaches"):
         source(tmp_path).scan(DAYS)

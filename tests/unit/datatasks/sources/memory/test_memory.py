@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.stages import memory_source
 
-from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.sources.common.contract.base import Source
@@ -19,14 +18,7 @@ from forebay.datatasks.sources.memory.source import MEMORY
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Source]:
-    fields: dict[str, Any] = {
-        "name": "s",
-        "kind": "memory",
-        "options": {"table": "a"},
-        "columns": {"at": "timestamp", "n": "int"},
-        "event_time": "at",
-    }
-    yield open_source(SourceSpec.model_validate(fields), tmp_path)
+    yield open_source(memory_source("a"), tmp_path)
     MEMORY.clear()
 
 

@@ -20,7 +20,6 @@ from support.parquet_source import (
     write,
 )
 
-from forebay.config.specs.windows import Interval
 from forebay.errors import ConfigError, DataError
 
 
@@ -55,15 +54,6 @@ def test_bookkeeping_files_are_left_alone(tmp_path: Path) -> None:
     assert len(numbers(read(source(tmp_path), days(1)))) == 3
 
 
-def test_links_that_lead_back_or_nowhere(tmp_path: Path) -> None:
-    write(tmp_path / "data/x.parquet", table(evenly(START, 3, HOUR)))
-    (tmp_path / "data/again").symlink_to(tmp_path / "data")
-    assert len(numbers(read(source(tmp_path), days(1)))) == 3
-    (tmp_path / "data/y.parquet").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="is a broken link"):
-        source(tmp_path).scan(days(1))
-
-
 @pytest.mark.guarantee(
     "a file has two names in a source (links, hard links)", "red with both names and what to do"
 )
@@ -89,44 +79,6 @@ def test_what_says_to_which_window_rows_belong(tmp_path: Path) -> None:
     assert source(tmp_path, hourly, event_time=None).cut == "the hour in their path"
 
 
-def test_markers(tmp_path: Path) -> None:
-    options = {"path": "data", "window_path": "{date}/{hour}/*.parquet"}
-    span = Interval(START, START + HOUR * 2)
-    opened = source(tmp_path, options, ready={"marker": "_SUCCESS"})
-    assert not opened.readiness(span).ready
-    (tmp_path / "data/2026-03-01/00").mkdir(parents=True)
-    (tmp_path / "data/2026-03-01/01").mkdir()
-    (tmp_path / "data/2026-03-01/00/_SUCCESS").touch()
-    found = opened.readiness(span)
-    assert not found.ready
-    assert found.reason.endswith("no _SUCCESS in " + str(tmp_path / "data/2026-03-01/01"))
-    (tmp_path / "data/2026-03-01/01/_SUCCESS").touch()
-    assert opened.readiness(span).ready
-    plain = source(tmp_path, ready={"marker": "_DONE"})
-    assert not plain.readiness(span).ready
-    (tmp_path / "data/_DONE").touch()
-    assert plain.readiness(span).ready
-
-
-def test_markers_of_folders_with_a_pattern(tmp_path: Path) -> None:
-    options = {"path": "data", "window_path": "region=*/{date}/*.parquet"}
-    opened = source(tmp_path, options, ready={"marker": "_SUCCESS"})
-    for region in ("de", "fr"):
-        write(tmp_path / f"data/region={region}/2026-03-01/x.parquet", table([START]))
-    (tmp_path / "data/region=de/2026-03-01/_SUCCESS").touch()
-    assert "region=fr/2026-03-01" in opened.readiness(days(1)[0]).reason
-    (tmp_path / "data/region=fr/2026-03-01/_SUCCESS").touch()
-    assert opened.readiness(days(1)[0]).ready
-    assert not opened.readiness(days(2)[1]).ready
-
-
-def test_without_a_marker_the_clock_decides(tmp_path: Path) -> None:
-    opened = source(tmp_path)
-    later = datetime.now(UTC) + DAY
-    assert not opened.readiness(Interval(later - DAY * 2, later)).ready
-    assert opened.readiness(Interval(later - DAY * 3, later - DAY * 2)).ready
-
-
 def test_a_column_of_another_type_is_found_and_refused(tmp_path: Path) -> None:
     rows = table(evenly(START, 3, HOUR))
     write(tmp_path / "data/x.parquet", rows.set_column(1, "n", pa.array(["a", "b", "c"])))
@@ -138,8 +90,6 @@ def test_a_column_of_another_type_is_found_and_refused(tmp_path: Path) -> None:
 
 
 def test_options_that_do_not_fit(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="event_time has to name"):
-        source(tmp_path, event_time=None)
     with pytest.raises(ConfigError, match=r"window_path: .*unknown placeholder"):
         source(tmp_path, {"path": "data", "window_path": "{dat}/*"})
     with pytest.raises(ConfigError, match="belong in window_path"):

@@ -48,8 +48,7 @@ def test_the_9001st_file_costs_one_listing_and_one_footer(tmp_path: Path) -> Non
     write(tmp_path / "data/next.parquet", table(evenly(START + DAY, 5, HOUR)))
     spans = days(1, START + DAY)
     scan = opened(tmp_path).scan(spans)
-    assert scan.storage_calls == 1 + 1
-    assert scan.tasks["rows"].to_pylist() == [5]
+    assert (scan.storage_calls, scan.tasks["rows"].to_pylist()) == (1 + 1, [5])
     assert opened(tmp_path).scan(spans).storage_calls == 1
 
 
@@ -106,8 +105,7 @@ def test_above_the_bound_the_newest_are_kept(
     monkeypatch.setattr(footer_cache, "FILES_MAX", 3)
     for name in "abcde":
         write(tmp_path / f"data/{name}.parquet", table(evenly(START, 5, HOUR)))
-    assert calls(tmp_path) == 1 + 5
-    assert calls(tmp_path) == 1 + 2
+    assert (calls(tmp_path), calls(tmp_path)) == (1 + 5, 1 + 2)
 
 
 def test_a_file_of_another_place_or_meaning_is_not_taken(

@@ -147,15 +147,11 @@ def test_to_be_killed_once_says_nothing_of_a_file(tmp_path: Path) -> None:
         assert reader.read("a", b"x").error == ""
         (child,) = [one for one in psutil.Process().children() if one not in before]
         child.send_signal(signal.SIGKILL)
-        while (
-            child.status() != psutil.STATUS_ZOMBIE
-        ):  # to wait for it would take it from its parent
+        while child.status() != psutil.STATUS_ZOMBIE:  # a wait would take it from its parent
             time.sleep(0.01)
         assert reader.read("b", b"x").error == ""
-    assert errors_of({"a": "signal 9", "b": "x"}) == [
-        "the process that read its footer was ended by SIGKILL",
-        "",
-    ]
+    killed = "the process that read its footer was ended by SIGKILL"
+    assert errors_of({"a": "signal 9", "b": "x"}) == [killed, ""]
 
 
 def test_a_crash_that_does_not_come_again_is_nobodys(tmp_path: Path) -> None:

@@ -37,9 +37,7 @@ def group(tmp_path: Path, hours: list[int | None]) -> pq.ParquetFile:
     [
         ([3, 1, 2], None, [3, 1, 2]),
         ([3, None, 2], None, [3, 2, 2]),  # with the earliest
-        ([None, None], (4, 6), [4, 4]),
-        ([3, None, 5], (4, 6), [4, 4, 5]),
-        ([], None, []),
+        *(([None, None], (4, 6), [4, 4]), ([3, None, 5], (4, 6), [4, 4, 5]), ([], None, [])),
     ],
 )
 def test_each_row_has_a_time(
@@ -60,7 +58,7 @@ def test_a_row_group_without_any_time_is_an_error(tmp_path: Path) -> None:
         group_times(group(tmp_path, [None, None]), 0, "at", None)
 
 
-STAMP, DATE = pa.timestamp("us", "UTC"), pa.date32()
+STAMP, DATE, NO_BOUNDS = pa.timestamp("us", "UTC"), pa.date32(), {"has_min_max": False}
 
 
 @pytest.mark.parametrize(
@@ -73,30 +71,23 @@ STAMP, DATE = pa.timestamp("us", "UTC"), pa.date32()
         (DATE, {"physical_type": "INT32"}, (3 * 24 * HOUR, 5 * 24 * HOUR, KNOWN)),
         (DATE, {}, None),
         (pa.int32(), {"physical_type": "INT32"}, None),
-        (STAMP, {"has_min_max": False, "num_values": 0, "null_count": 7}, ALL_NULL),
-        (STAMP, {"has_min_max": False, "num_values": 0, "null_count": 0}, None),
-        (STAMP, {"has_min_max": False, "num_values": 3, "null_count": 7}, None),
-        (
-            STAMP,
-            {"has_min_max": False, "num_values": 0, "has_null_count": False, "null_count": 7},
-            None,
-        ),
+        (STAMP, NO_BOUNDS | {"num_values": 0, "null_count": 7}, ALL_NULL),
+        (STAMP, NO_BOUNDS | {"num_values": 0, "null_count": 0}, None),
+        (STAMP, NO_BOUNDS | {"num_values": 3, "null_count": 7}, None),
+        (STAMP, NO_BOUNDS | {"num_values": 0, "has_null_count": False, "null_count": 7}, None),
         (STAMP, None, None),
     ],
 )
 def test_what_statistics_say_of_the_times_of_a_row_group(
     stored: pa.DataType, statistics: dict[str, Any] | None, expected: Any
 ) -> None:
-    known = {
+    known: dict[str, Any] = {
         "has_min_max": True,
         "has_null_count": True,
         "null_count": 0,
         "num_values": 2,
-        "physical_type": "INT64",
-        "logical_type": "",
-        "min_raw": 3,
-        "max_raw": 5,
     }
+    known |= {"physical_type": "INT64", "logical_type": "", "min_raw": 3, "max_raw": 5}
     found = bounds_of(None if statistics is None else SimpleNamespace(**known | statistics), stored)
     if expected in {None, ALL_NULL}:
         expected = (UNKNOWN, UNKNOWN, TO_READ if expected is None else ALL_NULL)

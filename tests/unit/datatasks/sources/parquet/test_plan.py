@@ -79,12 +79,8 @@ def test_a_row_group_of_too_many_rows_is_not_cut(
     first, second, third, fourth = (
         [row for each in read(lenient, days(4), index) for row in each.dead] for index in range(4)
     )
-    assert [[row.location["row"] for row in part] for part in (first, second, third)] == [
-        [0],
-        [0, 34],
-        [34],
-    ]
-    assert fourth == []
+    lost = [[row.location["row"] for row in part] for part in (first, second, third, fourth)]
+    assert lost == [[0], [0, 34], [34], []]
     write(path, table(evenly(START, 40, HOUR)), row_group_size=20)
     assert numbers(read(source(tmp_path), days(3))) == list(range(24))
 
@@ -107,6 +103,4 @@ def test_a_file_is_opened_once_for_all_row_groups_that_are_cut(tmp_path: Path) -
     calls.clear()
     planner = ParquetPlanner(opened, "at", "fail", str)
     found = planner.ranges(Candidates(pa.array([path]), footers, None, None), Spans(days(1)))
-    assert found.rows.sum() == 48
-    assert planner.reads == 16
-    assert calls == [path]
+    assert (found.rows.sum(), planner.reads, calls) == (48, 16, [path])

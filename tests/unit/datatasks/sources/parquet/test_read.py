@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.files.versions import PlannedFile
 from forebay.datatasks.sources.parquet import open_files
 from forebay.datatasks.sources.parquet.footers import group_ends
@@ -26,18 +27,14 @@ from forebay.system.instants import to_us
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-DAY = timedelta(days=1)
+SIZES = {"size_bytes": 0, "version": ""}
 
 
 def write(path: Path, groups: list[int]) -> None:
     """One row a minute, in row groups of these sizes; numbers count from 0."""
     count = sum(groups)
-    rows = pa.table(
-        {
-            "n": pa.array(np.arange(count)),
-            "at": pa.array([START + number * MINUTE for number in range(count)]),
-        }
-    )
+    times = pa.array([START + number * MINUTE for number in range(count)])
+    rows = pa.table({"n": pa.array(np.arange(count)), "at": times})
     with pq.ParquetWriter(path, rows.schema, compression="none") as writer:
         first = 0
         for group in groups:
@@ -47,40 +44,24 @@ def write(path: Path, groups: list[int]) -> None:
 
 def task(*ranges: tuple[str, int, int, int], minutes: int = 24 * 60) -> DataTask:
     """(file, first, end, rows) of each range; data ends after so many minutes."""
-    parts = tuple(
-        RowRange(path=path, first=first, end=end, rows=rows, size_bytes=0)
-        for path, first, end, rows in ranges
-    )
-    return DataTask(
-        task_id="s/0",
-        source="s",
-        window="2026-03-01",
-        generation=1,
-        hour=0,
-        partition="",
-        ranges=parts,
-        rows=sum(each.rows or 0 for each in parts),
-        cut=any(each.rows != each.end - each.first for each in parts),
-        data_from=START,
-        data_to=START + minutes * MINUTE,
-    )
+    names = ("path", "first", "end", "rows")
+    parts = [dict(zip(names, each, strict=True)) | SIZES for each in ranges]
+    cut = any(rows != end - first for _, first, end, rows in ranges)
+    rows = sum(each[3] for each in ranges)
+    row = {"hour": 0, "partition": "", "ranges": parts, "rows": rows, "cut": cut}
+    return DataTask.of_row(row, "s/0", "s", "2026-03-01", Interval(START, START + minutes * MINUTE))
 
 
 def reader(root: Path, bounds: Bounds | None = None, **more: Any) -> ParquetReader:
-    fields = {
-        "name": "s",
-        "kind": "parquet",
-        "options": {"path": "."},
-        "columns": {"at": "timestamp", "n": "int"},
-        "event_time": "at",
-    }
-    spec = SourceSpec.model_validate(fields | more)
+    fields = {"name": "s", "kind": "parquet", "options": {"path": "."}, "event_time": "at"}
+    columns = {"columns": {"at": "timestamp", "n": "int"}}
+    spec = SourceSpec.model_validate(fields | columns | more)
     keeper = FileKeeper(lambda path: (root / path).open("rb"))
+
+    def unversioned(row_range: RowRange, _window: str) -> PlannedFile:
+        return PlannedFile(row_range.path, row_range.version, str, "")
+
     return ParquetReader(spec, keeper, unversioned, lambda _path: bounds)
-
-
-def unversioned(row_range: RowRange, _window: str) -> PlannedFile:
-    return PlannedFile(row_range.path, row_range.version, str, "")
 
 
 def damage(path: Path, group: int, column: int) -> None:
@@ -135,8 +116,7 @@ def test_only_what_is_wanted_is_read_and_small_row_groups_together(
         patch.setattr(pq, "ParquetFile", Watched)
         only = task(("a", first, end, min(end, minutes) - first), minutes=minutes)
         found = list(reader(root).read(only, Position(0, start), ["n"], chunk_rows))
-    assert numbers(found) == wanted
-    assert [int(row) for chunk in found for row in chunk.rows] == wanted
+    assert (numbers(found), [int(row) for chunk in found for row in chunk.rows]) == (wanted, wanted)
     assert found[-1].end == Position(1, 0)
     ends = np.cumsum(groups)
     begins = ends - groups
@@ -234,15 +214,11 @@ def test_what_is_counted_of_a_file_that_became_unreadable(tmp_path: Path) -> Non
     whole, cut = task(("a", 2, 10, 8)), task(("a", 2, 10, 5))
     opened = reader(tmp_path, bad_rows="dead_letter")
     for given_task, position, rows in (
-        (whole, None, 8),
-        (whole, Position(0, 1), 8),
-        (whole, Position(0, 4), 6),
-        (cut, None, 5),
-        (cut, Position(0, 2), 5),
+        *((whole, None, 8), (whole, Position(0, 1), 8), (whole, Position(0, 4), 6)),
+        *((cut, None, 5), (cut, Position(0, 2), 5)),
     ):
         (chunk,) = opened.read(given_task, position, ["n"], 9)
-        assert [dead.rows for dead in chunk.dead] == [rows]
-        assert chunk.end == Position(1, 0)
+        assert ([dead.rows for dead in chunk.dead], chunk.end) == ([rows], Position(1, 0))
     with pytest.raises(DataError, match="became unreadable while it was being read"):
         list(opened.read(cut, Position(0, 4), ["n"], 9))
 
@@ -325,9 +301,8 @@ def test_rows_that_a_footer_only_claims_are_bad(tmp_path: Path, policy: str) -> 
     assert pq.read_metadata(tmp_path / "a").num_rows == 1100
     chunks = reader(tmp_path, bad_rows=policy).read(task(("a", 0, 1100, 1100)), None, ["n"], 300)
     if policy == "fail":
-        with pytest.raises(
-            DataError, match=r"a, from row 1000, .* fewer rows than its footer says"
-        ):
+        told = r"a, from row 1000, .* fewer rows than its footer says"
+        with pytest.raises(DataError, match=told):
             list(chunks)
         return
     found = list(chunks)
@@ -353,9 +328,8 @@ def test_texts_that_are_no_utf_8_are_bad_rows(tmp_path: Path) -> None:
         opened = reader(tmp_path, columns=columns, bad_rows="dead_letter")
         [chunk] = opened.read(only, None, [name], 100)
         assert [row.location["row"] for row in chunk.dead] == [1, 5]
-        assert {row.reason for row in chunk.dead} == {
-            f"column {name!r} as {kind}: it is not UTF-8 text"
-        }
+        reason = f"column {name!r} as {kind}: it is not UTF-8 text"
+        assert {row.reason for row in chunk.dead} == {reason}
         chunk.batch.validate(full=True)
         assert chunk.batch.num_rows == 4
     with pytest.raises(DataError, match="file a, row_group 0, row 1: column 's' as string"):

@@ -83,6 +83,5 @@ def test_times_beyond_nanoseconds_stay_what_they_are(tmp_path: Path) -> None:
     chunks = read(opened, days(1), columns=("n", "at"))
     assert numbers(chunks) == [0]
     assert pa.concat_batches([chunk.batch for chunk in chunks])["at"].to_pylist() == [START]
-    assert numbers(
-        read(opened, days(1, later.replace(hour=0, minute=0, second=0, microsecond=0)))
-    ) == [1]
+    midnight = later.replace(hour=0, minute=0, second=0, microsecond=0)
+    assert numbers(read(opened, days(1, midnight))) == [1]

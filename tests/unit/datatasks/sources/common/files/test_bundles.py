@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -36,16 +38,14 @@ def test_small_files_of_one_hour_are_bundled() -> None:
     tasks = to_tasks(whole_files([1000] * 200), paths(200))
     assert tasks.schema == TASK_SCHEMA
     rows = tasks["rows"].to_pylist()
-    assert sum(rows) == 200_000
-    assert len(rows) == -(-200_000 // BUNDLE_ROWS)
+    assert (sum(rows), len(rows)) == (200_000, -(-200_000 // BUNDLE_ROWS))
     assert max(rows) < BUNDLE_ROWS + 1000
     assert [len(ranges) * 1000 for ranges in tasks["ranges"].to_pylist()] == rows
 
 
 def test_files_of_different_hours_are_not() -> None:
     tasks = to_tasks(whole_files([10, 10, 10], [5, 3, 5]), paths(3))
-    assert tasks["hour"].to_pylist() == [3, 5]
-    assert tasks["rows"].to_pylist() == [10, 20]
+    assert (tasks["hour"].to_pylist(), tasks["rows"].to_pylist()) == ([3, 5], [10, 20])
 
 
 def test_each_hour_s_rows_are_counted_from_its_first() -> None:
@@ -55,8 +55,7 @@ def test_each_hour_s_rows_are_counted_from_its_first() -> None:
 
 
 def test_a_task_has_64_times_1024_rows_and_a_file_that_is_split_four_times_as_many() -> None:
-    small = to_tasks(whole_files([1024] * 66), paths(66))
-    assert small["rows"].to_pylist() == [65_536, 2_048]
+    assert to_tasks(whole_files([1024] * 66), paths(66))["rows"].to_pylist() == [65_536, 2_048]
     groups = RowRanges.of([(0, 0, 0, n * 1024, (n + 1) * 1024, 1024, 1) for n in range(257)])
     assert to_tasks(groups, paths(1))["rows"].to_pylist() == [262_144, 1_024]
 
@@ -67,9 +66,7 @@ def test_a_big_file_is_split_at_row_groups() -> None:
     tasks = to_tasks(ranges, paths(1))
     ranges = [row_range for ranges in tasks["ranges"].to_pylist() for row_range in ranges]
     assert len(ranges) == tasks.num_rows == -(-1_000_000 // SPLIT_ROWS)
-    assert [row_range["first"] for row_range in ranges[1:]] == [
-        row_range["end"] for row_range in ranges[:-1]
-    ]
+    assert all(one["end"] == other["first"] for one, other in pairwise(ranges))
     assert all(row_range["first"] % group == 0 for row_range in ranges)
     assert max(tasks["rows"].to_pylist()) < SPLIT_ROWS + group
 
@@ -77,8 +74,7 @@ def test_a_big_file_is_split_at_row_groups() -> None:
 def test_tasks_of_several_hours_are_in_the_order_of_hours() -> None:
     ranges = RowRanges.of([(0, 1, 0, 0, 9, 9, 1), (0, 0, 1, 0, 9, 9, 1)])
     tasks = to_tasks(ranges, paths(2), pa.array(["p0", "p1"]), bundle_hours=2)
-    assert tasks["hour"].to_pylist() == [0, 1]
-    assert tasks["partition"].to_pylist() == ["p1", "p0"]
+    assert (tasks["hour"].to_pylist(), tasks["partition"].to_pylist()) == ([0, 1], ["p1", "p0"])
 
 
 def test_neighbours_of_one_row_are_joined_and_ranges_without_rows_are_not() -> None:
@@ -94,8 +90,7 @@ def test_a_fingerprint_changes_with_the_files_of_its_span() -> None:
     ranges = RowRanges.of([(1, 0, 1, 0, 9, 9, 1), (0, 0, 0, 0, 9, 9, 1)])
     versions = pa.array(["5|mtime_ns=1", "6|mtime_ns=1"])
     before = fingerprints(3, ranges, paths(2), versions, "")
-    assert [len(each) for each in before] == [32, 32, 32]
-    assert len(set(before)) == 3
+    assert ([len(each) for each in before], len(set(before))) == ([32, 32, 32], 3)
     for other in (
         (paths(2), pa.array(["5|mtime_ns=1", "6|mtime_ns=2"])),
         (paths(2), pa.array(["5|mtime_ns=1", "7|mtime_ns=1"])),
@@ -106,19 +101,12 @@ def test_a_fingerprint_changes_with_the_files_of_its_span() -> None:
     assert not set(before) & set(fingerprints(3, ranges, paths(2), versions, "salt"))
 
 
+ROWS = st.integers(1, 100_000)
+PIECES = st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 8), ROWS, st.booleans())
+
+
 @settings(max_examples=60)
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, 3),
-            st.integers(0, 5),
-            st.integers(0, 8),
-            st.integers(1, 100_000),
-            st.booleans(),
-        ),
-        max_size=60,
-    )
-)
+@given(st.lists(PIECES, max_size=60))
 def test_every_piece_is_in_exactly_one_task(drawn: list[tuple[int, int, int, int, bool]]) -> None:
     rows, first = [], np.zeros(9, np.int64)
     for span, hour, file, count, cut in drawn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,29 +16,24 @@ import pytest
 from forebay.datatasks.sources.common.files.listing import Files, is_hidden, read_failure
 from forebay.errors import ConfigError, DataError, InfrastructureError
 
-NAMES = {
-    "a.parquet": 1,
-    "day=1/b.parquet": 22,
-    "_day=2/c.parquet": 333,
-    "day=1/deep/d.parquet": 4,
-    "day=1/e.txt": 5,
-    "_SUCCESS": 0,
-    "day=1/_SUCCESS": 0,
-    "day=1/.part": 6,
-    "_temporary/f.parquet": 7,
-    ".cache/g.parquet": 8,
-}
+NAMES = {"a.parquet": 1, "day=1/b.parquet": 22, "_day=2/c.parquet": 333, "day=1/deep/d.parquet": 4}
+NAMES |= {"day=1/e.txt": 5, "_SUCCESS": 0, "day=1/_SUCCESS": 0, "day=1/.part": 6}
+NAMES |= {"_temporary/f.parquet": 7, ".cache/g.parquet": 8}
 SHOWN = ["_day=2/c.parquet", "a.parquet", "day=1/b.parquet", "day=1/deep/d.parquet", "day=1/e.txt"]
 MARKERS = ["_SUCCESS", "day=1/.part", "day=1/_SUCCESS"]
+
+
+def write_all(root: Path) -> None:
+    for name, size in NAMES.items():
+        path = root / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(size))
 
 
 @pytest.fixture(params=["local", "memory"])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
     if request.param == "local":
-        for name, size in NAMES.items():
-            path = tmp_path / "data" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(bytes(size))
+        write_all(tmp_path)
         yield Files("data", tmp_path, {}, ".parquet")
         return
     system = fsspec.filesystem("memory")
@@ -49,11 +45,11 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
 
 def test_everything_but_bookkeeping_is_listed(files: Files) -> None:
     found = files.listing()
-    assert found.paths.to_pylist() == SHOWN
+    assert (found.paths.to_pylist(), files.calls) == (SHOWN, 1)
     assert found.sizes.tolist() == [NAMES[name] for name in SHOWN]
-    assert files.calls == 1
     with_markers = files.listing(hidden=True)
     assert with_markers.paths.to_pylist() == sorted([*SHOWN, *MARKERS])
+    assert with_markers.sizes.tolist() == [NAMES[name] for name in sorted([*SHOWN, *MARKERS])]
     some = found.take(np.array([1, 3]))
     assert (some.paths.to_pylist(), some.sizes.tolist()) == ([SHOWN[1], SHOWN[3]], [1, 4])
     assert (len(some), files.calls) == (2, 2)
@@ -70,12 +66,6 @@ def test_what_lies_there_is_told_in_a_sentence(files: Files) -> None:
     assert files.lies_there(listing).endswith("contains " + ", ".join(SHOWN))
     longer = listing.take(np.array([0, 1, 2, 3, 4, 4, 4]))
     assert files.lies_there(longer).endswith("day=1/e.txt and 2 more")
-
-
-def test_markers_have_their_sizes_too(files: Files) -> None:
-    listing = files.listing(hidden=True)
-    sizes = dict(zip(listing.paths.to_pylist(), listing.sizes.tolist(), strict=True))
-    assert (sizes["_SUCCESS"], sizes["day=1/.part"]) == (0, 6)
 
 
 def test_a_file_is_opened_where_it_lies(files: Files) -> None:
@@ -136,20 +126,14 @@ def test_folders_that_are_not_there_or_empty(tmp_path: Path) -> None:
     ],
 )
 def test_places(tmp_path: Path, place: str, folder: str, matching: list[str]) -> None:
-    import re
-
-    for name in NAMES:
-        path = tmp_path / "data" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
+    write_all(tmp_path)
     files = Files(place, tmp_path, {}, ".parquet")
     assert files.folder == str(tmp_path / folder)
     paths = files.listing().paths.to_pylist()
     found = [path for path in paths if re.fullmatch(files.regex, path)]
     assert set(matching) <= set(found)
     assert not set(found) & {"day=1/e.txt"}
-    assert files.full("x") == f"{files.folder}/x"
-    assert files.full("") == files.folder
+    assert (files.full("x"), files.full("")) == (f"{files.folder}/x", files.folder)
 
 
 def test_a_pipe_is_never_opened(tmp_path: Path) -> None:

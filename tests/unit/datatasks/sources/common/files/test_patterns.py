@@ -18,25 +18,15 @@ from forebay.system.instants import from_us
 @pytest.mark.parametrize(
     ("pattern", "path", "matches"),
     [
-        ("*.parquet", "a.parquet", True),
-        ("*.parquet", "b/a.parquet", False),
-        ("**/*.parquet", "a.parquet", True),
-        ("**/*.parquet", "b/c/a.parquet", True),
-        ("b/**", "b/c/a.parquet", True),
-        ("part-?.parquet", "part-1.parquet", True),
-        ("part-?.parquet", "part-12.parquet", False),
-        ("[ab].parquet", "b.parquet", True),
-        ("[!ab].parquet", "b.parquet", False),
-        ("[!ab].parquet", "a.parquet", False),
-        ("[!ab].parquet", "!.parquet", True),
-        ("[a].parquet", "a.parquet", True),
-        ("[a]bc", "abc", True),
-        ("b]c", "b]c", True),
-        ("[]a].parquet", "].parquet", True),
-        ("ab[12].parquet", "ab1.parquet", True),
-        ("a+b(1).parquet", "a+b(1).parquet", True),
-        ("[", "[", True),
-        ("**", "a\nb/c.parquet", True),
+        *(("*.parquet", "a.parquet", True), ("*.parquet", "b/a.parquet", False)),
+        *(("**/*.parquet", "a.parquet", True), ("**/*.parquet", "b/c/a.parquet", True)),
+        *(("b/**", "b/c/a.parquet", True), ("part-?.parquet", "part-1.parquet", True)),
+        *(("part-?.parquet", "part-12.parquet", False), ("[ab].parquet", "b.parquet", True)),
+        *(("[!ab].parquet", "b.parquet", False), ("[!ab].parquet", "a.parquet", False)),
+        *(("[!ab].parquet", "!.parquet", True), ("[a].parquet", "a.parquet", True)),
+        *(("[a]bc", "abc", True), ("b]c", "b]c", True), ("[]a].parquet", "].parquet", True)),
+        *(("ab[12].parquet", "ab1.parquet", True), ("a+b(1).parquet", "a+b(1).parquet", True)),
+        *(("[", "[", True), ("**", "a\nb/c.parquet", True)),
         ("**/*.parquet", "a\nb/c\nd.parquet", True),
     ],
 )
@@ -49,12 +39,9 @@ def test_globs(pattern: str, path: str, matches: bool) -> None:
 @pytest.mark.parametrize(
     ("path", "root", "pattern"),
     [
-        ("data/flights", "data/flights", ""),
-        ("data/*/x.parquet", "data", "*/x.parquet"),
-        ("/data/*.parquet", "/data", "*.parquet"),
-        ("/*.parquet", "/", "*.parquet"),
-        ("*.parquet", "", "*.parquet"),
-        ("s3://bucket/a/b*/c", "s3://bucket/a", "b*/c"),
+        *(("data/flights", "data/flights", ""), ("data/*/x.parquet", "data", "*/x.parquet")),
+        *(("/data/*.parquet", "/data", "*.parquet"), ("/*.parquet", "/", "*.parquet")),
+        *(("*.parquet", "", "*.parquet"), ("s3://bucket/a/b*/c", "s3://bucket/a", "b*/c")),
     ],
 )
 def test_the_root_is_the_last_folder_without_a_pattern(path: str, root: str, pattern: str) -> None:
@@ -93,10 +80,8 @@ def test_times_of_paths(text: str, path: str, hours: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{dat}/*", "unknown placeholder {dat}"),
-        ("{hour}/*", "does not name a whole date"),
-        ("{date:%j}/*", "'%j' is not known"),
-        ("{hour:%H}/*", "unknown placeholder"),
+        *(("{dat}/*", "unknown placeholder {dat}"), ("{hour}/*", "does not name a whole date")),
+        *(("{date:%j}/*", "'%j' is not known"), ("{hour:%H}/*", "unknown placeholder")),
     ],
 )
 def test_patterns_that_say_no_time(text: str, message: str) -> None:

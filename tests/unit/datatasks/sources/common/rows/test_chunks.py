@@ -101,12 +101,8 @@ def test_an_end_that_was_reached_is_not_told_twice() -> None:
 
 
 def stored(bad: dict[int, str] | None = None) -> Stored:
-    batch = pa.record_batch(
-        {
-            "n": pa.array([1, 2**63, 3, 2**63 + 1], pa.uint64()),
-            "name": pa.array(["a", "b", None, "ü"]),
-        }
-    )
+    n, name = pa.array([1, 2**63, 3, 2**63 + 1], pa.uint64()), pa.array(["a", "b", None, "ü"])
+    batch = pa.record_batch({"n": n, "name": name})
     rows = np.array([10, 11, 13, 14])
     return Stored(
         batch=batch,
@@ -156,14 +152,6 @@ def test_small_chunks_are_joined_until_they_fill_a_quarter() -> None:
     assert [len(each.rows) for each in joined(iter(fitting), 10, full)] == [10]
     halves = [chunk([0] * 5, 0), chunk([0] * 5, 5)]
     assert [len(each.rows) for each in joined(iter(halves), 10, full)] == [5, 5]
-
-
-def test_what_is_joined_ends_where_its_last_chunk_does() -> None:
-    last = empty_chunk(["n"], COLUMNS, Position(1, 0))
-    for sizes in ([1], [1, 2]):
-        chunks = [chunk([0] * size, size) for size in sizes]
-        (only,) = joined(iter(chunks), 100, last)
-        assert only.end == Position(1, 0)
 
 
 def test_few_large_rows_wait_for_no_others(monkeypatch: pytest.MonkeyPatch) -> None:

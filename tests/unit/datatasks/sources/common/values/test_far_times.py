@@ -20,10 +20,8 @@ def test_what_is_far() -> None:
     times = [UNKNOWN, -1, 0, year - 1, year, AT, NOW, NOW + 10 * year, NOW + 10 * year + 1]
     far = are_far(np.array(times), NOW)
     assert far.tolist() == [False, True, True, True, False, False, False, False, True]
-    assert are_far(np.array([NOW, NOW + 2]), NOW, timedelta(microseconds=1)).tolist() == [
-        False,
-        True,
-    ]
+    near = timedelta(microseconds=1)
+    assert are_far(np.array([NOW, NOW + 2]), NOW, near).tolist() == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ def plainly(path: str, row: int) -> int:
 @given(st.text(min_size=1), st.lists(st.integers(0, 2**62), max_size=20))
 def test_row_ids_are_the_definition(path: str, rows: list[int]) -> None:
     found = row_ids(path, np.array(rows, np.int64))
-    assert found.dtype == np.int64
-    assert found.tolist() == [plainly(path, row) for row in rows]
+    assert (found.dtype, found.tolist()) == (np.int64, [plainly(path, row) for row in rows])
 
 
 def test_fingerprints_are_unsigned() -> None:

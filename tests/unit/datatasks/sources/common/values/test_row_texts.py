@@ -15,15 +15,13 @@ def test_short_rows_are_shown_as_they_are() -> None:
         {"i": 1, "s": "ä", "l": [1]},
         {"i": None, "s": "x", "l": None},
     ]
-    assert row_texts(rows, []) == []
-    assert row_texts(rows.select([]), [1]) == ["{}"]
+    assert (row_texts(rows, []), row_texts(rows.select([]), [1])) == ([], ["{}"])
 
 
 def test_of_long_values_the_beginning_is_shown() -> None:
     rows = pa.record_batch({"s": ["t" * 10**6], "l": [list(range(10**5))]})
     (text,) = row_texts(rows, [0])
-    found = json.loads(text or "")
-    assert found == {"s": "t" * 500 + "…", "l": [*range(50), "…"]}
+    assert json.loads(text or "") == {"s": "t" * 500 + "…", "l": [*range(50), "…"]}
     many = pa.record_batch({f"c{n}": ["t" * 100] for n in range(100)})
     (text,) = row_texts(many, [0])
     assert len(json.loads(text or "")) == 4001

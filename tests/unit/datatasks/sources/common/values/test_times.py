@@ -20,7 +20,6 @@ from forebay.datatasks.sources.common.values.times import (
     hours_within,
     is_time,
     times_of,
-    to_microseconds,
 )
 from forebay.system.instants import from_us, to_us
 
@@ -36,35 +35,16 @@ def test_microseconds_there_and_back(value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "ticks", "wanted"),
-    [
-        ("s", [-1, 2], [-1_000_000, 2_000_000]),
-        ("ms", [-1, 2], [-1_000, 2_000]),
-        ("us", [-1, 2], [-1, 2]),
-        ("ns", [-1, 0, 999, 1_000, 1_001], [-1, 0, 0, 1, 1]),
-    ],
-)
-def test_ticks_of_every_unit(unit: str, ticks: list[int], wanted: list[int]) -> None:
-    assert to_microseconds(np.array(ticks), unit).tolist() == wanted
-    values = pa.array([*ticks, None], pa.timestamp(unit))
-    assert times_of(values).tolist() == [*wanted, UNKNOWN]
-
-
-@pytest.mark.parametrize(
     ("stored", "value"),
     [
-        (pa.date32(), date(1970, 1, 2)),
-        (pa.date64(), date(1970, 1, 2)),
-        (pa.string(), "1970-01-02"),
-        (pa.string(), "1970-01-02T00:00:00"),
-        (pa.string(), "1970-01-02 01:00:00+01:00"),
-        (pa.string(), "1970-01-02T00:00:00Z"),
+        *((stored, date(1970, 1, 2)) for stored in (pa.date32(), pa.date64())),
+        *((pa.string(), day) for day in ("1970-01-02", "1970-01-02T00:00:00")),
+        *((pa.string(), f"1970-01-02{end}") for end in (" 01:00:00+01:00", "T00:00:00Z")),
         (pa.dictionary(pa.int8(), pa.string()), "1970-01-02"),
     ],
 )
 def test_days_texts_and_dictionaries(stored: pa.DataType, value: Any) -> None:
-    found = times_of(pa.array([value, None]).cast(stored))
-    assert found.tolist() == [24 * HOUR, UNKNOWN]
+    assert times_of(pa.array([value, None]).cast(stored)).tolist() == [24 * HOUR, UNKNOWN]
 
 
 def test_a_dictionary_of_instants_is_read_as_instants() -> None:
@@ -75,12 +55,14 @@ def test_a_dictionary_of_instants_is_read_as_instants() -> None:
 @pytest.mark.parametrize(
     ("stored", "wanted"),
     [
-        (pa.timestamp("s"), True),
-        (pa.date32(), True),
+        *(
+            (pa.timestamp("s"), True),
+            (pa.date32(), True),
+            (pa.string(), False),
+            (pa.int64(), False),
+        ),
         (pa.dictionary(pa.int8(), pa.timestamp("us")), True),
         (pa.dictionary(pa.int8(), pa.string()), False),
-        (pa.string(), False),
-        (pa.int64(), False),
     ],
 )
 def test_what_is_a_time(stored: pa.DataType, wanted: bool) -> None:
@@ -114,9 +96,7 @@ def test_each_time_has_the_span_that_holds_it(
         for time in times
     ]
     index = found.index(np.array([to_us(time) for time in times]))
-    assert index.tolist() == wanted
-    assert len(found) == len(given_spans)
-    assert index.dtype == np.int32
+    assert (index.tolist(), len(found), index.dtype) == (wanted, len(given_spans), np.int32)
 
 
 @given(spans(), st.lists(st.tuples(MOMENTS, st.integers(0, 30)), min_size=1))

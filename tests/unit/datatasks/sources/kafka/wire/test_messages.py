@@ -72,8 +72,7 @@ def test_each_offset_is_counted_once(
             seen += [run.kind] * (run.end - run.first)
             at = run.end
         records = [each for run in group.runs if run.kind == RECORDS for each in range(*run[:2])]
-        assert group.offsets == records
-        assert group.values == [b"%d" % each for each in records]
+        assert (group.offsets, group.values) == (records, [b"%d" % each for each in records])
     assert seen == kinds[first:end]
     runs = as_runs([run for group in cuts for run in group.runs])
     middle = data.draw(st.integers(first, end))
