@@ -12,10 +12,8 @@ from forebay import cli
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("5", "a duration is a number and a unit"),
-        ("29s", "must be between 30s and 1d"),
-        ("2d", "must be between 30s and 1d"),
-        ("0s", "must be between 30s and 1d"),
+        *(("5", "a duration is a number and a unit"), ("29s", "must be between 30s and 1d")),
+        *(("2d", "must be between 30s and 1d"), ("0s", "must be between 30s and 1d")),
     ],
 )
 def test_a_deadline_that_cannot_be_is_refused(

@@ -39,8 +39,7 @@ def small(market: Market, seed: int = 1) -> Events:
 def test_the_same_seed_makes_the_same_rows_and_another_does_not(name: str) -> None:
     market = MARKETS[name]
     first, again, other = small(market), small(market), small(market, 2)
-    assert first.history() == again.history()
-    assert first.stream() == again.stream()
+    assert (first.history(), first.stream()) == (again.history(), again.stream())
     assert first.history() != other.history()
 
 
@@ -48,8 +47,7 @@ def test_markets_of_one_seed_differ_only_by_what_they_declare() -> None:
     """Only the log differs between these two: nobody was shown anything else."""
     plain, sparse = small(MARKETS["drift"]), small(MARKETS["sparse stream"])
     assert plain.history() == sparse.history()
-    part = sparse.streamed.mean()
-    assert part == pytest.approx(0.15, abs=0.01)
+    assert sparse.streamed.mean() == pytest.approx(0.15, abs=0.01)
     late = small(LATE)
     assert (late.at == plain.at).all()
     assert not late.converted[~plain.converted].any()
@@ -78,8 +76,7 @@ def test_delays_of_conversions_are_those_of_their_category(late: Events) -> None
     # What takes more than a day is none: the mean of the slowest shrinks, to 7.8 hours.
     slowest = 12 - 24 / np.expm1(24 / 12)
     expected = np.array([*MEAN_DELAYS[:3], slowest])
-    nearest = np.abs(np.log(means[:, None] / expected)).min(axis=1)
-    assert nearest.max() < 0.2
+    assert np.abs(np.log(means[:, None] / expected)).min(axis=1).max() < 0.2
     assert {int(np.abs(np.log(mean / expected)).argmin()) for mean in means} == {0, 1, 2, 3}
 
 
@@ -125,13 +122,7 @@ def test_a_short_log_begins_late() -> None:
 
 
 def test_features_are_a_valid_declaration() -> None:
-    declared = DatasetSpec.model_validate(
-        {
-            "start": "2026-03-01",
-            "event_id": "id",
-            "label": {"column": "converted"},
-            "streams": {"history": {"sources": ["history"]}},
-            "features": features_of(LATE),
-        }
-    )
+    fields = {"start": "2026-03-01", "event_id": "id", "label": {"column": "converted"}}
+    streams = {"streams": {"history": {"sources": ["history"]}}}
+    declared = DatasetSpec.model_validate(fields | streams | {"features": features_of(LATE)})
     assert set(declared.features) == {*small(LATE).features, "hour"}

@@ -83,7 +83,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WAIT_SECONDS", 0.0)
 
 
-def backfill_of(api: Scripted, home: Path, said: list[str]) -> Backfill:
+def backfill_of(api: Scripted, home: Path, said: list[str] | None = None) -> Backfill:
+    said = [] if said is None else said
     rows = TrainedRows(Home(home), "flights", "main", "mixture")
     return Backfill(api, "flights", GRID, WINDOWS, rows, said.append, lambda: None)  # type: ignore[arg-type]
 
@@ -100,10 +101,8 @@ def test_missing_runs_are_asked_for_and_failed_ones_cleared(tmp_path: Path) -> N
     api = Scripted({"2013-06-01": "failed"})
     backfill_of(api, tmp_path, said).create()
     assert api.calls == ["clear run 2013-06-01", "backfill 06-01 06-02"]
-    assert said[-1] == (
-        "airflow  backfill 7: flights 2013-06-01 to 2013-06-02, missing runs, 10 active runs; "
-        "runs missing: 1"
-    )
+    wanted = "flights 2013-06-01 to 2013-06-02, missing runs, 10 active runs; runs missing: 1"
+    assert said[-1] == f"airflow  backfill 7: {wanted}"
 
 
 def test_a_backfill_that_goes_on_is_followed(tmp_path: Path) -> None:
@@ -115,10 +114,9 @@ def test_a_backfill_that_goes_on_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_paused_dag_goes_on_once_it_is_there(tmp_path: Path) -> None:
-    said: list[str] = []
     api = Scripted({})
     api.missing, api.paused = 2, True
-    backfill_of(api, tmp_path, said).await_dag()
+    backfill_of(api, tmp_path).await_dag()
     assert api.calls == ["pause False"]
 
 
@@ -130,7 +128,7 @@ def test_a_dag_that_cannot_be_parsed_says_why(tmp_path: Path) -> None:
         {"filename": "config/flights.py", "stack_trace": "flights.yaml:3:1: unknown key"},
     ]
     with pytest.raises(ConfigError, match=r"flights\.yaml:3:1"):
-        backfill_of(api, tmp_path, []).await_dag()
+        backfill_of(api, tmp_path).await_dag()
 
 
 def test_a_dag_that_never_comes_is_not_waited_for_for_ever(
@@ -140,7 +138,7 @@ def test_a_dag_that_never_comes_is_not_waited_for_for_ever(
     api = Scripted({})
     api.missing = 1000
     with pytest.raises(InfrastructureError, match="no DAG 'flights'"):
-        backfill_of(api, tmp_path, []).await_dag()
+        backfill_of(api, tmp_path).await_dag()
 
 
 def test_runs_are_followed_to_their_end_and_asked_for_no_more_than_needed(tmp_path: Path) -> None:
@@ -149,31 +147,28 @@ def test_runs_are_followed_to_their_end_and_asked_for_no_more_than_needed(tmp_pa
         {"2013-06-01": "success", "2013-06-02": "queued"},
         {"2013-06-01": "success", "2013-06-02": "success"},
     )
-    shown = follow(backfill_of(api, tmp_path, []))
-    assert [line for line in shown.splitlines() if "done" in line] == [
-        "2013-06-01  done  2/2 tasks",
-        "2013-06-02  done  2/2 tasks",
-    ]
+    shown = follow(backfill_of(api, tmp_path))
+    done = [f"2013-06-0{day}  done  2/2 tasks" for day in (1, 2)]
+    assert [line for line in shown.splitlines() if "done" in line] == done
     assert api.calls == ["tasks run 2013-06-01", "tasks run 2013-06-02"]
 
 
 def test_a_red_task_ends_the_demo_with_its_log(tmp_path: Path) -> None:
     api = Scripted({"2013-06-01": "running"}, task="failed")
     with pytest.raises(InfrastructureError) as raised:
-        follow(backfill_of(api, tmp_path, []))
+        follow(backfill_of(api, tmp_path))
     lines = str(raised.value).splitlines()
     assert lines[0] == "window 2013-06-01: task training_executors failed in try 3; its log ends:"
-    assert len(lines) == 1 + module.LOG_LINES
-    assert lines[-1] == "  the loss is not finite"
+    assert (len(lines), lines[-1]) == (1 + module.LOG_LINES, "  the loss is not finite")
 
 
 def test_a_run_that_somebody_marked_failed_ends_it_too(tmp_path: Path) -> None:
     api = Scripted({"2013-06-01": "failed"})
     with pytest.raises(InfrastructureError, match="but no task did"):
-        follow(backfill_of(api, tmp_path, []))
+        follow(backfill_of(api, tmp_path))
 
 
 def test_the_time_is_bounded(tmp_path: Path) -> None:
     api = Scripted({"2013-06-01": "running"}, task="running")
     with pytest.raises(InfrastructureError, match="2 of 2 windows were not done in time"):
-        follow(backfill_of(api, tmp_path, []), seconds=0.0)
+        follow(backfill_of(api, tmp_path), seconds=0.0)

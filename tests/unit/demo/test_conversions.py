@@ -40,8 +40,7 @@ def test_the_pipeline_declares_the_features_of_the_market() -> None:
 
 def test_its_windows_are_48_hours_and_half_of_them_are_judged_at_the_end() -> None:
     windows = parse_range(PIPELINE, FIRST_HOUR, LAST_HOUR)
-    assert len(windows) == 48
-    assert windows[0].start == PIPELINE.dataset.start
+    assert (len(windows), windows[0].start) == (48, PIPELINE.dataset.start)
     assert windows[-1].end == PIPELINE.dataset.end
     offset = PIPELINE.dataset.streams["history"].offset
     assert offset == HORIZON
@@ -82,8 +81,7 @@ def test_files_hold_their_hour_and_complete_labels(market: Path) -> None:
         from read_parquet('{files}', hive_partitioning=true, hive_types_autocast=false)"""
     ((rows, ids, unknown, longest, other_day, other_hour),) = duckdb.sql(query).fetchall()
     assert rows == ids == prepare_market(market)[0].events
-    assert (unknown, other_day, other_hour) == (0, 0, 0)
-    assert longest == HORIZON.total_seconds()
+    assert (unknown, other_day, other_hour, longest) == (0, 0, 0, HORIZON.total_seconds())
 
 
 def test_the_log_holds_every_row_within_a_quarter_of_an_hour(market: Path) -> None:

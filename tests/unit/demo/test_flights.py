@@ -29,8 +29,7 @@ def flights() -> Flights:
 
 def test_counts_of_the_data_set(flights: Flights) -> None:
     complete = flights.complete()
-    assert complete.num_rows == 336_776
-    assert complete["late"].null_count == 9_430
+    assert (complete.num_rows, complete["late"].null_count) == (336_776, 9_430)
     assert flights.as_known(WAIT)["late"].null_count == 9_430
 
 
@@ -103,14 +102,11 @@ def test_data_is_built_once_and_split_by_origin(tmp_path: Path) -> None:
     assert not reused
     again, reused = prepare(folder, WAIT, with_log=True)
     assert reused
-    assert again == built
-    assert built.dataset_flights == 336_776
-    assert built.dataset_without_arrival == 9_430
+    assert (again, built.dataset_flights, built.dataset_without_arrival) == (built, 336_776, 9_430)
     assert built.flights == built.flights_table + built.flights_files == built.departures
     tables = f"{folder}/flights_table/warehouse/**/*.parquet"
     files = f"{folder}/flights_files/*/*.parquet"
-    assert _origins(tables) == {"EWR", "JFK"}
-    assert _origins(files) == {"LGA"}
+    assert (_origins(tables), _origins(files)) == ({"EWR", "JFK"}, {"LGA"})
     query = f"select epoch(max(sched_dep)) from read_parquet('{tables}')"
     ((newest,),) = duckdb.sql(query).fetchall()
     assert newest < END.timestamp()

@@ -38,14 +38,12 @@ def test_the_broken_example_names_every_place(tmp_path: Path) -> None:
 
 def test_the_row_to_score_survives_the_shell() -> None:
     words = shlex.split(score_command("/a model/saved"))
-    assert words[1:4] == ["score", "/a model/saved", "--row"]
-    assert json.loads(words[4]) == EXAMPLE_ROW
+    assert (words[1:4], json.loads(words[4])) == (["score", "/a model/saved", "--row"], EXAMPLE_ROW)
 
 
 def test_airflow_is_started_again_for_the_home_of_the_demo(tmp_path: Path) -> None:
     home, *words = shlex.split(up_command(tmp_path, Path("config").absolute()))
-    assert home == f"FOREBAY_HOME={tmp_path}"
-    assert words[1:] == ["up", "--config", "config"]
+    assert (home, words[1:]) == (f"FOREBAY_HOME={tmp_path}", ["up", "--config", "config"])
 
 
 def test_the_link_leads_to_the_dag() -> None:

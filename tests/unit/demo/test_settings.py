@@ -16,8 +16,7 @@ def test_defaults() -> None:
     assert settings.airflow
     assert not settings.kafka
     assert not settings.kill
-    assert settings.wait == timedelta(hours=9)
-    assert settings.home.root == Path(".forebay").absolute()
+    assert (settings.wait, settings.home.root) == (timedelta(hours=9), Path(".forebay").absolute())
 
 
 @pytest.mark.parametrize(
@@ -39,10 +38,8 @@ def test_every_way_has_its_own_home(environ: dict[str, str], name: str) -> None:
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
-        ({"STREAM": "kafak"}, "STREAM=kafak"),
-        ({"KILL": "yes"}, "KILL=yes"),
-        ({"WAIT": "3"}, "WAIT=3"),
-        ({"AIRFLOW": "no"}, "AIRFLOW=no: write AIRFLOW=0"),
+        *(({"STREAM": "kafak"}, "STREAM=kafak"), ({"KILL": "yes"}, "KILL=yes")),
+        *(({"WAIT": "3"}, "WAIT=3"), ({"AIRFLOW": "no"}, "AIRFLOW=no: write AIRFLOW=0")),
     ],
 )
 def test_other_values_are_refused(environ: dict[str, str], message: str) -> None:

@@ -7,15 +7,8 @@ import pytest
 from examples.demo.airflow.window_view import WindowView
 
 TASKS = (
-    "timer",
-    "sources.flights_table",
-    "sources.departures",
-    "joiner",
-    "sink",
-    "data_executors",
-    "training_executors",
-    "evaluate",
-    "publish",
+    *("timer", "sources.flights_table", "sources.departures", "joiner", "sink"),
+    *("data_executors", "training_executors", "evaluate", "publish"),
 )
 
 
@@ -73,13 +66,8 @@ def test_a_failed_task_is_found_among_those_that_never_ran() -> None:
 
 
 def test_a_plain_line() -> None:
-    view = WindowView(
-        "2013-06-03",
-        "success",
-        dict.fromkeys(TASKS, "success"),
-        {"flights_table": 1612, "departures": 702},
-        auc=0.7912,
-    )
+    rows = {"flights_table": 1612, "departures": 702}
+    view = WindowView("2013-06-03", "success", dict.fromkeys(TASKS, "success"), rows, auc=0.7912)
     assert view.line("mixture") == (
         "2013-06-03  done  9/9 tasks  flights_table 1,612  departures 702  fresh AUC mixture 0.791"
     )

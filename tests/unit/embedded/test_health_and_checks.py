@@ -34,11 +34,8 @@ REPORT = {
 def test_every_component_has_its_health() -> None:
     found = component_health(REPORT)
     assert set(found) == set(NAMES)
-    assert {name for name, health in found.items() if health == "healthy"} == {
-        "postgres",
-        "api-server",
-        "scheduler",
-    }
+    healthy = {name for name, health in found.items() if health == "healthy"}
+    assert healthy == {"postgres", "api-server", "scheduler"}
 
 
 def test_a_beat_is_a_time() -> None:
@@ -149,8 +146,7 @@ def test_a_home_of_any_depth_holds_the_sockets_of_jobs(
     deep.mkdir(parents=True)
     monkeypatch.setenv("FOREBAY_HOME", str(deep))
     code, output = doctor(capsys, "--output", "json")
-    assert code == 0
-    assert by_name(output)["sockets"]["found"] == f"{deep} can hold Unix sockets"
+    assert (code, by_name(output)["sockets"]["found"]) == (0, f"{deep} can hold Unix sockets")
     assert list(deep.iterdir()) == []
 
 

@@ -48,8 +48,7 @@ def test_a_new_password_replaces_the_old_one(layout: Layout) -> None:
     assert read_password(layout) == first
     second = new_password(layout)
     assert second != first
-    assert json.loads(layout.passwords.read_text()) == {USER: second}
-    assert len(second) == 20
+    assert (json.loads(layout.passwords.read_text()), len(second)) == ({USER: second}, 20)
 
 
 @pytest.mark.parametrize("text", [None, "{", "{}"])

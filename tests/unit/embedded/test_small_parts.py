@@ -42,8 +42,7 @@ def test_a_long_log_is_moved_and_its_writer_goes_on(tmp_path: Path) -> None:
         writer.write(b"x" * 100)
         assert rotate(path, bytes_max=99)
         writer.write(b"new\n")
-    assert path.read_bytes() == b"new\n"
-    assert (tmp_path / "part.log.1").read_bytes() == b"x" * 100
+    assert (path.read_bytes(), (tmp_path / "part.log.1").read_bytes()) == (b"new\n", b"x" * 100)
     assert not rotate(path, bytes_max=99)
 
 
@@ -74,8 +73,7 @@ def test_each_configuration_folder_has_dag_files_of_its_own(tmp_path: Path) -> N
     layout = Layout(Home(tmp_path))
     folders = [tmp_path / "a" / "config", tmp_path / "b" / "config"]
     places = {layout.stubs(folder) for folder in folders}
-    assert len(places) == 2
-    assert {place.parent for place in places} == {layout.dags}
+    assert (len(places), {place.parent for place in places}) == (2, {layout.dags})
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from forebay.commands.shared.complete import VARIABLE
 # What one Tab costs is what it imports: counted, since a time depends on the machine and on
 # what else it does. 310 at most, 68 of them Python's own.
 MODULES_MAX = 350
+Offered = Callable[..., str]
 HEAVY = {"tensorflow", "pyarrow", "numpy", "pandas", "sqlalchemy", "airflow", "pyiceberg", "kafka"}
 PIPELINE = """\
 dataset:
@@ -35,8 +37,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"config/sources/{name}.yaml").write_text("kind: log")
     pipelines = tmp_path / "config/pipelines"
     (pipelines / "ads.yaml").write_text(PIPELINE.format(window="1d", end="2026-03-05"))
-    (pipelines / "hourly.yml").write_text(PIPELINE.format(window="1h", end="2026-03-01T03:00:00Z"))
-    (pipelines / "hourly.yaml").write_text(PIPELINE.format(window="1h", end="2026-03-01T03:00:00Z"))
+    for name in ("hourly.yml", "hourly.yaml"):
+        (pipelines / name).write_text(PIPELINE.format(window="1h", end="2026-03-01T03:00:00Z"))
     (pipelines / "broken.yaml").write_text("dataset: [")
     (pipelines / "odd.yaml").write_text("dataset: {start: soon, window: 3}")
     (pipelines / "notes.txt").write_text("no pipeline")
@@ -51,81 +53,63 @@ def variables(shell: str, line: str) -> dict[str, str]:
     return {VARIABLE: f"complete_{shell}", **(of_bash if shell == "bash" else of_others)}
 
 
-def offered(
-    line: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    shell: str = "bash",
-) -> str:
-    for name, value in variables(shell, f"forebay {line}").items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit) as ended:
-        cli.run([])
-    assert ended.value.code == 0
-    return capsys.readouterr().out.strip()
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Offered:
+    def tab(line: str, shell: str = "bash") -> str:
+        for name, value in variables(shell, f"forebay {line}").items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            cli.run([])
+        assert ended.value.code == 0
+        return capsys.readouterr().out.strip()
+
+    return tab
 
 
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        ("", list(COMMANDS)),
-        ("mo", ["models"]),
-        ("jobs ", ["ls", "show", "logs"]),
-        ("jobs show ", ["ads.main.2026-03-01.g1"]),
-        ("why ", ["ads", "broken", "hourly", "odd"]),
+        *(("", list(COMMANDS)), ("mo", ["models"]), ("jobs ", ["ls", "show", "logs"])),
+        *(("jobs show ", ["ads.main.2026-03-01.g1"]), ("why ", ["ads", "broken", "hourly", "odd"])),
         ("why h", ["hourly"]),
         ("why ads 2026-03-0", ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"]),
         ("why hourly ", ["2026-03-01T00", "2026-03-01T01", "2026-03-01T02"]),
-        ("why broken ", []),
-        ("why odd ", []),
-        ("why nothing ", []),
-        ("why ../ads ", []),
-        ("run ads --from 2026-03-04", ["2026-03-04"]),
-        ("run ads --fr", ["--from"]),
-        ("preview c", ["cards", "clicks"]),
-        ("preview --config elsewhere ", []),
+        *(("why broken ", []), ("why odd ", []), ("why nothing ", []), ("why ../ads ", [])),
+        *(("run ads --from 2026-03-04", ["2026-03-04"]), ("run ads --fr", ["--from"])),
+        *(("preview c", ["cards", "clicks"]), ("preview --config elsewhere ", [])),
         ("dead ls ads --source h", ["history"]),
     ],
 )
-def test_bash(
-    line: str, names: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert offered(line, monkeypatch, capsys).split() == names
+def test_bash(line: str, names: list[str], offered: Offered) -> None:
+    assert offered(line).split() == names
 
 
-def test_zsh_and_fish(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    zsh = offered("why ads 2026-03-04", monkeypatch, capsys, "zsh")
-    assert zsh == """_arguments '*: :(("2026-03-04"))'"""
-    fish = offered("preview c", monkeypatch, capsys, "fish")
-    assert fish.split() == ["cards", "clicks"]
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_names_of_commands_have_no_description_of_another(
-    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = offered("mod", monkeypatch, capsys, shell)
-    assert shown == {"zsh": """_arguments '*: :(("models"))'""", "fish": "models"}[shell]
+@pytest.mark.parametrize(
+    ("shell", "line", "shown"),
+    [
+        ("zsh", "why ads 2026-03-04", """_arguments '*: :(("2026-03-04"))'"""),
+        ("fish", "preview c", "cards\nclicks"),
+        ("zsh", "mod", """_arguments '*: :(("models"))'"""),  # and no description of another
+        ("fish", "mod", "models"),
+    ],
+)
+def test_zsh_and_fish(shell: str, line: str, shown: str, offered: Offered) -> None:
+    assert offered(line, shell) == shown
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_options_say_what_they_are(
-    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = offered("run ads --fr", monkeypatch, capsys, shell)
+def test_options_say_what_they_are(shell: str, offered: Offered) -> None:
+    shown = offered("run ads --fr", shell)
     assert "--from" in shown
     assert "First window, for example 2026-03-01." in shown
 
 
-def test_the_newest_hundred_windows(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_newest_hundred_windows(project: Path, offered: Offered) -> None:
     text = PIPELINE.format(window="1d", end="null").replace("2026-03-01", "2020-01-01")
     (project / "config/pipelines/ads.yaml").write_text(text)
-    found = offered("why ads ", monkeypatch, capsys).split()
-    assert len(found) == 100
-    assert found == sorted(found)
-    assert offered("why ads 2020-01-0", monkeypatch, capsys).split()[0] == "2020-01-01"
+    found = offered("why ads ").split()
+    assert (len(found), found) == (100, sorted(found))
+    assert offered("why ads 2020-01-0").split()[0] == "2020-01-01"
 
 
 @pytest.mark.parametrize(
@@ -137,14 +121,9 @@ def test_a_tab_imports_little(line: str) -> None:
         "try: cli.run([])\n"
         f"finally: print(sorted({HEAVY!r} & set(sys.modules)), len(sys.modules), file=sys.stderr)"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **variables("bash", f"forebay {line}")},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    env = {**os.environ, **variables("bash", f"forebay {line}")}
+    asked = [sys.executable, "-c", code]
+    ended = subprocess.run(asked, env=env, capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout.split()
     heavy, modules = ended.stderr.strip().rsplit(maxsplit=1)
     assert heavy == "[]", "what is heavy was imported"
@@ -175,7 +154,6 @@ def test_bash_itself_completes(project: Path, capsys: pytest.CaptureFixture[str]
         "COMP_WORDS=(forebay preview c); COMP_CWORD=2\n"
         '_forebay_completion "$PWD/forebay"; echo "${COMPREPLY[@]}"'
     )
-    done = subprocess.run(
-        ["/bin/bash", "-c", asked], capture_output=True, text=True, check=True, timeout=60
-    )
+    bash = ["/bin/bash", "-c", asked]
+    done = subprocess.run(bash, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "cards clicks"

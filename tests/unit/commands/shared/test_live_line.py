@@ -18,6 +18,11 @@ class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
+    def await_text(self, text: str) -> None:
+        deadline = time.monotonic() + 20
+        while text not in self.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
 
 def test_a_pipe_gets_lines() -> None:
     pipe = io.StringIO()
@@ -73,9 +78,7 @@ def test_a_line_that_does_not_change_says_for_how_long(monkeypatch: pytest.Monke
     terminal = Terminal()
     with LiveLine(terminal, live=True) as line:
         line.doing("planning for a long time")
-        deadline = time.monotonic() + 20
-        while "  1 s" not in terminal.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        terminal.await_text("  1 s")
     drawn = terminal.getvalue().split(CLEAR)
     assert "planning for a  1 s" in drawn or "planning for a   1 s" in drawn
     assert max(map(len, drawn)) <= 19
@@ -103,9 +106,7 @@ def test_after_a_line_that_stays_the_work_is_drawn_again(monkeypatch: pytest.Mon
     with LiveLine(terminal, live=True) as line:
         line.doing("planning")
         line.say("waiting for clicks")
-        deadline = time.monotonic() + 20
-        while "planning …  1 s" not in terminal.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        terminal.await_text("planning …  1 s")
     assert "planning …  1 s" in terminal.getvalue().partition("waiting for clicks\n")[2]
 
 

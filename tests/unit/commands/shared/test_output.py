@@ -48,12 +48,7 @@ def test_json_of_times_and_paths(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "-"),
-        (True, "yes"),
-        (False, "no"),
-        (1, "1"),
-        (0, "0"),
-        (["a", 1], "a, 1"),
+        *((None, "-"), (True, "yes"), (False, "no"), (1, "1"), (0, "0"), (["a", 1], "a, 1")),
         (datetime(2026, 3, 1, tzinfo=UTC), "2026-03-01"),
         (datetime(2026, 3, 1, 7, tzinfo=UTC), "2026-03-01T07:00Z"),
         (datetime(2026, 3, 1, 7, 0, 5, tzinfo=UTC), "2026-03-01T07:00:05Z"),

@@ -42,33 +42,22 @@ def run(*arguments: str) -> int:
 
 def store_three(home: Home) -> None:
     windows = {f"2026-03-0{day}": 1 for day in (1, 2, 3)}
-    for minute, (job_id, pipeline, line, several) in enumerate(
-        (
-            (OTHER, "flights", "main", False),
-            (TRIAL, "ads", "trial", True),
-            (JOB, "ads", "main", False),
-        )
-    ):
+    one = {"2026-03-01": 1}
+    jobs = ((OTHER, one, "flights", "main"), (TRIAL, windows, "ads", "trial"))
+    for minute, job in enumerate((*jobs, (JOB, one, "ads", "main"))):
         begun = START + timedelta(minutes=minute)
-        store_job(
-            request(home, job_id, windows if several else {"2026-03-01": 1}, pipeline, line),
-            "succeeded",
-            submitted_at=begun,
-            started_at=begun,
-            ended_at=begun + timedelta(seconds=3723),
-        )
+        times = {"submitted_at": begun, "started_at": begun}
+        times["ended_at"] = begun + timedelta(seconds=3723)
+        store_job(request(home, *job), "succeeded", **times)
 
 
 def test_the_newest_jobs_come_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     store_three(home)
     assert run("ls") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines == [
-        ["job", "state", "submitted", "took"],
-        [JOB, "succeeded", "2026-03-09T07:32Z", "1:02:03"],
-        [TRIAL, "succeeded", "2026-03-09T07:31Z", "1:02:03"],
-        [OTHER, "succeeded", "2026-03-09T07:30Z", "1:02:03"],
-    ]
+    ends = zip((JOB, TRIAL, OTHER), (32, 31, 30), strict=True)
+    rows = [[job, "succeeded", f"2026-03-09T07:{at}Z", "1:02:03"] for job, at in ends]
+    assert lines == [["job", "state", "submitted", "took"], *rows]
 
 
 def test_jobs_of_a_pipeline_and_a_line(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,19 +68,15 @@ def test_jobs_of_a_pipeline_and_a_line(home: Home, capsys: pytest.CaptureFixture
         shown = capsys.readouterr()
         found[arguments] = [each["job"] for each in json.loads(shown.out)]
     assert list(found.values()) == [[JOB, TRIAL], [TRIAL], [JOB]]
-    assert shown.err == "… and 1 older (--jobs-max)\n"
-    assert run("ls", "--line", "trial") == 1
+    assert (shown.err, run("ls", "--line", "trial")) == ("… and 1 older (--jobs-max)\n", 1)
     assert "name the pipeline too" in capsys.readouterr().err
 
 
 def test_no_job_is_said_to_be_none(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     record(ModelChain(home, "ads", "trial"), link("2026-03-01"))
     assert [run("ls"), run("ls", "ads", "--line", "trial")] == [0, 0]
-    assert capsys.readouterr().out.splitlines() == [
-        "no jobs",
-        "no jobs of pipeline 'ads' on line 'trial'",
-    ]
-    assert run("ls", "--output", "json") == 0
+    lines = ["no jobs", "no jobs of pipeline 'ads' on line 'trial'"]
+    assert (capsys.readouterr().out.splitlines(), run("ls", "--output", "json")) == (lines, 0)
     assert json.loads(capsys.readouterr().out) == []
 
 
@@ -205,10 +190,8 @@ def test_following_ends_with_the_job(
     assert not follower.is_alive()
     shown = capsys.readouterr()
     assert set(shown.out.splitlines()) == {
-        "driver-0     before",
-        "driver-0     after",
-        "trainer-0    of a process that came later",
-        "trainer-0    and a last word",
+        *("driver-0     before", "driver-0     after"),
+        *("trainer-0    of a process that came later", "trainer-0    and a last word"),
     }
     assert shown.err == f"job {JOB} has failed: `forebay jobs show {JOB}` says why\n"
 

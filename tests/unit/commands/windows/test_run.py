@@ -16,14 +16,12 @@ from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobStatus
 
 ROWS = {"flights_table": 1_343, "flights_files": 600, "departures": 1_906}
-PROGRESS = Progress(
-    window="2013-05-30_2013-06-01",
-    windows_done=0,
-    windows_total=14,
-    step=18,
-    rows=ROWS,
-    rows_per_second=7_086.4,
-    lag_seconds=18_000,
+WINDOWS = {"window": "2013-05-30_2013-06-01", "windows_done": 0, "windows_total": 14, "step": 18}
+PACE = {"rows": ROWS, "rows_per_second": 7_086.4, "lag_seconds": 18_000}
+PROGRESS = Progress.model_validate(WINDOWS | PACE)
+ALL = (
+    "0/14 windows  2013-05-30_2013-06-01  step 18  flights_table 1,343  "
+    "flights_files 600  departures 1,906  7,086 rows/s  lag 5h  restarts 2"
 )
 
 
@@ -80,13 +78,7 @@ def test_ctrl_c_is_no_error(
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (
-            None,
-            (
-                "0/14 windows  2013-05-30_2013-06-01  step 18  flights_table 1,343  "
-                "flights_files 600  departures 1,906  7,086 rows/s  lag 5h  restarts 2"
-            ),
-        ),
+        (None, ALL),
         (79, "0/14 windows  2013-05-30_2013-06-01  step 18  7,086 rows/s  lag 5h  restarts 2"),
         (50, "0/14 windows  2013-05-30_2013-06-01  step 18"),
         (20, "0/14 windows"),

@@ -71,7 +71,7 @@ def test_a_task_outlives_a_restart_of_the_api_server(layout: Layout) -> None:
     assert found.getint("scheduler", "task_instance_heartbeat_timeout") > 2 * 20
 
 
-def test_another_airflows_settings_do_not_reach_ours(layout: Layout) -> None:
+def test_another_airflows_settings_do_not_reach_ours_which_carry_their_mark(layout: Layout) -> None:
     given = {
         "PATH": "/bin",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql://production",
@@ -82,14 +82,9 @@ def test_another_airflows_settings_do_not_reach_ours(layout: Layout) -> None:
     }
     found = component_environment(layout, "scheduler", given)
     assert {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "FOREBAY_JOB_ID"}.isdisjoint(found)
-    assert found["AIRFLOW_HOME"] == str(layout.root)
-    assert (found["AIRFLOW_CONN_STORE"], found["AIRFLOW_VAR_X"]) == ("aws://", "1")
-
-
-def test_processes_carry_the_home_and_their_mark(layout: Layout) -> None:
-    found = component_environment(layout, "scheduler", {})
+    assert found["AIRFLOW_HOME"] == found[MARK_NAME] == str(layout.root)
     assert found["FOREBAY_HOME"] == str(layout.home.root)
-    assert found[MARK_NAME] == str(layout.root)
+    assert (found["AIRFLOW_CONN_STORE"], found["AIRFLOW_VAR_X"]) == ("aws://", "1")
 
 
 def test_this_machine_is_never_asked_through_a_proxy(layout: Layout) -> None:

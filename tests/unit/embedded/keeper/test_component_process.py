@@ -28,18 +28,16 @@ from forebay.system.processes.supervision import RestartPolicy
 
 PATIENCE_SECONDS = 20.0
 SLEEP = ("/bin/sleep", "600")
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
 # A process that leaves another one behind when it is killed.
-PARENT = (
-    sys.executable,
-    "-c",
-    "import subprocess, time; subprocess.Popen(['/bin/sleep', '600']); time.sleep(600)",
-)
-DEAF = (
-    sys.executable,
-    "-c",
-    """import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True)
-time.sleep(600)""",
-)
+PARENT = python(f"import subprocess, time; subprocess.Popen({SLEEP!r}); time.sleep(600)")
+DEAF = python("""import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True)
+time.sleep(600)""")
 
 
 @pytest.fixture
@@ -65,14 +63,10 @@ def until(condition: Callable[[], object]) -> None:
 
 
 # What hangs and dies of nothing but SIGKILL, and writes what it gets.
-HANGING = (
-    sys.executable,
-    "-c",
-    """import signal, time
+HANGING = python("""import signal, time
 signal.signal(signal.SIGUSR1, lambda *_: print('stacks', flush=True))
 print('up', flush=True)
-while True: time.sleep(600)""",
-)
+while True: time.sleep(600)""")
 
 
 class ScriptedSigns:
@@ -190,8 +184,7 @@ def test_work_below_is_ended_first_where_a_component_waits_for_it(
 def test_a_stopped_component_stays_down(group: ComponentGroup) -> None:
     group.start(Component("part", SLEEP))
     group.stop(("part",), PATIENCE_SECONDS)
-    assert group.tick() == []
-    assert states(group) == {"part": "stopped"}
+    assert (group.tick(), states(group)) == ([], {"part": "stopped"})
 
 
 def test_a_failure_names_the_log_and_its_last_line(group: ComponentGroup, layout: Layout) -> None:
@@ -235,8 +228,7 @@ def test_what_runs_for_a_deleted_home_is_ended(tmp_path: Path) -> None:
     embedded = Embedded(Home(tmp_path / "deleted"))
     left = subprocess.Popen(SLEEP, env=component_environment(embedded.layout, "scheduler"))
     until(lambda: left_processes(embedded.layout))
-    assert embedded.stop() == []
-    assert left.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+    assert (embedded.stop(), left.wait(PATIENCE_SECONDS)) == ([], -signal.SIGKILL)
     assert not embedded.layout.root.exists()
 
 
@@ -256,5 +248,4 @@ def test_jobs_are_no_part_of_it_but_end_when_it_is_told(layout: Layout) -> None:
     until(lambda: Path(f"/proc/{job.pid}/cmdline").read_bytes().startswith(b"/bin/sleep"))
     assert left_processes(layout, **{COMPONENT_NAME: "scheduler"}) == []
     assert cancel_jobs(layout) == ["ads.main.2026-03-01.g1"]
-    assert job.wait(PATIENCE_SECONDS) == -signal.SIGKILL
-    assert cancel_jobs(layout) == []
+    assert (job.wait(PATIENCE_SECONDS), cancel_jobs(layout)) == (-signal.SIGKILL, [])

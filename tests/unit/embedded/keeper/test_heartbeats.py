@@ -76,8 +76,7 @@ def name(request: pytest.FixtureRequest) -> str:
 def test_one_that_hangs_is_found_at_its_deadline(name: str) -> None:
     story = Story(name)
     assert story.until(HOUR, story.healthy) is None
-    reason = story.until(2 * HOUR, story.stopped_since(HOUR, name))
-    assert reason == "no sign of life for 301 s"
+    assert story.until(2 * HOUR, story.stopped_since(HOUR, name)) == "no sign of life for 301 s"
     assert HOUR + DEADLINE < story.now <= HOUR + DEADLINE + 2 * LOOK_SECONDS
 
 
@@ -154,5 +153,4 @@ def test_a_start_takes_its_time_and_the_beat_of_the_one_before_is_none(name: str
     story.begin()
     starting = story.stopped_since(HOUR, name)
     assert story.until(HOUR + STARTING - 2 * LOOK_SECONDS, starting) is None
-    reason = story.until(2 * HOUR, starting)
-    assert reason == "no sign of life for 601 s after its start"
+    assert story.until(2 * HOUR, starting) == "no sign of life for 601 s after its start"

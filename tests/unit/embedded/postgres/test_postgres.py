@@ -42,6 +42,14 @@ def me() -> Account:
 
 
 @pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """With a folder for its data."""
+    made = Place(tmp_path, tmp_path / "socket", None)
+    made.data.mkdir()
+    return made
+
+
+@pytest.fixture
 def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """As if root called, with this user in the part of the account that runs the server."""
     folder = tmp_path / "data-of-root"
@@ -116,11 +124,10 @@ def test_programs_in_a_closed_folder_are_copied_and_run(tmp_path: Path) -> None:
     """As in an environment below /root: tmp_path is closed to others."""
     wheel = wheel_programs()
     private = tmp_path / "site-packages"
-    shutil.copytree(
-        wheel.parent, private / wheel.parent.name, ignore=shutil.ignore_patterns("include", "*.a")
-    )
-    shutil.copytree(wheel.parent.parent / f"{wheel.parent.name}.libs", private / "libs.libs")
-    (private / "libs.libs").rename(private / f"{wheel.parent.name}.libs")
+    left_out = shutil.ignore_patterns("include", "*.a")
+    shutil.copytree(wheel.parent, private / wheel.parent.name, ignore=left_out)
+    libraries = f"{wheel.parent.name}.libs"
+    shutil.copytree(wheel.parent.parent / libraries, private / libraries)
     private.chmod(0o700)
     programs = private / wheel.parent.name / wheel.name
     copy = reachable_programs(programs, tmp_path / "copy")
@@ -128,9 +135,8 @@ def test_programs_in_a_closed_folder_are_copied_and_run(tmp_path: Path) -> None:
     assert all(path.stat().st_mode & 0o004 for path in (tmp_path / "copy").rglob("*"))
     shutil.rmtree(private)
     for program in ("initdb", "postgres"):
-        done = subprocess.run(
-            [copy / "bin" / program, "--version"], capture_output=True, text=True, check=True
-        )
+        asked = [copy / "bin" / program, "--version"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=True)
         assert "PostgreSQL" in done.stdout
 
 
@@ -142,18 +148,15 @@ def test_programs_that_all_can_reach_are_not_copied(
     assert not (tmp_path / "copy").exists()
 
 
-def test_it_listens_on_no_port(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "socket", None)
+def test_it_listens_on_no_port(place: Place) -> None:
     command = postgres.server_command(Path("/programs"), place)
     assert "listen_addresses=" in command
     assert "unix_socket_permissions=0700" in command
     assert not [word for word in command if "fsync" in word or "synchronous_commit" in word]
 
 
-def test_a_pid_file_of_a_dead_server_is_removed(tmp_path: Path) -> None:
+def test_a_pid_file_of_a_dead_server_is_removed(place: Place) -> None:
     """Its pid is another program's by now: PostgreSQL would refuse to start."""
-    place = Place(tmp_path, tmp_path / "socket", None)
-    place.data.mkdir()
     path = place.data / "postmaster.pid"
     for text in (f"{os.getpid()}\n{place.data}\n", "", "999999999\n"):
         path.write_text(text)
@@ -161,9 +164,7 @@ def test_a_pid_file_of_a_dead_server_is_removed(tmp_path: Path) -> None:
         assert not path.exists()
 
 
-def test_it_is_ready_when_it_says_so(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "socket", None)
-    place.data.mkdir()
+def test_it_is_ready_when_it_says_so(place: Place) -> None:
     assert not postgres.is_ready(place, 17)
     lines = ["17", str(place.data), "0", "5432", str(place.socket), "", " 1 2", "starting", ""]
     path = place.data / "postmaster.pid"
@@ -174,9 +175,8 @@ def test_it_is_ready_when_it_says_so(tmp_path: Path) -> None:
     assert not postgres.is_ready(place, 18)
 
 
-def test_a_database_is_made_again_after_a_torn_start(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "socket", None)
-    (place.data / "base").mkdir(parents=True)
+def test_a_database_is_made_again_after_a_torn_start(place: Place) -> None:
+    (place.data / "base").mkdir()
     (place.data / "PG_VERSION").write_text("18")
     assert not postgres.is_initialised(place)
     postgres.empty_data(place)
@@ -186,8 +186,7 @@ def test_a_database_is_made_again_after_a_torn_start(tmp_path: Path) -> None:
     assert postgres.is_initialised(place)
 
 
-def test_tables_are_made_once_for_each_version(tmp_path: Path) -> None:
-    place = Place(tmp_path, tmp_path / "socket", None)
+def test_tables_are_made_once_for_each_version(place: Place) -> None:
     assert postgres.prepared_for(place) is None
     postgres.mark_prepared(place, "3.3.2")
     assert postgres.prepared_for(place) == "3.3.2"
