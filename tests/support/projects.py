@@ -23,6 +23,9 @@ from support.declarations import COLUMNS
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
+# They start daemons, or become Airflow.
+_PROCESSES = {"up", "down", "airflow", "kafka"}
+
 
 def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
     """Rows sorted by time; whether a row is clicked depends on user and price."""
@@ -94,7 +97,10 @@ class Project:
         """Call a command. process: in one of its own, with a limit."""
         done = (
             self._process(arguments, timeout_seconds)
-            if process or "command" in vars(self) or type(self).command is not Project.command
+            if process
+            or arguments[0] in _PROCESSES
+            or "command" in vars(self)
+            or type(self).command is not Project.command
             else called(arguments, self.root, self.env())
         )
         if check and done.returncode != 0:
