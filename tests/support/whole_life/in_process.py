@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +65,14 @@ def install(recorded: Recorded) -> None:
     run_jobs_here(ReplayedReader)
 
 
-def run_jobs_here(reader: type) -> None:
-    """From now on jobs of this process run in it. reader: hands their trainers frames."""
-    loop.RemoteReader = reader  # type: ignore[misc]
-    submit._start = _start
+def run_jobs_here(reader: type, replace: Callable[[Any, str, object], None] = setattr) -> None:
+    """From now on jobs of this process run in it. reader: hands their trainers frames.
+
+    replace: as `setattr`; a test gives one that puts back what it has replaced.
+    """
+    replace(loop, "RemoteReader", reader)
+    replace(submit, "_start", _start)
     # No process is waited for.
-    supervisor._TICK_SECONDS = 0.001
+    replace(supervisor, "_TICK_SECONDS", 0.001)
     # The page cache outlives a process, so what a kill leaves is the same without it.
-    os.fsync = lambda _descriptor: None  # type: ignore[assignment]
+    replace(os, "fsync", lambda _descriptor: None)
