@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.config.specs.datasets import AT
+from forebay.config.specs import datasets
 
 TIMER = "timer"
 SOURCES = "sources"
@@ -16,7 +16,7 @@ PUBLISH = "publish"
 
 def source_label(use: str) -> str:
     """Name of a source use's task within its group. Airflow does not allow @ in ids."""
-    return use.replace(AT, ".")
+    return use.replace(datasets.AT, ".")
 
 
 def source_task(use: str) -> str:
