@@ -29,10 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def role_arguments(role: str, arguments: list[str] | None, *names: str) -> argparse.Namespace:
-    """Read the command line of `python -m forebay.executors.<role>`; None for the process's own.
-
-    Returns:
-        `job`, the folder, and a whole number for each further name.
+    """`job`, the folder, and a whole number for each further name; `arguments` None: sys.argv's.
 
     Raises:
         SystemExit: when the arguments are wrong.
@@ -68,10 +65,8 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
 
 
 def _dump_no_memory() -> None:
-    """A core dump holds secrets, is as large as the process, and a payload may cause it.
-
-    It would be written to the working directory, which is the project's folder.
-    """
+    # A core dump holds secrets, is as large as the process, and a payload may cause it. It would be
+    # written to the working directory, which is the project's folder.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 

@@ -67,8 +67,6 @@ class Watch:
 
 @dataclass
 class Run:
-    """One invocation of `forebay run` over a range of windows."""
-
     target: LineTarget
     watch: Watch = field(default_factory=Watch)
     _phases: dict[str, float] = field(default_factory=dict)
@@ -82,8 +80,6 @@ class Run:
         on_stale: Literal["train", "refuse"] = "refuse",
     ) -> Json:
         """Train every window of the range that is not trained, and return the summary.
-
-        on_stale: what is done where a window would start from a stale model.
 
         Raises:
             ConfigError: for texts that name no window, windows outside the dataset, a gap, or a
@@ -249,7 +245,6 @@ class Run:
         return status
 
     def _require_trained(self, plans: Sequence[WindowPlan]) -> None:
-        """Check that a job that succeeded has trained all its windows."""
         left = [each.window for each in plans if not self._is_trained(each)]
         if left:
             raise RowsLostError(
@@ -263,8 +258,7 @@ class Run:
     def _publish(self, last: Window) -> list[str]:
         """Publish the last window if its job was killed after linking it, before publishing it.
 
-        Returns:
-            A note for people, if the last window's model may not serve.
+        A note for people, if its model may not serve.
         """
         target, chain = self.target.at(last), self.target.chain
         link, serving = chain.newest(last.key), chain.published()

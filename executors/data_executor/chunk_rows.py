@@ -94,7 +94,6 @@ class ServedChunk:
 
     @property
     def after(self) -> TaskProgress:
-        """Where the task is after the chunk."""
         return self.progress(len(self.kept))
 
     def buffered(self, hour: int) -> BufferedChunk:
@@ -157,7 +156,6 @@ def _positions(chunk: Chunk) -> Chunk:
 
 
 def _ends(chunk: Chunk, kept: npt.NDArray[np.int64], before: TaskProgress) -> Ends:
-    """First and last time of the task's served rows, including those of a chunk."""
     times = chunk.times if chunk.published is None else chunk.published
     if times is None or not len(kept):
         return before.first_us, before.last_us

@@ -19,8 +19,6 @@ from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue
 
 
 class ServingEpoch:
-    """What an executor does under one epoch."""
-
     def __init__(
         self,
         number: int,
@@ -33,7 +31,6 @@ class ServingEpoch:
         threads: RunnerThreads,
         ended: Callable[[ServingEpoch, Outcome], None],
     ) -> None:
-        """Nothing runs yet."""
         self.number = number
         self.is_claimed = False
         self._executor = f"data-{executor}"
@@ -79,11 +76,9 @@ class ServingEpoch:
         return {str(task): hour for task, hour in self._queue.reading().items()}
 
     def queued(self) -> dict[str, int]:
-        """Rows waiting by source."""
         return self._queue.queued()
 
     def passed_over(self) -> dict[str, int]:
-        """Starvation by source, as the queue counts it."""
         return self._queue.passed_over()
 
     def close(self) -> None:

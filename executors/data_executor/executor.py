@@ -92,10 +92,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class DataExecutor:
-    """Everything that a data executor's process holds."""
-
     def __init__(self, job_dir: Path, index: int) -> None:
-        """Bind the socket; nothing is called yet."""
         request = JobRequest.read(job_dir, "the data executor")
         pipeline = request.pipeline_spec()
         self._job_dir, self._index = job_dir, index
@@ -151,7 +148,6 @@ class DataExecutor:
             raise self._error
 
     def close(self) -> None:
-        """Stop serving."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -211,7 +207,6 @@ class DataExecutor:
         )
 
     def _switch(self, epoch: ServingEpoch | None) -> None:
-        """Throw the old epoch away and serve another (or none)."""
         with self._changed:
             old, self._epoch = self._epoch, epoch
             self._outcomes.clear()
@@ -291,7 +286,6 @@ class DataExecutor:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Serve the job until the supervisor ends the process."""
     options = role_arguments("data_executor", arguments, "index")
     start_role("data", options.index, options.job)
     with role_exit("data", options.index, options.job):

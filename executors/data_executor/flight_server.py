@@ -30,8 +30,6 @@ Claim = Callable[[int], NextFrame | None]
 
 
 class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
-    """Refuses every call without this server's token."""
-
     def __init__(self, token: str) -> None:
         super().__init__()
         self._token = token
@@ -64,7 +62,6 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         self._thread = threading.Thread(target=self.serve, name="flight", daemon=True)
 
     def start(self) -> None:
-        """Answer in separate threads."""
         self._thread.start()
 
     def close(self) -> None:

@@ -17,7 +17,6 @@ class RunnerThreads:
     """Runs each piece of work at once, in an idle or new thread; no work waits for other work."""
 
     def __init__(self, name: str) -> None:
-        """No thread is started yet. name: of the threads."""
         self._name = name
         self._changed = threading.Condition()
         self._work: list[Callable[[], None]] = []

@@ -42,8 +42,6 @@ class Outcome:
 
 
 class TaskRunner:
-    """Reads one leased task."""
-
     def __init__(
         self,
         grant: Grant,
@@ -75,16 +73,13 @@ class TaskRunner:
         self._over = threading.Event()
 
     def announce(self) -> None:
-        """Tell the queue that rows of this task will come."""
         self._queue.open_task(self._index, self._task.task_id, self._task.hour)
 
     def start(self) -> None:
-        """Read the task in a thread."""
         self._threads.start(self._run)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the task is still being read."""
         return not self._over.is_set()
 
     def stop(self) -> None:
@@ -115,7 +110,6 @@ class TaskRunner:
             self._mark.remove()
 
     def _pause(self) -> None:
-        """Wait before a retry, longer after each failure."""
         if self._grant.failures:
             pause = RETRY_FIRST_SECONDS * 2 ** (self._grant.failures - 1)
             with waiting():

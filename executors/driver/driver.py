@@ -38,10 +38,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Driver:
-    """Everything that a driver process holds."""
-
     def __init__(self, job_dir: Path) -> None:
-        """Recover from the journal and bind a socket; nothing is answered yet."""
         request = JobRequest.read(job_dir, "the driver")
         pipeline = request.pipeline_spec()
         names, job = pipeline.use_names, pipeline.job
@@ -60,7 +57,6 @@ class Driver:
         self._server = RpcServer(job_dir, "driver", self._service.methods, threads)
 
     def start(self) -> None:
-        """Answer calls, and publish the address."""
         self._service.start()
         self._server.start()
         endpoint = Endpoint(address=self._server.address, incarnation=self.state.incarnation)
@@ -68,7 +64,6 @@ class Driver:
         _LOG.info("driver incarnation %d listens on %s", endpoint.incarnation, endpoint.address)
 
     def stop(self) -> None:
-        """Stop answering."""
         self._service.stop()
         self._server.stop()
         self._journal.close()
@@ -93,7 +88,6 @@ def _is_bounded(spec: SourceSpec) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Drive the job until the supervisor ends the process."""
     job_dir: Path = role_arguments("driver", arguments).job
     start_role("driver", 0, job_dir)
     start_arrow()

@@ -24,8 +24,6 @@ from forebay.errors import InfrastructureError
 
 
 class TaskState(IntEnum):
-    """How far a task is."""
-
     PENDING, READING, READ, USED, SEALED = range(5)
 
 
@@ -35,8 +33,6 @@ _HELD = (TaskState.READING, TaskState.READ)
 
 
 class FailureAction(Enum):
-    """What to do after a report that a task failed."""
-
     STALE = "the lease was already lost"
     AGAIN = "it may be retried"
     EXHAUSTED = "no attempts are left"
@@ -98,12 +94,10 @@ class LeaseTable:
         self._counts = Counter({TaskState.PENDING: count})
 
     def count(self, state: TaskState) -> int:
-        """Tasks in a state."""
         return self._counts[state]
 
     @property
     def is_sealed(self) -> bool:
-        """Whether every task is inside a checkpoint."""
         return self._counts[TaskState.SEALED] == len(self.state)
 
     def restore(self, positions: Mapping[int, TaskProgress]) -> None:
@@ -155,7 +149,6 @@ class LeaseTable:
             self._at[row] = max(hour, int(self._at[row]))
 
     def holds(self, epoch: int, row: int, attempt: int) -> bool:
-        """Whether this is the task's current lease."""
         return (
             epoch not in self._lost
             and row in self._held.get(epoch, ())
@@ -186,14 +179,12 @@ class LeaseTable:
         return before
 
     def seal(self, positions: Mapping[int, TaskProgress]) -> None:
-        """A checkpoint holds these positions."""
         for row, progress in positions.items():
             self.use(row, progress)
             if progress.ended and self.state[row] == TaskState.USED:
                 self._move(row, TaskState.SEALED)
 
     def fail(self, epoch: int, row: int, attempt: int) -> FailureAction:
-        """A lease reports that its task cannot be read any further."""
         if not self.holds(epoch, row, attempt):
             return FailureAction.STALE
         self.failures[row] += 1
@@ -232,7 +223,6 @@ class LeaseTable:
         self.state[row] = state
 
     def _horizon(self, executors: int) -> int:
-        """The last hour whose tasks may be leased now."""
         if executors <= 1:
             return _FAR
         return self._earliest_open() + self._rules.align_hours

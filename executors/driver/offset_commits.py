@@ -76,7 +76,6 @@ class SealCommitter:
                 )
 
     def stop(self) -> None:
-        """Commit nothing more."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

@@ -35,10 +35,7 @@ COMMIT_SECONDS = 45.0
 
 
 class DriverService:
-    """Answers data executors, the trainer and people."""
-
     def __init__(self, state: DriverState, commits: SealCommitter) -> None:
-        """Serve `state`."""
         self._state = state
         self._commits = commits
         self._changed = threading.Condition()
@@ -48,7 +45,6 @@ class DriverService:
 
     @property
     def methods(self) -> Methods:
-        """Name, message and handler of each call."""
         return {
             "register": (Registration, self.register),
             "lease": (LeaseCall, self.lease),
@@ -61,18 +57,15 @@ class DriverService:
         }
 
     def start(self) -> None:
-        """Watch for silent executors."""
         self._watch.start()
 
     def stop(self) -> None:
-        """Release waiting calls."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         self._commits.stop()
 
     def register(self, call: Registration, _context: grpc.ServicerContext) -> Message:
-        """A data executor registers."""
         with self._changed:
             self._state.register(call)
             self._changed.notify_all()
@@ -103,7 +96,6 @@ class DriverService:
                 self._state.member(call.executor, call.instance)
 
     def executor_beat(self, call: ExecutorBeat, _context: grpc.ServicerContext) -> Message:
-        """A data executor is alive and has read tasks."""
         with self._changed:
             self._state.beat_of_executor(call)
             if call.done or call.hours:
@@ -111,7 +103,6 @@ class DriverService:
             return Done()
 
     def failed(self, call: TaskFailure, _context: grpc.ServicerContext) -> Message:
-        """A data executor cannot continue reading a task."""
         with self._changed:
             self._state.failed(call)
             self._changed.notify_all()
@@ -159,7 +150,6 @@ class DriverService:
         return Done()
 
     def status(self, _call: StatusCall, _context: grpc.ServicerContext) -> Message:
-        """How far the window is."""
         with self._changed:
             facts: StatusReply = self._state.status()
             return facts

@@ -167,7 +167,6 @@ class DriverState:
         return session.served.pending if session and len(self._members) == 1 else {}
 
     def beat_of_executor(self, call: ExecutorBeat) -> None:
-        """Tasks that were read, and counters."""
         member = self.member(call.executor, call.instance)
         member.queued, member.passed_over = call.queued, call.passed_over
         if self.session is not None and call.epoch and call.epoch == member.epoch:
@@ -280,7 +279,6 @@ class DriverState:
                 self._lose(member)
 
     def orders(self, session: Session) -> Orders:
-        """What the trainer should do now."""
         serving = [
             Serving(executor=index, epoch=member.epoch, address=member.registration.address)
             for index, member in sorted(self._members.items())
@@ -308,7 +306,6 @@ class DriverState:
     # For people -----------------------------------------------------------------------------
 
     def status(self) -> StatusReply:
-        """Facts about the open window."""
         session = self.session
         served = session.served if session else None
         rows = dict(served.rows_used) if served else {}

@@ -61,47 +61,38 @@ class ServedWindow:
 
     @property
     def tasks(self) -> int:
-        """How many tasks the window has."""
         return len(self._table)
 
     def restore(self, positions: Progress) -> None:
-        """Start from what the model holds."""
         by_row = self._by_row(positions)
         self.leases.restore(by_row)
         for row, progress in by_row.items():
             self._count(row, None, progress)
 
     def lease(self, epoch: int, executors: int) -> list[Grant]:
-        """Lease the next tasks to an epoch."""
         return [self._grant(row) for row in self.leases.lease(epoch, executors)]
 
     def use(self, positions: Progress) -> None:
-        """Steps used rows up to these positions."""
         for row, progress in self._by_row(positions).items():
             before = self.leases.use(row, progress)
             self._count(row, before, self.leases.progress[row])
 
     def fenced(self, epoch: int, taken: Progress) -> None:
-        """The trainer takes no more rows of the epoch."""
         self.leases.fenced(epoch, self._by_row(taken))
 
     def seal(self, positions: Progress) -> None:
-        """A checkpoint holds these positions."""
         self.use(positions)
         self.leases.seal(self._by_row(positions))
 
     def advance(self, epoch: int, hours: Mapping[str, int]) -> None:
-        """An epoch has read these tasks up to these hours."""
         for row, hour in zip(self._rows_of(list(hours)), hours.values(), strict=True):
             self.leases.advance(epoch, row, hour)
 
     def read(self, epoch: int, task_ids: Iterable[str]) -> None:
-        """An epoch has read these tasks to their end."""
         for row in self._rows_of(list(task_ids)):
             self.leases.read(epoch, row)
 
     def row_of(self, task_id: str) -> int:
-        """The row of a task in the lease table."""
         return self._rows_of([task_id])[0]
 
     @property
@@ -115,11 +106,9 @@ class ServedWindow:
         return {self._names[n]: hour for n, hour in self.leases.pending_hours().items()}
 
     def reading(self, epoch: int) -> dict[str, int]:
-        """Tasks that an epoch reads now, by source."""
         return {self._names[n]: count for n, count in self.leases.reading(epoch).items()}
 
     def counts(self) -> dict[str, int]:
-        """Tasks by state."""
         return {state.name.lower(): self.leases.count(state) for state in TaskState}
 
     def data_tasks(self, source: str, positions: Progress) -> dict[str, DataTask]:
@@ -130,7 +119,6 @@ class ServedWindow:
         return {task_id: self._task(row) for task_id, row in zip(ids, rows, strict=True)}
 
     def _partitions(self) -> list[int]:
-        """How many partitions each source has in this window."""
         counted = self._table.group_by("source").aggregate([("partition", "count_distinct")])
         columns = (counted["source"], counted["partition_count_distinct"])
         counts = dict(zip(*(column.to_pylist() for column in columns), strict=True))

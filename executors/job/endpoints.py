@@ -18,7 +18,6 @@ def mark_registered(job_dir: Path, index: int, address: str) -> None:
 
 
 def forget_registered(job_dir: Path, index: int) -> None:
-    """Remove what an earlier process of this index wrote."""
     _path(job_dir, index).unlink(missing_ok=True)
 
 

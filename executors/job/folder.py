@@ -26,8 +26,6 @@ _OTHERS = 0o077
 
 
 class JobFolder:
-    """Files of one job."""
-
     def __init__(self, path: Path) -> None:
         """`path` is `jobs/<job id>` below FOREBAY_HOME."""
         self.path = path
@@ -40,16 +38,13 @@ class JobFolder:
 
     @property
     def home(self) -> Home:
-        """The home that the folder is in."""
         return Home(self.path.parent.parent)
 
     @property
     def job_id(self) -> str:
-        """The job's id, which names its folder."""
         return self.path.name
 
     def create(self) -> None:
-        """Make the folder, closed to other users."""
         make_home(self.home)
         self.path.parent.mkdir(exist_ok=True)
         self.path.mkdir(mode=_PRIVATE, exist_ok=True)
@@ -59,7 +54,6 @@ class JobFolder:
             (self.path / name).mkdir(exist_ok=True)
 
     def log_path(self, role: str, index: int) -> Path:
-        """Where a process's stdout and stderr go."""
         return self.path / "logs" / f"{role}-{index}.log"
 
     def is_supervised(self) -> bool:
@@ -69,9 +63,7 @@ class JobFolder:
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
         """Make everything ready for a new supervisor. Only for the holder of its lock.
 
-        Args:
-            request: what it is to do.
-            continues: whether it continues what an earlier one was doing when it was lost.
+        continues: whether it continues what an earlier one was doing when it was lost.
         """
         if not continues:
             self._progress.unlink(missing_ok=True)
@@ -110,7 +102,6 @@ class JobFolder:
             self._poke.touch()
 
     def take_poke(self) -> bool:
-        """Whether somebody has poked since the last call."""
         try:
             self._poke.unlink()
         except FileNotFoundError:
@@ -129,15 +120,12 @@ def pulse_path(job_dir: Path, role: str, index: int) -> Path:
 
 
 def failure_path(job_dir: Path, role: str, index: int) -> Path:
-    """Where a process writes its failure."""
     return job_dir / "failures" / f"{role}-{index}.json"
 
 
 def read_failure(job_dir: Path, role: str, index: int) -> ErrorReport | None:
-    """Why a process of the job failed, as it wrote before it ended; the supervisor shows it."""
     return ErrorReport.of_file(failure_path(job_dir, role, index))
 
 
 def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) -> None:
-    """Record why this process fails."""
     write_atomically(failure_path(job_dir, role, index), failure.model_dump_json())

@@ -30,19 +30,16 @@ class StoredJob:
 
     @cached_property
     def windows(self) -> tuple[JobWindow, ...]:
-        """What it trains, in order."""
         this = job_rows.is_job(self.job_id)
         found = database_of(self.home).read(lambda rows: job_rows.windows_of(rows, this))
         return tuple(found.get(self.row.id, ()))
 
     @property
     def job_id(self) -> str:
-        """The job's id, which names its folder."""
         return self.row.job_id
 
     @property
     def folder(self) -> JobFolder:
-        """The job's files, where it runs on this host."""
         return JobFolder(self.home.job(self.job_id))
 
     @property

@@ -52,13 +52,8 @@ def submit(
     A job that ended or was lost starts again, in the same folder, with a higher epoch. After
     `lost` the restart counts continue; after an end they begin at 0. The supervisor outlives the
     caller, however that ends. A job of another host is taken over when it shows no sign of life
-    for `EXPIRED_SECONDS`.
-
-    Args:
-        home: where state is stored.
-        request: what to run.
-        supervisor: the command to which `--job DIR --lock DESCRIPTOR` is added.
-        run: a scheduler's run, which owns the job from now on.
+    for `EXPIRED_SECONDS`. `--job DIR --lock DESCRIPTOR` is added to the command `supervisor`. run:
+    a scheduler's, which owns the job from now on.
 
     Raises:
         UsageError: when the request was made for another home, or its job id belongs to another
@@ -110,10 +105,7 @@ class _Submission:
         return database_of(self.home)
 
     def start(self, supervisor: Sequence[str]) -> int | None:
-        """The epoch of a job that this call has started.
-
-        None if another process runs it, or if its supervisor was killed at once.
-        """
+        """The epoch; None if another process runs the job, or its supervisor was killed at once."""
         lock = FileLock(self.folder.supervisor_lock)
         try:
             self.folder.create()

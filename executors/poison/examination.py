@@ -46,12 +46,9 @@ class PoisonSearch:
     def __init__(
         self, reading: Reading, rows_min: int, found: Callable[[ReadUnit, str], None]
     ) -> None:
-        """Nothing is read yet.
+        """rows_min: the search ends this many rows after the place, or after the last poison.
 
-        Args:
-            reading: of the task.
-            rows_min: the search ends this many rows after the place, or after the last poison.
-            found: called with each poison and the reason, before the search continues.
+        found: called with each poison and the reason, before the search continues.
         """
         self._reading = reading
         self._rows_min = rows_min
@@ -150,13 +147,9 @@ class Examiner:
     def __init__(
         self, job_dir: Path, index: int, window_folder: Path, deadline_seconds: float
     ) -> None:
-        """Nothing is read yet.
+        """Suspicions and marks are in `job_dir`, poisons are kept in `window_folder`.
 
-        Args:
-            job_dir: of the job; suspicions and marks are there.
-            index: of this data executor.
-            window_folder: where the window is trained; poisons are kept there.
-            deadline_seconds: how long one part of an examination may take.
+        deadline_seconds: how long one part of an examination may take.
         """
         self._job_dir, self._index = job_dir, index
         self._suspicions = Suspicions(job_dir)
@@ -169,7 +162,6 @@ class Examiner:
         return ReadingMark(self._job_dir, self._index, task)
 
     def suspicion(self, task: DataTask) -> Suspicion | None:
-        """What is suspected of a task."""
         return self._suspicions.of(task)
 
     def drop(self, task: DataTask) -> None:
@@ -180,12 +172,6 @@ class Examiner:
         self, task: DataTask, spec: SourceSpec, progress: TaskProgress | None, chunk_rows: int
     ) -> list[Poison]:
         """What must not be read of a task; a suspected one is examined first.
-
-        Args:
-            task: what is about to be read.
-            spec: the declaration of its source.
-            progress: where it will be read from.
-            chunk_rows: how it will be read.
 
         Raises:
             DataError: when there is a poison and `bad_rows` is `fail`, or there are too many.

@@ -62,17 +62,12 @@ class Trial:
         crashed: bool,
         memory_bytes: int | None = None,
     ) -> None:
-        """Nothing is started yet.
+        """`chunk_rows`: as the process that died has read the task; `deadline_seconds`: for an answer.
 
-        Args:
-            job_dir: of the job, whose declarations are read.
-            task: what is read.
-            chunk_rows: as the process that died has read it.
-            poisons: known ones of the task: they are left out. May grow.
-            deadline_seconds: for one answer.
-            crashed: whether a crash is looked for. If not, the process was killed, perhaps by the
-                kernel when memory ran out.
-            memory_bytes: what a child may take; by default half of what is free, at least 1 GiB.
+        poisons: known ones of the task: they are left out. May grow.
+        crashed: whether a crash is looked for. If not, the process was killed, perhaps by the
+        kernel when memory ran out.
+        memory_bytes: what a child may take; by default half of what is free, at least 1 GiB.
         """
         self._job_dir = job_dir
         self._call = TrialCall(task=task, first=Position(0, 0), chunk_rows=chunk_rows)
@@ -121,7 +116,6 @@ class Trial:
         self.close()
 
     def close(self) -> None:
-        """End the child."""
         child, self._child = self._child, None
         if child is not None:
             child.close()

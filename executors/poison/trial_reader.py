@@ -52,8 +52,6 @@ class TrialReply(Message):
 
 
 class TrialAnswers:
-    """Answers calls about tasks of one job."""
-
     def __init__(self, job_dir: Path) -> None:
         request = JobRequest.read(job_dir, "a trial reader")
         start_arrow({spec.kind for spec in request.source_specs().values()})

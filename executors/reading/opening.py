@@ -51,7 +51,6 @@ class ServingProcesses:
     """
 
     def __init__(self, folder: JobFolder, request: JobRequest) -> None:
-        """Nothing is started yet. folder: prepared for the request."""
         self._folder, self._request = folder, request
         self._closing = threading.Event()
         self._error: Exception | None = None
@@ -152,7 +151,6 @@ class Opened(NamedTuple):
 
 
 def layout_of(wanted: Windows) -> FeatureLayout:
-    """Where each feature is in the served rows."""
     columns = declared_columns(wanted.pipeline, wanted.project.sources)
     return FeatureLayout.of(wanted.pipeline.dataset, columns)
 

@@ -31,8 +31,6 @@ _MALLOC = {
 
 @dataclass(frozen=True)
 class RoleCommand:
-    """One process of the job."""
-
     role: Role
     index: int
     command: tuple[str, ...]

@@ -40,12 +40,8 @@ class ExaminedCrashes:
     def is_examined(self, command: RoleCommand, exit_code: int, *, hung: bool) -> bool:
         """Whether an end does not count because a task will be examined for it.
 
-        If no poison explains it afterwards, the next end counts.
-
-        Args:
-            command: of the process that ended.
-            exit_code: a negative signal number if a signal ended it.
-            hung: whether this supervisor sent that signal because the process hung.
+        If no poison explains it afterwards, the next end counts. exit_code: a negative signal
+        number if a signal ended it. hung: this supervisor sent the signal, as the process hung.
         """
         if command.role != "data":
             return False
@@ -67,7 +63,6 @@ class ExaminedCrashes:
         return in_vain is None
 
     def starts(self, command: RoleCommand) -> None:
-        """A process is about to start."""
         if command.role == "data":
             self._suspicions.executor_starts(command.index)
 
@@ -100,8 +95,6 @@ REMEDY_CODES = frozenset(BY_EXIT_CODE)
 
 @dataclass
 class RoleProcess:
-    """One process of the job, as it is declared and as it runs."""
-
     command: RoleCommand
     process: SupervisedProcess[Execution]
     guard: HangGuard
@@ -137,7 +130,6 @@ class JobProcesses:
         self._processes = {command.name: self._of(command) for command in commands}
 
     def _of(self, command: RoleCommand) -> RoleProcess:
-        """A process that is not started yet."""
         deadline: timedelta = getattr(self._failover.progress_deadlines, command.role)
         guard = HangGuard(
             command.name,
@@ -154,15 +146,13 @@ class JobProcesses:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process ids of running processes by name."""
         running = {name: one.process.running for name, one in self._processes.items()}
         return {name: one.identity.pid for name, one in running.items() if one is not None}
 
     def tick(self) -> tuple[bool, JobOutcome | None]:
         """Handle processes that ended and start those that are due.
 
-        Returns:
-            Whether anything changed, and the outcome when the work is over.
+        Whether anything changed, and the outcome when the work is over.
 
         Raises:
             ConfigError: when an interpreter cannot be run.
@@ -183,7 +173,6 @@ class JobProcesses:
         return self._start_due() or hung or bool(ended), None
 
     def _end_hung(self) -> bool:
-        """Whether a process was found to hang."""
         before = self.hung
         for name, one in self._processes.items():
             running = one.process.running

@@ -31,7 +31,6 @@ class StateReporter:
     """Stores the states of one job and its heartbeat, and answers requests to cancel it."""
 
     def __init__(self, folder: JobFolder, status: JobStatus) -> None:
-        """`status` is the submission as it is stored."""
         self._folder = folder
         self._database = database_of(folder.home)
         self._job_id, self._run_epoch = folder.job_id, status.epoch
@@ -67,7 +66,6 @@ class StateReporter:
         return self._refusal
 
     def report(self, status: JobStatus) -> None:
-        """Have this state stored soon."""
         with self._changed:
             self._waiting = status
             self._changed.notify()
@@ -79,14 +77,9 @@ class StateReporter:
             self._changed.notify()
 
     def finish(self, status: JobStatus, seconds: float | None = None) -> bool:
-        """Store the last state.
+        """Store the end; False if it is not. After an accepted cancel the job counts as cancelled.
 
-        Args:
-            status: an end; where a cancel was accepted, the job is cancelled whatever it says.
-            seconds: how long the database may be away; None for as long as a job waits for it.
-
-        Returns:
-            Whether it is stored.
+        seconds: how long the database may be away; None for as long as a job waits for it.
         """
         if seconds is None:
             seconds = LOCAL_SECONDS if self._database.kind == "sqlite" else GONE_SECONDS

@@ -45,8 +45,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """Runs one job from `submitted` to its end."""
-
     def __init__(
         self,
         job_dir: Path,
@@ -228,7 +226,6 @@ def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the job in a folder."""
     job_dir, lock = supervisor_arguments(arguments)
     set_up_logging("supervisor")
     plane = LocalPlane(adopts_orphans=True)

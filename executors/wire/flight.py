@@ -54,7 +54,6 @@ class FlightStream:
         reader: flight.FlightStreamReader,
         connection: ExitStack,
     ) -> None:
-        """Take over the call and the connection that it is made on."""
         self._address = address
         self._writer = writer
         self._reader = reader

@@ -189,8 +189,6 @@ class StatusCall(Message):
 
 
 class ExecutorFacts(Message):
-    """One data executor as the driver sees it."""
-
     epoch: int
     reading: dict[str, int]
     silent_seconds: float
@@ -244,5 +242,4 @@ class FrameHead(Message):
 
     @property
     def rows(self) -> int:
-        """Rows in the frame."""
         return sum(rows for _, rows in self.segments)

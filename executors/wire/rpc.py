@@ -136,11 +136,9 @@ class RpcServer:
         self.address = self._socket.address
 
     def start(self) -> None:
-        """Begin to answer."""
         self._server.start()
 
     def stop(self, grace_seconds: float = 0.5) -> None:
-        """Stop answering."""
         self._server.stop(grace_seconds).wait()
         self._socket.close()
 
@@ -179,13 +177,11 @@ class _Connection:
     """A channel to one driver, with the token that each call shows."""
 
     def __init__(self, socket: JobSocket) -> None:
-        """Own `socket`; nothing is sent yet."""
         self._socket = socket
         self._metadata = ((HEADER, bearer(socket.token)),)
         self._channel = grpc.insecure_channel(socket.grpc_target, CLIENT_OPTIONS)
 
     def send(self, method: str, message: bytes, timeout: float) -> bytes:
-        """Call once; returns the answer."""
         try:
             call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(
                 f"/{SERVICE}/{method}"
@@ -195,7 +191,6 @@ class _Connection:
             raise _ChannelClosedError from error
 
     def close(self) -> None:
-        """End all calls."""
         self._channel.close()
         self._socket.close()
 

@@ -22,7 +22,6 @@ _READ_MAX = 4096
 
 
 def new_token() -> str:
-    """A secret that cannot be guessed."""
     return secrets.token_urlsafe(_BYTES)
 
 
@@ -55,7 +54,6 @@ def read_token(folder: int, name: str) -> str:
 
 
 def bearer(token: str) -> str:
-    """The header's value for a token."""
     return _SCHEME + token
 
 
