@@ -75,12 +75,6 @@ class ServingEpoch:
         """The hour that each task still being read has reached."""
         return {str(task): hour for task, hour in self._queue.reading().items()}
 
-    def queued(self) -> dict[str, int]:
-        return self._queue.queued()
-
-    def passed_over(self) -> dict[str, int]:
-        return self._queue.passed_over()
-
     def close(self) -> None:
         """Throw everything away; runners end as soon as they notice."""
         self._queue.close()

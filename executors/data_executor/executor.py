@@ -262,8 +262,6 @@ class DataExecutor:
             epoch=epoch.number if epoch else 0,
             done=[each.grant.task.task_id for each in outcomes if each.failure is None],
             hours=epoch.reading() if epoch else {},
-            queued=epoch.queued() if epoch else {},
-            passed_over=epoch.passed_over() if epoch else {},
         )
         self._client.call("executor_beat", beat, Done)
         for each in outcomes:

@@ -16,12 +16,10 @@ from forebay.executors.wire.messages import (
     LeaseCall,
     Opened,
     OpenWindow,
-    Orders,
     Registered,
     Registration,
     SealCall,
     StatusCall,
-    StatusReply,
     TaskFailure,
     TrainerBeat,
 )
@@ -134,8 +132,7 @@ class DriverService:
                     break
                 self._changed.wait(left)
                 self._state.session_of(call.trainer, call.session)
-            orders: Orders = self._state.orders(session)
-            return orders
+            return self._state.orders(session)
 
     def seal(self, call: SealCall, _context: grpc.ServicerContext) -> Message:
         """A checkpoint is durable. At the end of a window it is committed before the answer."""
@@ -151,8 +148,7 @@ class DriverService:
 
     def status(self, _call: StatusCall, _context: grpc.ServicerContext) -> Message:
         with self._changed:
-            facts: StatusReply = self._state.status()
-            return facts
+            return self._state.status()
 
     def _expire_on(self) -> None:
         """Its progress counts as the driver's: a lock held for long blocks all calls."""

@@ -13,7 +13,7 @@ from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import DataTask, TaskProgress
 from forebay.errors import InfrastructureError
-from forebay.executors.driver.leases import LeaseRules, LeaseTable, TaskState
+from forebay.executors.driver.leases import LeaseTable, TaskState
 from forebay.executors.wire.messages import Grant, Progress
 
 _NO_IDS = pa.nulls(0, pa.string())
@@ -44,7 +44,6 @@ class ServedWindow:
         self._ids: pa.Array = pa.concat_arrays(self._table["task_id"].chunks or [_NO_IDS])
         self._rows: dict[str, int] = {}
         self.rows_used: Counter[str] = Counter()
-        self.dead_rows: Counter[str] = Counter()
         sources = pc.index_in(self._table["source"], value_set=pa.array(source_names, pa.string()))
         if sources.null_count:
             raise InfrastructureError(f"the plan of {window} names a source of another pipeline")
@@ -52,11 +51,9 @@ class ServedWindow:
             self._table["hour"].to_numpy(),
             sources.to_numpy().astype(np.int32),
             len(source_names),
-            LeaseRules(
-                align_hours=job.buffers.align_hours,
-                attempts_max=job.failover.task_attempts_max,
-            ),
             self._partitions(),
+            align_hours=job.buffers.align_hours,
+            attempts_max=job.failover.task_attempts_max,
         )
 
     @property
@@ -105,9 +102,6 @@ class ServedWindow:
         """By source, the hour of its earliest task that no executor reads."""
         return {self._names[n]: hour for n, hour in self.leases.pending_hours().items()}
 
-    def reading(self, epoch: int) -> dict[str, int]:
-        return {self._names[n]: count for n, count in self.leases.reading(epoch).items()}
-
     def counts(self) -> dict[str, int]:
         return {state.name.lower(): self.leases.count(state) for state in TaskState}
 
@@ -153,4 +147,3 @@ class ServedWindow:
     def _count(self, row: int, before: TaskProgress | None, after: TaskProgress) -> None:
         source = self._names[int(self.leases.sources[row])]
         self.rows_used[source] += after.rows_read - (before.rows_read if before else 0)
-        self.dead_rows[source] += after.dead_rows - (before.dead_rows if before else 0)

@@ -62,7 +62,7 @@ class Trial:
         crashed: bool,
         memory_bytes: int | None = None,
     ) -> None:
-        """`chunk_rows`: as the process that died has read the task; `deadline_seconds`: for an answer.
+        """chunk_rows: as the process that died has read it. deadline_seconds: for one answer.
 
         poisons: known ones of the task: they are left out. May grow.
         crashed: whether a crash is looked for. If not, the process was killed, perhaps by the
