@@ -99,8 +99,8 @@ class DataExecutor:
         self._instance = uuid.uuid4().hex
         self._started_ns = time.time_ns()
         self._home, self._line, self._pipeline = Home(Path(request.home)), request.line, pipeline
-        self._queue_sources = queue_sources_of(pipeline, request.source_specs())
         specs = request.source_specs()
+        self._queue_sources = queue_sources_of(pipeline, specs)
         self._kinds = {spec.kind for spec in specs.values()}
         self._letter_bytes = {
             use.name: specs[use.source].dead_letter_bytes_max for use in pipeline.uses
@@ -242,8 +242,7 @@ class DataExecutor:
                 self._changed.wait_for(lambda: self._closed or self._outcomes, BEAT_SECONDS)
                 if self._closed:
                     return
-                outcomes = list(self._outcomes)
-                self._outcomes.clear()
+                outcomes, self._outcomes = self._outcomes, []
                 epoch = self._epoch
             try:
                 self._beat(epoch, outcomes)
