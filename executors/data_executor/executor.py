@@ -23,7 +23,7 @@ from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
 from forebay.executors.data_executor.runner_threads import RunnerThreads
 from forebay.executors.data_executor.task_runner import Outcome
-from forebay.executors.job.endpoints import mark_registered
+from forebay.executors.job.folder import registered_path
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
@@ -44,6 +44,7 @@ from forebay.home.paths import Home
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.kernels.library import start_kernels
 from forebay.mixture.queue.queue import Limits, PrioritisedQueue, QueueSources
+from forebay.system.files.durable import write_atomically
 from forebay.system.liveness import progressed
 from forebay.system.output.error_report import ErrorReport
 
@@ -168,7 +169,7 @@ class DataExecutor:
             pid=os.getpid(),
         )
         registered = self._client.call("register", call, Registered)
-        mark_registered(self._job_dir, self._index, self._server.address)
+        write_atomically(registered_path(self._job_dir, self._index), self._server.address)
         _LOG.info("registered at driver incarnation %d", registered.incarnation)
 
     def _lease(self) -> LeaseReply:

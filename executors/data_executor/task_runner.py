@@ -116,7 +116,7 @@ class TaskRunner:
             if isinstance(chunks, Generator):
                 chunks.close()
         if self._suspected is not None:
-            self.examiner.drop(self._task)
+            self.examiner.suspicions.drop(self._task)
         end = done.model_copy(update={"ended": True})
         self.queue.end_task(self._index, self._task.task_id, end)
         while not self.queue.settle(self._index, self._task.task_id, WAIT_SECONDS):
@@ -126,7 +126,7 @@ class TaskRunner:
         """The task's chunks, without the rows that must not be read."""
         chunk_rows = self.queue.chunk_rows(self._index)
         poisons = self.examiner.poisons(self._task, self._spec, progress, chunk_rows)
-        suspicion = self.examiner.suspicion(self._task)
+        suspicion = self.examiner.suspicions.of(self._task)
         self._suspected = suspicion.place.position if suspicion else None
         columns = self.readers.columns(self._task.source)
         return read_around(source, self._task, progress, columns, chunk_rows, poisons)
@@ -142,7 +142,7 @@ class TaskRunner:
             return None
         if self._suspected is not None and done.position > self._suspected:
             # The process that died had begun its chunk there; this chunk begins after it.
-            self.examiner.drop(self._task)
+            self.examiner.suspicions.drop(self._task)
             self._suspected = None
         self._set_aside(found)
         chunk = found.buffered(self._hour)

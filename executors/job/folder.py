@@ -87,14 +87,14 @@ class JobFolder:
         theirs.
         """
         folder = self._temporary / f"{role}-{index}"
-        _remove_what_can_be(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def remove_temporary(self) -> None:
-        """Remove the temporary files of the job's processes, which are gone or about to be."""
-        _remove_what_can_be(self._temporary)
+        """Remove what can be; what a dying process writes meanwhile goes with the job's folder."""
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
     def poke(self) -> None:
         """Make the supervisor look into the database now; it does so every second in any case."""
@@ -107,11 +107,6 @@ class JobFolder:
         except FileNotFoundError:
             return False
         return True
-
-
-def _remove_what_can_be(folder: Path) -> None:
-    """Remove a folder; what a dying process writes meanwhile is removed with the job's folder."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pulse_path(job_dir: Path, role: str, index: int) -> Path:
@@ -129,3 +124,13 @@ def read_failure(job_dir: Path, role: str, index: int) -> ErrorReport | None:
 
 def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) -> None:
     write_atomically(failure_path(job_dir, role, index), failure.model_dump_json())
+
+
+def registered_path(job_dir: Path, index: int) -> Path:
+    """What a data executor writes once the driver knows it; its successor's start removes it."""
+    return job_dir / "endpoints" / f"data-{index}"
+
+
+def executors_registered(job_dir: Path, count: int) -> bool:
+    """Whether the job's current data executors 0 to `count` - 1 have all registered."""
+    return all(registered_path(job_dir, index).is_file() for index in range(count))

@@ -111,11 +111,8 @@ class Trial:
         self._is_fresh = False
         return rows
 
-    def begin_anew(self) -> None:
-        """Start afresh: nothing that was read before may matter to what is read next."""
-        self.close()
-
     def close(self) -> None:
+        """End the child; what is read next is read by another one."""
         child, self._child = self._child, None
         if child is not None:
             child.close()

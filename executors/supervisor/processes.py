@@ -13,8 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from forebay.errors import BY_EXIT_CODE, ConfigError, DataError, InfrastructureError, NotReadyError
-from forebay.executors.job.endpoints import forget_registered
-from forebay.executors.job.folder import JobFolder, failure_path, pulse_path, read_failure
+from forebay.executors.job.folder import (
+    JobFolder,
+    failure_path,
+    pulse_path,
+    read_failure,
+    registered_path,
+)
 from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.poison.suspicions import Suspicions
@@ -219,7 +224,7 @@ class JobProcesses:
         failure_path(self._folder.path, command.role, command.index).unlink(missing_ok=True)
         (self._folder.path / "endpoints" / f"{command.role}.json").unlink(missing_ok=True)
         if command.role == "data":
-            forget_registered(self._folder.path, command.index)
+            registered_path(self._folder.path, command.index).unlink(missing_ok=True)
         self._crashes.starts(command)
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
@@ -247,7 +252,7 @@ class JobProcesses:
                     f"are in its log: {log_path}"
                 )
             )
-        last = _last_line(_tail(log_path))
+        last = _last_line(log_path)
         return ErrorReport(
             error="ProcessEnded",
             message=f"{command.name} {how_it_ended(exit_code)}: {last} (log: {log_path})",
@@ -258,12 +263,9 @@ class JobProcesses:
         )
 
 
-def _tail(path: Path) -> str:
+def _last_line(path: Path) -> str:
     with path.open("rb") as log:
         log.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        return log.read().decode(errors="replace")
-
-
-def _last_line(text: str) -> str:
+        text = log.read().decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "it wrote no log"

@@ -42,14 +42,9 @@ class StateReporter:
         self._failing_since: float | None = None
         self._failure = ""
         self._refusal: ForebayError | None = None
-        self._cancelled_by: int | None = None
+        self.cancelled_by: int | None = None  # the epoch of a request that was accepted and stored
         self._thread = threading.Thread(target=self._work, name="report", daemon=True)
         self._thread.start()
-
-    @property
-    def cancelled_by(self) -> int | None:
-        """The epoch of a request to cancel that was accepted and stored."""
-        return self._cancelled_by
 
     @property
     def problem(self) -> ForebayError | None:
@@ -144,9 +139,9 @@ class StateReporter:
 
     def _with_cancel(self, status: JobStatus) -> JobStatus:
         """An accepted cancel cannot be undone, not even if the job ended first here."""
-        if self._cancelled_by is None:
+        if self.cancelled_by is None:
             return status
-        changes: dict[str, object] = {"cancelled_by": self._cancelled_by}
+        changes: dict[str, object] = {"cancelled_by": self.cancelled_by}
         if status.ended:
             changes |= {"state": "cancelled", "error": None}
         return status.model_copy(update=changes)
@@ -156,7 +151,7 @@ class StateReporter:
         if row is not None and row.cancel_epoch is not None:
             self._answer_cancel()
         elif row is not None and row.run_epoch == self._run_epoch:
-            self._cancelled_by = row.status.cancelled_by
+            self.cancelled_by = row.status.cancelled_by
 
     def _answer_cancel(self) -> None:
         answer = self._database.transact(
@@ -168,7 +163,7 @@ class StateReporter:
             "cancel by epoch %d: %s", answer.epoch, "accepted" if answer.accepted else "refused"
         )
         if answer.accepted:
-            self._cancelled_by = answer.epoch
+            self.cancelled_by = answer.epoch
 
     def _progress(self) -> str | None:
         try:
