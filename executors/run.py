@@ -100,7 +100,7 @@ class Run:
         # Checked before making new plans that nothing could be trained from.
         self._require_start([*([warm] if warm else []), *windows], again)
         report = self._plan(windows, warm, again)
-        todo = self._todo(report)
+        todo = [plan for plan in report.plans if not self._is_trained(plan)]
         self.watch.planned(report, todo)
         status, stale = None, list[str]()
         if todo:
@@ -201,9 +201,6 @@ class Run:
             for window in job.windows
         )
         return refused if refused or is_unfinished else {window.key for window in windows}
-
-    def _todo(self, report: PlanReport) -> list[WindowPlan]:
-        return [plan for plan in report.plans if not self._is_trained(plan)]
 
     def _require_start(self, windows: Sequence[Window], again: AbstractSet[str]) -> None:
         """Require that the first window to be trained has a model to start from.
@@ -327,10 +324,7 @@ class Run:
         status: JobStatus | None,
         started: float,
     ) -> Json:
-        from forebay.executors.evaluation.range_summary import (
-            judge_windows,
-            summarise_windows,
-        )
+        from forebay.executors.evaluation.range_summary import judge_windows, summarise_windows
 
         phase = time.perf_counter()
         keys = [window.key for window in windows]
@@ -350,12 +344,9 @@ class Run:
 
     def _phase_seconds(self, status: JobStatus | None) -> dict[str, float]:
         phases = dict(self._phases)
-        if status is not None:
-            progress = read_progress(self.target.home.job(status.job_id))
-            phases |= {
-                f"trainer.{name}": seconds
-                for name, seconds in (progress.phases_seconds if progress else {}).items()
-            }
+        progress = read_progress(self.target.home.job(status.job_id)) if status else None
+        if progress is not None:
+            phases |= {f"trainer.{name}": took for name, took in progress.phases_seconds.items()}
         return {name: round(seconds, 3) for name, seconds in phases.items()}
 
 

@@ -88,7 +88,8 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         while True:
             if not credit:
                 try:
-                    credit += _credits(reader.read_chunk())
+                    note = reader.read_chunk().app_metadata.to_pybytes()
+                    credit += CreditNote.model_validate_json(note).credits
                 except (StopIteration, flight.FlightError, pa.ArrowException):
                     return  # the caller closed the stream, or died
                 continue
@@ -111,7 +112,3 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
             writer.write_with_metadata(rows.batches[0], note)
         else:
             writer.write_with_metadata(pa.concat_batches(rows.batches), note)
-
-
-def _credits(chunk: flight.FlightStreamChunk) -> int:
-    return CreditNote.model_validate_json(chunk.app_metadata.to_pybytes()).credits

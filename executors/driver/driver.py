@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from forebay.config.specs.registry import kind_named
-from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.look.lags import commit_group
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.plans.ledger import Ledger
@@ -73,7 +72,8 @@ def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]
     """Openers of the sources whose storage stores positions too, by the name of each use."""
     root = Path(request.project_root)
     openers: dict[str, Callable[[], Source]] = {}
-    unbounded = [n for n, spec in request.source_specs().items() if not _is_bounded(spec)]
+    specs = request.source_specs()
+    unbounded = [name for name, spec in specs.items() if not kind_named(spec.kind).bounded]
     for name, spec in request.sources_to_open(unbounded).items():
         source = open_source(spec, root)
         if type(source).commit is not Source.commit:
@@ -81,10 +81,6 @@ def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]
         source.close()
     uses = request.pipeline_spec().uses
     return {use.name: openers[use.source] for use in uses if use.source in openers}
-
-
-def _is_bounded(spec: SourceSpec) -> bool:
-    return kind_named(spec.kind).bounded
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -15,12 +15,7 @@ from sqlalchemy import Connection, delete, insert, update
 from forebay.datatasks.plans import plan_rows
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
-from forebay.executors.job.request import (
-    ENDED_STATES,
-    JobRequest,
-    JobStatus,
-    WindowRequest,
-)
+from forebay.executors.job.request import ENDED_STATES, JobRequest, JobStatus, WindowRequest
 from forebay.home.database.tables import job_windows, jobs
 from forebay.system.instants import now_us, to_us
 

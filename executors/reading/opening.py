@@ -85,9 +85,12 @@ class ServingProcesses:
     def _run(self) -> None:
         plane = _LonePlane()
         try:
-            processes = JobProcesses(
-                self._folder, self._request, plane, self._commands(), self._status()
+            now, job_id = datetime.now(UTC), self._request.job_id
+            status = JobStatus(
+                job_id=job_id, state="running", epoch=1, submitted_at=now, started_at=now
             )
+            commands = self._commands()
+            processes = JobProcesses(self._folder, self._request, plane, commands, status)
             while not self._closing.is_set():
                 _, outcome = processes.tick()
                 if outcome is not None and outcome.error is not None:
@@ -103,12 +106,6 @@ class ServingProcesses:
         job = self._request.pipeline_spec().job
         commands = role_commands(job, self._folder.path, _NO_LEASE)
         return [each for each in commands if each.role != "trainer"]
-
-    def _status(self) -> JobStatus:
-        now = datetime.now(UTC)
-        return JobStatus(
-            job_id=self._request.job_id, state="running", epoch=1, submitted_at=now, started_at=now
-        )
 
     def _explained(self, error: Exception) -> Exception:
         """The error with the last lines of the processes' logs, which are removed at the end."""

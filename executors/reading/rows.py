@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-
-from forebay.config.load import load_project
-from forebay.datatasks.window_range import parse_range
-from forebay.errors import ForebayError, InfrastructureError, UsageError
-from forebay.executors.reading.opening import Windows, layout_of, open_reading
-from forebay.executors.reading.positions import ReadPosition
-from forebay.executors.trainer.inbox import Frame
-from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.features.served import served_schema
-from forebay.mixture.features.served_times import ServedTimes
-from forebay.system.extras import require_extra
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from forebay.mixture.serving.served_tensors import Dataset, Tensors
-import json
-import logging
-from collections import Counter, deque
-from collections.abc import Sequence
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from forebay.config.load import load_project
 from forebay.config.specs.datasets import Feed
 from forebay.datatasks.tasks import TaskProgress
-from forebay.executors.reading.opening import Opened
-from forebay.executors.trainer.inbox import source_of
+from forebay.datatasks.window_range import parse_range
+from forebay.errors import ForebayError, InfrastructureError, UsageError
+from forebay.executors.reading.opening import Opened, Windows, layout_of, open_reading
+from forebay.executors.reading.positions import ReadPosition
+from forebay.executors.trainer.inbox import Frame, source_of
 from forebay.executors.trainer.remote_reader import FRAME_WAIT_SECONDS, Silence
-from forebay.mixture.features.served import DENSE, IDS, arrays_by_column
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import DENSE, IDS, arrays_by_column, served_schema
+from forebay.mixture.features.served_times import ServedTimes
 from forebay.mixture.minibatch import Minibatch
+from forebay.system.extras import require_extra
+
+if TYPE_CHECKING:
+    from forebay.mixture.serving.served_tensors import Dataset, Tensors
 
 _LOG = logging.getLogger(__name__)
 
@@ -199,7 +191,7 @@ class WindowRows:
         self._wanted, self._position = wanted, position
         self._turn = threading.Lock()
         self._process = os.getpid()
-        self._close: Callable[[], object] = _nothing
+        self._close: Callable[[], object] = lambda: None
         self._reading: FrameReading | None = None
         self._is_entered = False
         self._error: ForebayError | None = None
@@ -380,10 +372,6 @@ def read_windows(
     wanted = Windows(project, spec, parse_range(spec, first, last))
     begun = None if position is None else ReadPosition.of_text(position, spec.name)
     return WindowRows(wanted, begun)
-
-
-def _nothing() -> None:
-    """There is nothing to close."""
 
 
 def _close(stack: ExitStack, process: int) -> None:

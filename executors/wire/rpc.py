@@ -78,8 +78,6 @@ _RETRIED = (
 )
 
 Reply = TypeVar("Reply", bound=Message)
-
-
 Handler = Callable[[Any, grpc.ServicerContext], Message]
 Methods = Mapping[str, tuple[type[Message], Handler]]
 
@@ -216,9 +214,9 @@ class DriverClient:
             InfrastructureError: when no driver answered within the patience, or `close` was called.
         """
         message = request.model_dump_json().encode()
-        left = self._patience
+        left, pause = self._patience, _PAUSE_FIRST
         trouble = "no endpoint yet"
-        for pause in _pauses():
+        while True:
             if self._closed.is_set():
                 trouble = "this client is closed"
                 break
@@ -231,7 +229,7 @@ class DriverClient:
             except grpc.RpcError as error:
                 trouble = _retried_or_raised(method, error)
                 self._forget(connection)
-                if _is_cancelled(error):
+                if isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.CANCELLED:
                     # By another thread, whose call failed. That this one was still waiting says
                     # nothing of the driver: both processes may have been stopped.
                     began = time.monotonic()
@@ -244,6 +242,7 @@ class DriverClient:
             left -= min(time.monotonic() - began, timeout) + pause
             if left < 0 or self._closed.wait(pause):
                 break
+            pause = min(pause * 2, _PAUSE_LONGEST)
         raise InfrastructureError(f"the driver did not answer {method}: {trouble}")
 
     def close(self) -> None:
@@ -268,17 +267,6 @@ class DriverClient:
             if self._connection is connection:
                 self._connection = None
         connection.close()
-
-
-def _pauses() -> Iterator[float]:
-    pause = _PAUSE_FIRST
-    while True:
-        yield pause
-        pause = min(pause * 2, _PAUSE_LONGEST)
-
-
-def _is_cancelled(error: grpc.RpcError) -> bool:
-    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.CANCELLED
 
 
 def _retried_or_raised(method: str, error: grpc.RpcError) -> str:
