@@ -92,7 +92,11 @@ def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
     except Exception as error:
         failure = ErrorReport.of(error)
         _LOG.exception("%s-%d fails (exit code %d)", role, index, failure.exit_code)
-        _say_why(role, index, job_dir, failure)
+        try:
+            write_failure(job_dir, role, index, failure)
+        except (OSError, InfrastructureError):
+            # A full disk must not hide the exit code; the supervisor then names code and log.
+            _LOG.exception("cannot write why %s-%d failed", role, index)
         _end_soon(failure.exit_code)
         raise SystemExit(failure.exit_code) from error
     _end_soon(0)
@@ -105,14 +109,6 @@ def end_at_once() -> None:
     """
     if started_by_supervisor():
         _end_now(0)
-
-
-def _say_why(role: str, index: int, job_dir: Path, failure: ErrorReport) -> None:
-    try:
-        write_failure(job_dir, role, index, failure)
-    except (OSError, InfrastructureError):
-        # A full disk must not hide the exit code; the supervisor then names code and log.
-        _LOG.exception("cannot write why %s-%d failed", role, index)
 
 
 def _end_soon(exit_code: int) -> None:

@@ -104,9 +104,12 @@ class Run:
         self.watch.planned(report, todo)
         status, stale = None, list[str]()
         if todo:
+            from forebay.executors.advice.line import line_warnings
+
             stale = self._require_trainable(todo, on_stale)
             drop_unused_warm_start(chain, warm)
-            self._warn()
+            for text in line_warnings(pipeline, chain):
+                self.watch.warned(text)
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         self.watch.doing("publishing the model and summing up the windows")
@@ -174,13 +177,6 @@ class Run:
             f"`{retrain_command(self.target.chain, key, key)}`)"
             for key, words in found.items()
         ]
-
-    def _warn(self) -> None:
-        """Warn before training about what the line's windows so far have shown of their labels."""
-        from forebay.executors.advice.line import line_warnings
-
-        for text in line_warnings(self.target.pipeline, self.target.chain):
-            self.watch.warned(text)
 
     def _again(self, job_id: str, windows: Sequence[Window]) -> AbstractSet[str]:
         """Windows that a reprocess plans anew: all of them, unless its job was interrupted.
@@ -351,7 +347,6 @@ class Run:
 
 
 def job_error(status: JobStatus, job_dir: Path) -> ForebayError:
-    """The exception that carries the remedy of a job that did not succeed."""
     logs = f"logs: {job_dir / 'logs'}"
     if status.error is None:
         return InfrastructureError(f"the job ended as {status.state}\n{logs}")

@@ -123,7 +123,6 @@ class TaskRunner:
             progressed()  # it waits for room; the queue raises when its epoch ends
 
     def _chunks(self, source: Source, progress: TaskProgress | None) -> Iterator[Chunk]:
-        """The task's chunks, without the rows that must not be read."""
         chunk_rows = self.queue.chunk_rows(self._index)
         poisons = self.examiner.poisons(self._task, self._spec, progress, chunk_rows)
         suspicion = self.examiner.suspicions.of(self._task)
@@ -176,7 +175,6 @@ class TaskRunner:
             self.decoding.release()
 
     def _set_aside(self, found: ServedChunk) -> None:
-        """Write dead letters, or raise if the source is declared to fail on them."""
         if not found.dead:
             return
         for row in found.dead:

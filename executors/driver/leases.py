@@ -219,7 +219,6 @@ class LeaseTable:
         return min(hours, default=_FAR - self._align_hours)
 
     def _waiting(self, source: int, horizon: int) -> int:
-        """Pending tasks of a source up to an hour."""
         place = self._next[source]
         queue = self._queues[source]
         fresh = bisect_right(queue, horizon, lo=place, key=lambda row: self.hours[row]) - place

@@ -32,6 +32,7 @@ from forebay.system.output.counted import counted
 from forebay.system.output.error_report import ErrorReport
 
 FATAL_EXIT_CODES = (1, 2, 3)  # a retry would not help
+_NO_LEASES = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
 _LOG = logging.getLogger(__name__)
 
 
@@ -125,8 +126,7 @@ class DriverState:
         session = self.session
         if session is None or member.epoch == 0:
             needs_call = session is not None and session.error is None
-            reply = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
-            return reply if call.epoch or needs_call else None
+            return _NO_LEASES if call.epoch or needs_call else None
         served = session.served
         grants = [] if session.error else served.lease(member.epoch, len(self._members))
         last = served.leases.count(TaskState.PENDING) == 0
@@ -148,15 +148,8 @@ class DriverState:
         Pending tasks are sent again: once there is a second executor, they may be read by that one,
         and an executor that still expected them would wait in every hour.
         """
-        known = member.reply
-        return LeaseReply(
-            epoch=call.epoch,
-            window=known.window if known else "",
-            generation=known.generation if known else 0,
-            grants=[],
-            last=call.last,
-            pending=self._pending(),
-            readers=known.readers if known else {},
+        return (member.reply or _NO_LEASES).model_copy(
+            update={"epoch": call.epoch, "grants": [], "last": call.last, "pending": self._pending()}
         )
 
     def _pending(self) -> dict[str, int]:

@@ -23,7 +23,6 @@ from forebay.executors.job.handle import LIVE_SECONDS, JobHandle
 from forebay.executors.job.heartbeat import is_silent
 from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import find_job, stored_job
-from forebay.home.database.base import Database
 from forebay.home.database.format import record_format
 from forebay.home.database.open import database_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
@@ -100,10 +99,6 @@ class _Submission:
         self.folder = JobFolder(home.job(request.job_id))
         self._killed = 0
 
-    @property
-    def _database(self) -> Database:
-        return database_of(self.home)
-
     def start(self, supervisor: Sequence[str]) -> int | None:
         """The epoch; None if another process runs the job, or its supervisor was killed at once."""
         lock = FileLock(self.folder.supervisor_lock)
@@ -139,7 +134,7 @@ class _Submission:
                 return None
         continues = job is not None and job.row.is_active and job.is_here
         self.folder.prepare(self.request, continues=continues)
-        return self._database.transact(
+        return database_of(self.home).transact(
             lambda rows: job_changes.submit(rows, self.request, runtime, self.run, before)
         )
 
@@ -148,7 +143,8 @@ class _Submission:
         found = find_job(self.home, self.request.job_id)
         if found is None or (found.is_here and not self.folder.is_supervised()):
             return None  # it is about to be submitted, or its supervisor is about to end
-        epoch = self._database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
+        database = database_of(self.home)
+        epoch = database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
         return epoch if epoch is not None and self._is_started(None) else None
 
     def _is_started(self, process: subprocess.Popen[bytes] | None) -> bool:
@@ -175,7 +171,6 @@ class _Submission:
 def _start(
     request: JobRequest, folder: JobFolder, command: Sequence[str], lock: FileLock
 ) -> subprocess.Popen[bytes]:
-    """Start a supervisor and pass the lock to it."""
     referred = names_of(request.pipeline) | names_of(request.sources)
     declared = declared_variables(request.pipeline_spec().job, referred)
     environment = {

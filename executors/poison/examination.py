@@ -143,7 +143,6 @@ class Examiner:
         self._at_once = threading.Semaphore(_AT_ONCE)
 
     def mark(self, task: DataTask) -> ReadingMark:
-        """The mark for reading a task, which outlives this process."""
         return ReadingMark(self._job_dir, self._index, task)
 
     def poisons(
