@@ -336,14 +336,12 @@ class Run:
         judge_windows(self.target.pipeline, self.target.chain, summary)
         self._phases["evaluate"] = time.perf_counter() - phase
         self._phases["total"] = time.perf_counter() - started
-        return summary | {"phases_seconds": self._phase_seconds(status)}
-
-    def _phase_seconds(self, status: JobStatus | None) -> dict[str, float]:
         phases = dict(self._phases)
         progress = read_progress(self.target.home.job(status.job_id)) if status else None
         if progress is not None:
             phases |= {f"trainer.{name}": took for name, took in progress.phases_seconds.items()}
-        return {name: round(seconds, 3) for name, seconds in phases.items()}
+        rounded = {name: round(seconds, 3) for name, seconds in phases.items()}
+        return summary | {"phases_seconds": rounded}
 
 
 def job_error(status: JobStatus, job_dir: Path) -> ForebayError:

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
-from forebay.executors.data_executor.runner_threads import RunnerThreads
-from forebay.executors.data_executor.task_runner import Outcome, TaskRunner
+from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads, TaskRunner
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter

@@ -21,8 +21,7 @@ from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKn
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
-from forebay.executors.data_executor.runner_threads import RunnerThreads
-from forebay.executors.data_executor.task_runner import Outcome
+from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.folder import registered_path
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
@@ -158,8 +157,6 @@ class DataExecutor:
         self._readers.close()
         self._threads.close()
 
-    # Leases ---------------------------------------------------------------------------------
-
     def _register(self) -> None:
         call = Registration(
             executor=self._index,
@@ -228,8 +225,6 @@ class DataExecutor:
                 return None
             epoch.is_claimed = True
             return epoch.next
-
-    # Beats and reports ----------------------------------------------------------------------
 
     def _ended(self, epoch: ServingEpoch, outcome: Outcome) -> None:
         with self._changed:

@@ -75,7 +75,6 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         reader: flight.MetadataRecordBatchReader,
         writer: flight.MetadataRecordBatchWriter,
     ) -> None:
-        """Send one frame for each credit until the epoch ends or the caller is gone."""
         try:
             call = StreamCall.model_validate_json(descriptor.command or b"")
         except ValidationError as error:

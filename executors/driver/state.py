@@ -148,8 +148,9 @@ class DriverState:
         Pending tasks are sent again: once there is a second executor, they may be read by that one,
         and an executor that still expected them would wait in every hour.
         """
+        pending = self._pending()
         return (member.reply or _NO_LEASES).model_copy(
-            update={"epoch": call.epoch, "grants": [], "last": call.last, "pending": self._pending()}
+            update={"epoch": call.epoch, "grants": [], "last": call.last, "pending": pending}
         )
 
     def _pending(self) -> dict[str, int]:
@@ -292,8 +293,6 @@ class DriverState:
             tasks=served.leases.count(TaskState.SEALED),
         )
 
-    # For people -----------------------------------------------------------------------------
-
     def status(self) -> StatusReply:
         session = self.session
         return StatusReply(
@@ -303,8 +302,6 @@ class DriverState:
             executors=list(self._members),
             sealed_step=session.sealed_step if session else 0,
         )
-
-    # Inside ---------------------------------------------------------------------------------
 
     def _number(self) -> int:
         """Grows over all incarnations: no number of an epoch or session is used twice."""

@@ -20,7 +20,6 @@ from forebay.system.output.error_report import ErrorReport
 PROGRESS_NAME = "progress.json"
 # A supervisor writes this into its lock; a submitter that holds the lock does not.
 SUPERVISOR = "supervisor"
-_POKE_NAME = "poke"
 _PRIVATE = 0o700
 _OTHERS = 0o077
 
@@ -31,8 +30,7 @@ class JobFolder:
         self.path = path
         self.supervisor_lock = path / "supervisor.lock"
         self.supervisor_log = path / "logs" / "supervisor.log"
-        self._progress = path / PROGRESS_NAME
-        self._poke = path / _POKE_NAME
+        self._poke = path / "poke"
         self._sockets = path / "sockets"
         self._temporary = path / "temporary"
 
@@ -66,7 +64,7 @@ class JobFolder:
         continues: whether it continues what an earlier one was doing when it was lost.
         """
         if not continues:
-            self._progress.unlink(missing_ok=True)
+            (self.path / PROGRESS_NAME).unlink(missing_ok=True)
         for endpoint in (self.path / "endpoints").iterdir():
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
         self.remove_sockets()

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, Self, cast, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydantic import Field, ValidationError
 
 from forebay.config.load import load_project
 from forebay.config.specs.datasets import Feed
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
 from forebay.datatasks.window_range import parse_range
-from forebay.errors import ForebayError, InfrastructureError, UsageError
+from forebay.errors import DataError, ForebayError, InfrastructureError, UsageError
 from forebay.executors.reading.opening import Opened, Windows, layout_of, open_reading
-from forebay.executors.reading.positions import ReadPosition
 from forebay.executors.trainer.inbox import Frame, source_of
 from forebay.executors.trainer.remote_reader import FRAME_WAIT_SECONDS, Silence
 from forebay.mixture.features.layout import FeatureLayout
@@ -32,11 +33,64 @@ from forebay.mixture.features.served import DENSE, IDS, arrays_by_column, served
 from forebay.mixture.features.served_times import ServedTimes
 from forebay.mixture.minibatch import Minibatch
 from forebay.system.extras import require_extra
+from forebay.system.message import Message
 
 if TYPE_CHECKING:
     from forebay.mixture.serving.served_tensors import Dataset, Tensors
 
 _LOG = logging.getLogger(__name__)
+
+
+class ReadPosition(Message):
+    """All windows of the pipeline before `window` were read, and this one up to `progress`.
+
+    plan: the fingerprint of the window's plan. progress: by task, the position of its next row; a
+    task that is not listed was not begun.
+    """
+
+    pipeline: str
+    window: str
+    plan: str
+    progress: Mapping[str, TaskProgress] = Field(default_factory=dict)
+
+    @classmethod
+    def of_text(cls, text: str, pipeline: str) -> Self:
+        """The position that a text holds.
+
+        Raises:
+            UsageError: when it holds none, or one of another pipeline.
+        """
+        try:
+            found = cls.model_validate_json(text)
+        except ValidationError as error:
+            raise UsageError(
+                "position: this text does not come from `position()` of a reading: leave it out "
+                "to read from the first row"
+            ) from error
+        if found.pipeline != pipeline:
+            raise UsageError(f"position: it is of pipeline {found.pipeline!r}, not {pipeline!r}")
+        return found
+
+    def rest_of(self, plans: Sequence[WindowPlan]) -> list[WindowPlan]:
+        """The windows that are not completely read, this one first.
+
+        Raises:
+            UsageError: when its window is not one of them.
+            DataError: when the data of its window has changed since.
+        """
+        keys = [plan.window for plan in plans]
+        if self.window not in keys:
+            raise UsageError(
+                f"position: it is in window {self.window}, but the windows to read are {keys[0]} "
+                f"to {keys[-1]}: use the same range again"
+            )
+        rest = list(plans[keys.index(self.window) :])
+        if rest[0].fingerprint != self.plan:
+            raise DataError(
+                f"position: the data of window {self.window} has changed since it was taken, or "
+                "its sources are declared differently: read this window again without it"
+            )
+        return rest
 
 
 class FrameReading:
@@ -106,7 +160,6 @@ class FrameReading:
             self._opened.reader.used(held)
 
     def _after_nothing(self) -> None:
-        """No frame came in time: keep waiting, begin the next window, or end."""
         if not self._opened.reader.finished():
             self._silence.lasted(FRAME_WAIT_SECONDS)
             return

@@ -113,8 +113,6 @@ class JobOutcome:
 
 
 class JobProcesses:
-    """Starts all processes of a job, and restarts those that end, as their policies say."""
-
     def __init__(
         self,
         folder: JobFolder,

@@ -28,8 +28,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class StateReporter:
-    """Stores the states of one job and its heartbeat, and answers requests to cancel it."""
-
     def __init__(self, folder: JobFolder, status: JobStatus) -> None:
         self._folder = folder
         self._database = database_of(folder.home)

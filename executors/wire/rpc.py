@@ -109,8 +109,6 @@ class _TokenCheck(grpc.ServerInterceptor):
 
 
 class RpcServer:
-    """Serves methods on its own socket in the job's folder."""
-
     def __init__(self, job_dir: Path, role: str, methods: Methods, threads: int) -> None:
         """Bind; `threads` bounds the calls that wait at the same time.
 
