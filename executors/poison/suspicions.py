@@ -40,10 +40,7 @@ class ReadPlace(Message):
     @classmethod
     def of(cls, task: DataTask, position: Position) -> ReadPlace:
         return cls(
-            window=task.window,
-            generation=task.generation,
-            task_id=task.task_id,
-            position=position,
+            window=task.window, generation=task.generation, task_id=task.task_id, position=position
         )
 
     @property

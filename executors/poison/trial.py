@@ -6,6 +6,7 @@ import os
 import select
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from forebay.datatasks.sources.common.rows.read_units import Poison, whole_ranges
@@ -88,14 +89,11 @@ class Trial:
         """
         if not self._blind:
             call = {"first": position, "units": count}
-            try:
+            with suppress(TrialDiedError):
                 reply = self._answered(self._call.model_copy(update=call))
-            except TrialDiedError:
-                self._blind = True
-            else:
-                self._blind = bool(reply.error)
-                if not self._blind:
+                if not reply.error:
                     return list(reply.units)
+            self._blind = True
         return list(whole_ranges(self._call.task, position))[:count]
 
     def read(self, first: Position, end: Position) -> int:

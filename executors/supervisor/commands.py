@@ -43,10 +43,7 @@ class RoleCommand:
 
 
 def role_commands(
-    spec: JobSpec,
-    job_dir: Path,
-    lease_epoch: int,
-    modules: Mapping[Role, str] = ROLE_MODULES,
+    spec: JobSpec, job_dir: Path, lease_epoch: int, modules: Mapping[Role, str] = ROLE_MODULES
 ) -> list[RoleCommand]:
     """All processes of a job, in their starting order. The driver is a data role.
 

@@ -94,8 +94,6 @@ _TAIL_BYTES = 4096
 _HUNG_MAX = 20
 # Before the restart of a process whose end does not count.
 _EXAMINED_SECONDS = 0.1
-# Exit codes that Forebay defines: see forebay.errors.
-REMEDY_CODES = frozenset(BY_EXIT_CODE)
 
 
 @dataclass
@@ -256,7 +254,7 @@ class JobProcesses:
             message=f"{command.name} {how_it_ended(exit_code)}: {last} (log: {log_path})",
             # Without a failure file, 1 is Python's own code (an import that failed), not ours.
             exit_code=exit_code
-            if exit_code in REMEDY_CODES - {1}
+            if exit_code in BY_EXIT_CODE.keys() - {1}
             else InfrastructureError.exit_code,
         )
 

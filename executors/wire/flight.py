@@ -34,11 +34,9 @@ def open_stream(job_dir: Path, address: str, epoch: int) -> FlightStream:
             opened.callback(socket.close)
             client = flight.FlightClient(socket.flight_location, generic_options=_OPTIONS)
             opened.callback(client.close)
+            headers = [(HEADER.encode(), bearer(socket.token).encode())]
             writer, reader = client.do_exchange(
-                flight.FlightDescriptor.for_command(call),
-                flight.FlightCallOptions(
-                    headers=[(HEADER.encode(), bearer(socket.token).encode())]
-                ),
+                flight.FlightDescriptor.for_command(call), flight.FlightCallOptions(headers=headers)
             )
             return FlightStream(address, writer, reader, opened.pop_all())
     except _BROKEN as error:
