@@ -9,8 +9,6 @@ from forebay.config.specs.registry import kind_named
 
 
 class _WithoutPandas:
-    """A finder of modules, first on sys.meta_path."""
-
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("not while Arrow starts", name=name)
@@ -21,10 +19,8 @@ def start_arrow(kinds: Iterable[str] = ()) -> None:
 
     Arrow imports pandas (1 s of CPU, 60 MB) with the first `pa.array`, only to ask whether a value
     is a Series. Afterwards `to_pandas` still imports it, but `pa.array` treats a Series like any
-    sequence. So if a third-party source kind runs, Arrow starts as usual.
-
-    Args:
-        kinds: names of the source kinds whose code this process runs.
+    sequence. So if one of `kinds`, the source kinds of this process, is a third party's, Arrow
+    starts as usual.
     """
     import pyarrow as pa
 

@@ -18,7 +18,6 @@ from forebay.datatasks.look.changes import changes_since
 from forebay.datatasks.look.why import why_not_planned
 from forebay.datatasks.planning.border_rows import DecidedBorders
 from forebay.datatasks.planning.operations import Clock, SourceOperation, shares_of
-from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import NotReadyError
 from forebay.executors.job.stored_jobs import newest_jobs
@@ -96,7 +95,9 @@ def backfill_cost(
     again = {window.key for window in windows} if reprocess else set[str]()
     done = ledger.trained_plans(window.key for window in asked if window.key not in again)
     found, calls = _scanned(target, [each for each in asked if each.key not in done], clock)
-    found |= {key: _skipped(plan) for key, plan in done.items()}
+    for key, plan in done.items():
+        listed = {name: source.rows for name, source in plan.sources.items()}
+        found[key] = WindowCost(window=key, does="skip", rows=listed)
     todo = [each.rows for each in found.values() if each.does in {"train", "train again"}]
     pace = pace_of(target.chain)
     seconds = _seconds(pace, todo)
@@ -151,11 +152,6 @@ def _seconds(pace: Pace, windows: Sequence[Mapping[str, int | None]]) -> float |
 def _sum(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
-
-
-def _skipped(plan: WindowPlan) -> WindowCost:
-    rows = {name: source.rows for name, source in plan.sources.items()}
-    return WindowCost(window=plan.window, does="skip", rows=rows)
 
 
 def _scanned(

@@ -29,10 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def role_arguments(role: str, arguments: list[str] | None, *names: str) -> argparse.Namespace:
-    """Read the command line of `python -m forebay.executors.<role>`; None for the process's own.
-
-    Returns:
-        `job`, the folder, and a whole number for each further name.
+    """`job`, the folder, and a whole number for each further name; `arguments` None: sys.argv's.
 
     Raises:
         SystemExit: when the arguments are wrong.
@@ -68,10 +65,8 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
 
 
 def _dump_no_memory() -> None:
-    """A core dump holds secrets, is as large as the process, and a payload may cause it.
-
-    It would be written to the working directory, which is the project's folder.
-    """
+    # A core dump holds secrets, is as large as the process, and a payload may cause it. It would be
+    # written to the working directory, which is the project's folder.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
@@ -97,7 +92,11 @@ def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
     except Exception as error:
         failure = ErrorReport.of(error)
         _LOG.exception("%s-%d fails (exit code %d)", role, index, failure.exit_code)
-        _say_why(role, index, job_dir, failure)
+        try:
+            write_failure(job_dir, role, index, failure)
+        except (OSError, InfrastructureError):
+            # A full disk must not hide the exit code; the supervisor then names code and log.
+            _LOG.exception("cannot write why %s-%d failed", role, index)
         _end_soon(failure.exit_code)
         raise SystemExit(failure.exit_code) from error
     _end_soon(0)
@@ -110,14 +109,6 @@ def end_at_once() -> None:
     """
     if started_by_supervisor():
         _end_now(0)
-
-
-def _say_why(role: str, index: int, job_dir: Path, failure: ErrorReport) -> None:
-    try:
-        write_failure(job_dir, role, index, failure)
-    except (OSError, InfrastructureError):
-        # A full disk must not hide the exit code; the supervisor then names code and log.
-        _LOG.exception("cannot write why %s-%d failed", role, index)
 
 
 def _end_soon(exit_code: int) -> None:

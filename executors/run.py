@@ -67,8 +67,6 @@ class Watch:
 
 @dataclass
 class Run:
-    """One invocation of `forebay run` over a range of windows."""
-
     target: LineTarget
     watch: Watch = field(default_factory=Watch)
     _phases: dict[str, float] = field(default_factory=dict)
@@ -82,8 +80,6 @@ class Run:
         on_stale: Literal["train", "refuse"] = "refuse",
     ) -> Json:
         """Train every window of the range that is not trained, and return the summary.
-
-        on_stale: what is done where a window would start from a stale model.
 
         Raises:
             ConfigError: for texts that name no window, windows outside the dataset, a gap, or a
@@ -104,13 +100,16 @@ class Run:
         # Checked before making new plans that nothing could be trained from.
         self._require_start([*([warm] if warm else []), *windows], again)
         report = self._plan(windows, warm, again)
-        todo = self._todo(report)
+        todo = [plan for plan in report.plans if not self._is_trained(plan)]
         self.watch.planned(report, todo)
         status, stale = None, list[str]()
         if todo:
+            from forebay.executors.advice.line import line_warnings
+
             stale = self._require_trainable(todo, on_stale)
             drop_unused_warm_start(chain, warm)
-            self._warn()
+            for text in line_warnings(pipeline, chain):
+                self.watch.warned(text)
             status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         self.watch.doing("publishing the model and summing up the windows")
@@ -179,13 +178,6 @@ class Run:
             for key, words in found.items()
         ]
 
-    def _warn(self) -> None:
-        """Warn before training about what the line's windows so far have shown of their labels."""
-        from forebay.executors.advice.line import line_warnings
-
-        for text in line_warnings(self.target.pipeline, self.target.chain):
-            self.watch.warned(text)
-
     def _again(self, job_id: str, windows: Sequence[Window]) -> AbstractSet[str]:
         """Windows that a reprocess plans anew: all of them, unless its job was interrupted.
 
@@ -205,9 +197,6 @@ class Run:
             for window in job.windows
         )
         return refused if refused or is_unfinished else {window.key for window in windows}
-
-    def _todo(self, report: PlanReport) -> list[WindowPlan]:
-        return [plan for plan in report.plans if not self._is_trained(plan)]
 
     def _require_start(self, windows: Sequence[Window], again: AbstractSet[str]) -> None:
         """Require that the first window to be trained has a model to start from.
@@ -249,7 +238,6 @@ class Run:
         return status
 
     def _require_trained(self, plans: Sequence[WindowPlan]) -> None:
-        """Check that a job that succeeded has trained all its windows."""
         left = [each.window for each in plans if not self._is_trained(each)]
         if left:
             raise RowsLostError(
@@ -263,8 +251,7 @@ class Run:
     def _publish(self, last: Window) -> list[str]:
         """Publish the last window if its job was killed after linking it, before publishing it.
 
-        Returns:
-            A note for people, if the last window's model may not serve.
+        A note for people, if its model may not serve.
         """
         target, chain = self.target.at(last), self.target.chain
         link, serving = chain.newest(last.key), chain.published()
@@ -333,10 +320,7 @@ class Run:
         status: JobStatus | None,
         started: float,
     ) -> Json:
-        from forebay.executors.evaluation.range_summary import (
-            judge_windows,
-            summarise_windows,
-        )
+        from forebay.executors.evaluation.range_summary import judge_windows, summarise_windows
 
         phase = time.perf_counter()
         keys = [window.key for window in windows]
@@ -352,21 +336,15 @@ class Run:
         judge_windows(self.target.pipeline, self.target.chain, summary)
         self._phases["evaluate"] = time.perf_counter() - phase
         self._phases["total"] = time.perf_counter() - started
-        return summary | {"phases_seconds": self._phase_seconds(status)}
-
-    def _phase_seconds(self, status: JobStatus | None) -> dict[str, float]:
         phases = dict(self._phases)
-        if status is not None:
-            progress = read_progress(self.target.home.job(status.job_id))
-            phases |= {
-                f"trainer.{name}": seconds
-                for name, seconds in (progress.phases_seconds if progress else {}).items()
-            }
-        return {name: round(seconds, 3) for name, seconds in phases.items()}
+        progress = read_progress(self.target.home.job(status.job_id)) if status else None
+        if progress is not None:
+            phases |= {f"trainer.{name}": took for name, took in progress.phases_seconds.items()}
+        rounded = {name: round(seconds, 3) for name, seconds in phases.items()}
+        return summary | {"phases_seconds": rounded}
 
 
 def job_error(status: JobStatus, job_dir: Path) -> ForebayError:
-    """The exception that carries the remedy of a job that did not succeed."""
     logs = f"logs: {job_dir / 'logs'}"
     if status.error is None:
         return InfrastructureError(f"the job ended as {status.state}\n{logs}")

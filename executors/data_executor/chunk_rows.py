@@ -27,7 +27,7 @@ Ends = tuple[int | None, int | None]
 NULL_LABEL = "the label is null"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ServedChunk:
     """The rows of one chunk that are served, and those that are not.
 
@@ -45,17 +45,13 @@ class ServedChunk:
     first_odd: str = ""
     not_known: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     ends: Ends = (None, None)
-    _positions: list[Position] = field(init=False)
-    _counts: list[int] = field(init=False)
-    _outside: npt.NDArray[np.int8] | None = field(init=False)
 
     def __post_init__(self) -> None:
         """Prefix sums, so that a position in the middle costs one bisection."""
-        object.__setattr__(self, "_positions", [row.position for row in self.dead])
-        counts = list(accumulate((row.rows for row in self.dead), initial=0))
-        object.__setattr__(self, "_counts", counts)
+        self._positions = [row.position for row in self.dead]
+        self._counts = list(accumulate((row.rows for row in self.dead), initial=0))
         outside = self.chunk.outside
-        object.__setattr__(self, "_outside", None if outside is None else outside[self.kept])
+        self._outside = None if outside is None else outside[self.kept]
 
     def progress(self, served: int) -> TaskProgress:
         """How far the task is once the first `served` rows of the chunk are used."""
@@ -94,7 +90,6 @@ class ServedChunk:
 
     @property
     def after(self) -> TaskProgress:
-        """Where the task is after the chunk."""
         return self.progress(len(self.kept))
 
     def buffered(self, hour: int) -> BufferedChunk:
@@ -125,21 +120,16 @@ def served_chunk(
         good = encoded.not_known.copy()
         good[list(reasons)] = False
         not_known = np.flatnonzero(good)
-    if not left_out.any():
-        every = np.arange(len(chunk.parts))
-        odd = _first_odd(chunk, every, locate)
-        positions = _positions(chunk)
-        ends = _ends(chunk, every, before)
-        dead_rows = list(chunk.dead)
-        return ServedChunk(encoded.batch, every, dead_rows, positions, before, odd, ends=ends)
-    unlabelled = np.setdiff1d(np.flatnonzero(encoded.null_label), not_known)
-    reasons = dict.fromkeys(unlabelled.tolist(), NULL_LABEL) | reasons
-    kept = np.flatnonzero(~left_out)
-    dead = [*chunk.dead, *_dead_rows(chunk, reasons, locate)]
-    dead.sort(key=lambda row: row.position)
-    odd = _first_odd(chunk, kept, locate)
-    batch = encoded.batch.take(pa.array(kept))
-    ends = _ends(chunk, kept, before)
+    kept: npt.NDArray[np.int64] = np.arange(len(chunk.parts))
+    batch, dead = encoded.batch, list(chunk.dead)
+    if left_out.any():
+        unlabelled = np.setdiff1d(np.flatnonzero(encoded.null_label), not_known)
+        reasons = dict.fromkeys(unlabelled.tolist(), NULL_LABEL) | reasons
+        kept = np.flatnonzero(~left_out)
+        batch = batch.take(pa.array(kept))
+        dead += _dead_rows(chunk, reasons, locate)
+        dead.sort(key=lambda row: row.position)
+    odd, ends = _first_odd(chunk, kept, locate), _ends(chunk, kept, before)
     return ServedChunk(batch, kept, dead, _positions(chunk), before, odd, not_known, ends)
 
 
@@ -157,7 +147,6 @@ def _positions(chunk: Chunk) -> Chunk:
 
 
 def _ends(chunk: Chunk, kept: npt.NDArray[np.int64], before: TaskProgress) -> Ends:
-    """First and last time of the task's served rows, including those of a chunk."""
     times = chunk.times if chunk.published is None else chunk.published
     if times is None or not len(kept):
         return before.first_us, before.last_us

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import cast
 
-from forebay.executors.data_executor.runner_threads import RunnerThreads
-from forebay.executors.data_executor.task_runner import Outcome, TaskRunner
+from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads, TaskRunner
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
@@ -18,52 +18,38 @@ from forebay.executors.wire.messages import FrameHead, Grant, LeaseReply, Progre
 from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue
 
 
+@dataclass(eq=False)
 class ServingEpoch:
-    """What an executor does under one epoch."""
-
-    def __init__(
-        self,
-        number: int,
-        executor: int,
-        queue: PrioritisedQueue,
-        readers: Readers,
-        letters: DeadLetterWriter,
-        examiner: Examiner,
-        decoding: threading.Semaphore,
-        threads: RunnerThreads,
-        ended: Callable[[ServingEpoch, Outcome], None],
-    ) -> None:
-        """Nothing runs yet."""
-        self.number = number
-        self.is_claimed = False
-        self._executor = f"data-{executor}"
-        self._queue = queue
-        self._readers = readers
-        self._letters = letters
-        self._examiner = examiner
-        self._decoding = decoding
-        self._threads = threads
-        self._ended = ended
-        self._runners: list[TaskRunner] = []
-        self._sequence = 0
+    number: int
+    executor: int
+    queue: PrioritisedQueue
+    readers: Readers
+    letters: DeadLetterWriter
+    examiner: Examiner
+    decoding: threading.Semaphore
+    threads: RunnerThreads
+    ended: Callable[[ServingEpoch, Outcome], None]
+    is_claimed: bool = False
+    _runners: list[TaskRunner] = field(default_factory=list)
+    _sequence: int = 0
 
     def start(self, reply: LeaseReply) -> None:
         """Read what was leased. All of it is announced before the first row can be served."""
         runners = [self._runner(grant) for grant in reply.grants]
         for runner in runners:
             runner.announce()
-        self._queue.set_pending(reply.pending, is_last=reply.last)
+        self.queue.set_pending(reply.pending, is_last=reply.last)
         for runner in runners:
             runner.start()
         self._runners = [runner for runner in self._runners if runner.is_alive] + runners
 
     def next(self, timeout_seconds: float) -> tuple[FrameHead, FrameRows] | None:
         """The next minibatch with its head, for the server's thread."""
-        rows = self._queue.pop(timeout_seconds)
+        rows = self.queue.pop(timeout_seconds)
         if rows is None:
             return None
         head = FrameHead(
-            executor=self._executor,
+            executor=f"data-{self.executor}",
             epoch=self.number,
             sequence=self._sequence,
             feed=rows.feed,
@@ -76,30 +62,22 @@ class ServingEpoch:
 
     def reading(self) -> dict[str, int]:
         """The hour that each task still being read has reached."""
-        return {str(task): hour for task, hour in self._queue.reading().items()}
-
-    def queued(self) -> dict[str, int]:
-        """Rows waiting by source."""
-        return self._queue.queued()
-
-    def passed_over(self) -> dict[str, int]:
-        """Starvation by source, as the queue counts it."""
-        return self._queue.passed_over()
+        return {str(task): hour for task, hour in self.queue.reading().items()}
 
     def close(self) -> None:
         """Throw everything away; runners end as soon as they notice."""
-        self._queue.close()
+        self.queue.close()
         for runner in self._runners:
             runner.stop()
 
     def _runner(self, grant: Grant) -> TaskRunner:
         return TaskRunner(
             grant,
-            self._readers,
-            self._queue,
-            self._letters,
-            self._examiner,
-            self._decoding,
-            self._threads,
-            lambda outcome: self._ended(self, outcome),
+            self.readers,
+            self.queue,
+            self.letters,
+            self.examiner,
+            self.decoding,
+            self.threads,
+            lambda outcome: self.ended(self, outcome),
         )

@@ -21,9 +21,8 @@ from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKn
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
-from forebay.executors.data_executor.runner_threads import RunnerThreads
-from forebay.executors.data_executor.task_runner import Outcome
-from forebay.executors.job.endpoints import mark_registered
+from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
+from forebay.executors.job.folder import registered_path
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
@@ -44,6 +43,7 @@ from forebay.home.paths import Home
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.kernels.library import start_kernels
 from forebay.mixture.queue.queue import Limits, PrioritisedQueue, QueueSources
+from forebay.system.files.durable import write_atomically
 from forebay.system.liveness import progressed
 from forebay.system.output.error_report import ErrorReport
 
@@ -92,18 +92,15 @@ _LOG = logging.getLogger(__name__)
 
 
 class DataExecutor:
-    """Everything that a data executor's process holds."""
-
     def __init__(self, job_dir: Path, index: int) -> None:
-        """Bind the socket; nothing is called yet."""
         request = JobRequest.read(job_dir, "the data executor")
         pipeline = request.pipeline_spec()
         self._job_dir, self._index = job_dir, index
         self._instance = uuid.uuid4().hex
         self._started_ns = time.time_ns()
         self._home, self._line, self._pipeline = Home(Path(request.home)), request.line, pipeline
-        self._queue_sources = queue_sources_of(pipeline, request.source_specs())
         specs = request.source_specs()
+        self._queue_sources = queue_sources_of(pipeline, specs)
         self._kinds = {spec.kind for spec in specs.values()}
         self._letter_bytes = {
             use.name: specs[use.source].dead_letter_bytes_max for use in pipeline.uses
@@ -151,7 +148,6 @@ class DataExecutor:
             raise self._error
 
     def close(self) -> None:
-        """Stop serving."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -160,8 +156,6 @@ class DataExecutor:
         self._client.close()
         self._readers.close()
         self._threads.close()
-
-    # Leases ---------------------------------------------------------------------------------
 
     def _register(self) -> None:
         call = Registration(
@@ -172,7 +166,7 @@ class DataExecutor:
             pid=os.getpid(),
         )
         registered = self._client.call("register", call, Registered)
-        mark_registered(self._job_dir, self._index, self._server.address)
+        write_atomically(registered_path(self._job_dir, self._index), self._server.address)
         _LOG.info("registered at driver incarnation %d", registered.incarnation)
 
     def _lease(self) -> LeaseReply:
@@ -211,7 +205,6 @@ class DataExecutor:
         )
 
     def _switch(self, epoch: ServingEpoch | None) -> None:
-        """Throw the old epoch away and serve another (or none)."""
         with self._changed:
             old, self._epoch = self._epoch, epoch
             self._outcomes.clear()
@@ -233,8 +226,6 @@ class DataExecutor:
             epoch.is_claimed = True
             return epoch.next
 
-    # Beats and reports ----------------------------------------------------------------------
-
     def _ended(self, epoch: ServingEpoch, outcome: Outcome) -> None:
         with self._changed:
             if epoch is self._epoch:
@@ -247,8 +238,7 @@ class DataExecutor:
                 self._changed.wait_for(lambda: self._closed or self._outcomes, BEAT_SECONDS)
                 if self._closed:
                     return
-                outcomes = list(self._outcomes)
-                self._outcomes.clear()
+                outcomes, self._outcomes = self._outcomes, []
                 epoch = self._epoch
             try:
                 self._beat(epoch, outcomes)
@@ -267,8 +257,6 @@ class DataExecutor:
             epoch=epoch.number if epoch else 0,
             done=[each.grant.task.task_id for each in outcomes if each.failure is None],
             hours=epoch.reading() if epoch else {},
-            queued=epoch.queued() if epoch else {},
-            passed_over=epoch.passed_over() if epoch else {},
         )
         self._client.call("executor_beat", beat, Done)
         for each in outcomes:
@@ -291,7 +279,6 @@ class DataExecutor:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Serve the job until the supervisor ends the process."""
     options = role_arguments("data_executor", arguments, "index")
     start_role("data", options.index, options.job)
     with role_exit("data", options.index, options.job):

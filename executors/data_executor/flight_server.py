@@ -30,8 +30,6 @@ Claim = Callable[[int], NextFrame | None]
 
 
 class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
-    """Refuses every call without this server's token."""
-
     def __init__(self, token: str) -> None:
         super().__init__()
         self._token = token
@@ -64,7 +62,6 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         self._thread = threading.Thread(target=self.serve, name="flight", daemon=True)
 
     def start(self) -> None:
-        """Answer in separate threads."""
         self._thread.start()
 
     def close(self) -> None:
@@ -78,7 +75,6 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         reader: flight.MetadataRecordBatchReader,
         writer: flight.MetadataRecordBatchWriter,
     ) -> None:
-        """Send one frame for each credit until the epoch ends or the caller is gone."""
         try:
             call = StreamCall.model_validate_json(descriptor.command or b"")
         except ValidationError as error:
@@ -91,7 +87,8 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         while True:
             if not credit:
                 try:
-                    credit += _credits(reader.read_chunk())
+                    note = reader.read_chunk().app_metadata.to_pybytes()
+                    credit += CreditNote.model_validate_json(note).credits
                 except (StopIteration, flight.FlightError, pa.ArrowException):
                     return  # the caller closed the stream, or died
                 continue
@@ -114,7 +111,3 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
             writer.write_with_metadata(rows.batches[0], note)
         else:
             writer.write_with_metadata(pa.concat_batches(rows.batches), note)
-
-
-def _credits(chunk: flight.FlightStreamChunk) -> int:
-    return CreditNote.model_validate_json(chunk.app_metadata.to_pybytes()).credits

@@ -13,12 +13,7 @@ from forebay.datatasks.sources.common.rows.chunks import place_text
 from forebay.datatasks.sources.common.rows.read_units import read_around
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
-from forebay.executors.data_executor.chunk_rows import (
-    NULL_LABEL,
-    ServedChunk,
-    served_chunk,
-)
-from forebay.executors.data_executor.runner_threads import RunnerThreads
+from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
@@ -30,7 +25,59 @@ from forebay.system.output.error_report import ErrorReport
 
 WAIT_SECONDS = 1.0  # for room, repeatedly: it is freed whenever rows are served
 RETRY_FIRST_SECONDS, RETRY_LONGEST_SECONDS = 0.2, 5.0
+# Threads that wait for work; more are started as needed, and end with their work.
+IDLE_MAX = 8
 _LOG = logging.getLogger(__name__)
+
+
+class RunnerThreads:
+    """Runs each piece of work at once, in an idle or new thread; no work waits for other work.
+
+    Threads are kept because Arrow's allocator keeps memory by thread. With a new thread for each
+    task, the kernel would map and clear pages again, which costs as much as decoding a few columns.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._changed = threading.Condition()
+        self._work: list[Callable[[], None]] = []
+        self._idle = 0
+        self._closed = False
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin a piece of work, which reports its own errors.
+
+        Raises:
+            RuntimeError: when a thread is needed and cannot be started.
+        """
+        with self._changed:
+            if self._idle > len(self._work):
+                self._work.append(work)
+                self._changed.notify()
+                return
+        threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
+
+    def close(self) -> None:
+        """End idle threads now, and the others once their work ends."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _run(self, work: Callable[[], None] | None) -> None:
+        while work is not None:
+            work()
+            del work  # nothing that it holds outlives it here
+            work = self._next()
+
+    def _next(self) -> Callable[[], None] | None:
+        """The next piece of work; None when this thread is to end."""
+        with self._changed:
+            if self._closed or self._idle >= IDLE_MAX:
+                return None
+            self._idle += 1
+            self._changed.wait_for(lambda: self._closed or self._work)
+            self._idle -= 1
+            return self._work.pop() if self._work else None
 
 
 @dataclass(frozen=True)
@@ -41,50 +88,38 @@ class Outcome:
     failure: ErrorReport | None = None
 
 
+@dataclass(eq=False)
 class TaskRunner:
-    """Reads one leased task."""
+    """`decoding` bounds the threads that decode at the same time."""
 
-    def __init__(
-        self,
-        grant: Grant,
-        readers: Readers,
-        queue: PrioritisedQueue,
-        letters: DeadLetterWriter,
-        examiner: Examiner,
-        decoding: threading.Semaphore,
-        threads: RunnerThreads,
-        ended: Callable[[Outcome], None],
-    ) -> None:
-        """`decoding` bounds the threads that decode at the same time."""
-        self._grant = grant
-        self._task = grant.task
-        self._readers = readers
-        self._queue = queue
-        self._letters = letters
-        self._examiner = examiner
-        self._mark = examiner.mark(grant.task)
+    grant: Grant
+    readers: Readers
+    queue: PrioritisedQueue
+    letters: DeadLetterWriter
+    examiner: Examiner
+    decoding: threading.Semaphore
+    threads: RunnerThreads
+    ended: Callable[[Outcome], None]
+
+    def __post_init__(self) -> None:
+        self._task = self.grant.task
+        self._mark = self.examiner.mark(self._task)
         self._suspected: Position | None = None
-        self._decoding = decoding
-        self._ended = ended
-        self._index = readers.names.index(grant.task.source)
-        self._spec = readers.spec(grant.task.source)
-        self._hour = grant.task.hour
+        self._index = self.readers.names.index(self._task.source)
+        self._spec = self.readers.spec(self._task.source)
+        self._hour = self._task.hour
         self._stopped = threading.Event()
         self._activity = Activity(f"reading {self._task.task_id}")
-        self._threads = threads
         self._over = threading.Event()
 
     def announce(self) -> None:
-        """Tell the queue that rows of this task will come."""
-        self._queue.open_task(self._index, self._task.task_id, self._task.hour)
+        self.queue.open_task(self._index, self._task.task_id, self._task.hour)
 
     def start(self) -> None:
-        """Read the task in a thread."""
-        self._threads.start(self._run)
+        self.threads.start(self._run)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the task is still being read."""
         return not self._over.is_set()
 
     def stop(self) -> None:
@@ -102,29 +137,27 @@ class TaskRunner:
     def _read_on(self) -> None:
         try:
             self._pause()
-            with self._readers.source(self._task.source) as source:
+            with self.readers.source(self._task.source) as source:
                 self._read(source)
         except QueueClosedError:
             return  # the lease is lost: its new holder continues
         except Exception as error:  # noqa: BLE001 - whatever it is, the driver decides about it
             _LOG.warning("task %s cannot be read", self._task.task_id, exc_info=error)
-            self._ended(Outcome(self._grant, ErrorReport.of(error)))
+            self.ended(Outcome(self.grant, ErrorReport.of(error)))
         else:
-            self._ended(Outcome(self._grant))
+            self.ended(Outcome(self.grant))
         finally:
             self._mark.remove()
 
     def _pause(self) -> None:
-        """Wait before a retry, longer after each failure."""
-        if self._grant.failures:
-            pause = RETRY_FIRST_SECONDS * 2 ** (self._grant.failures - 1)
+        if self.grant.failures:
+            pause = RETRY_FIRST_SECONDS * 2 ** (self.grant.failures - 1)
             with waiting():
-                stopped = self._stopped.wait(min(pause, RETRY_LONGEST_SECONDS))
-            if stopped:
-                raise QueueClosedError
+                if self._stopped.wait(min(pause, RETRY_LONGEST_SECONDS)):
+                    raise QueueClosedError
 
     def _read(self, source: Source) -> None:
-        progress = self._grant.progress
+        progress = self.grant.progress
         chunks = self._chunks(source, progress)
         done = progress or TaskProgress(position=Position(0, 0))
         try:
@@ -134,53 +167,52 @@ class TaskRunner:
             if isinstance(chunks, Generator):
                 chunks.close()
         if self._suspected is not None:
-            self._examiner.drop(self._task)
+            self.examiner.suspicions.drop(self._task)
         end = done.model_copy(update={"ended": True})
-        self._queue.end_task(self._index, self._task.task_id, end)
-        while not self._queue.settle(self._index, self._task.task_id, WAIT_SECONDS):
+        self.queue.end_task(self._index, self._task.task_id, end)
+        while not self.queue.settle(self._index, self._task.task_id, WAIT_SECONDS):
             progressed()  # it waits for room; the queue raises when its epoch ends
 
     def _chunks(self, source: Source, progress: TaskProgress | None) -> Iterator[Chunk]:
-        """The task's chunks, without the rows that must not be read."""
-        chunk_rows = self._queue.chunk_rows(self._index)
-        poisons = self._examiner.poisons(self._task, self._spec, progress, chunk_rows)
-        suspicion = self._examiner.suspicion(self._task)
+        chunk_rows = self.queue.chunk_rows(self._index)
+        poisons = self.examiner.poisons(self._task, self._spec, progress, chunk_rows)
+        suspicion = self.examiner.suspicions.of(self._task)
         self._suspected = suspicion.place.position if suspicion else None
-        columns = self._readers.columns(self._task.source)
+        columns = self.readers.columns(self._task.source)
         return read_around(source, self._task, progress, columns, chunk_rows, poisons)
 
     def _serve_next(
         self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
     ) -> TaskProgress | None:
         """Serve the next chunk once there is room for it; no reference to it is kept here."""
-        while not self._queue.reserve(self._index, self._task.task_id, WAIT_SECONDS):
+        while not self.queue.reserve(self._index, self._task.task_id, WAIT_SECONDS):
             progressed()  # it waits for room; the queue raises when its epoch ends
         found = self._decode(chunks, source, done)
         if found is None:
             return None
         if self._suspected is not None and done.position > self._suspected:
             # The process that died had begun its chunk there; this chunk begins after it.
-            self._examiner.drop(self._task)
+            self.examiner.suspicions.drop(self._task)
             self._suspected = None
         self._set_aside(found)
         chunk = found.buffered(self._hour)
         if len(found.kept):
             self._hour = int(chunk.hours[-1])
-        self._queue.put(self._index, self._task.task_id, chunk)
+        self.queue.put(self._index, self._task.task_id, chunk)
         return found.after
 
     def _decode(
         self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
     ) -> ServedChunk | None:
         with waiting():  # for other readers, which are watched themselves
-            self._decoding.acquire()
+            self.decoding.acquire()
         try:
             with self._mark.decoding(done.position):
                 chunk = next(chunks, None)
                 if chunk is None:
                     return None
                 chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
-                encoded = self._readers.encode(self._task, chunk)
+                encoded = self.readers.encode(self._task, chunk)
                 return served_chunk(
                     chunk, encoded, done, lambda at: source.location(self._task, at)
                 )
@@ -191,10 +223,9 @@ class TaskRunner:
                 "them (write smaller batches of rows, or give the role more memory)"
             ) from error
         finally:
-            self._decoding.release()
+            self.decoding.release()
 
     def _set_aside(self, found: ServedChunk) -> None:
-        """Write dead letters, or raise if the source is declared to fail on them."""
         if not found.dead:
             return
         for row in found.dead:
@@ -204,7 +235,7 @@ class TaskRunner:
                     f"source {self._spec.name!r}, {place_text(row.location)}: {row.reason} "
                     f"(`{key}: dead_letter` sets such rows aside)"
                 )
-        self._letters.write(self._task, found.dead, found.before.dead_rows)
+        self.letters.write(self._task, found.dead, found.before.dead_rows)
         most = self._spec.dead_letter_rows_max
         if most is not None and found.after.dead_rows > most:
             raise DataError(

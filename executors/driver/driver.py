@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from forebay.config.specs.registry import kind_named
-from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.look.lags import commit_group
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.plans.ledger import Ledger
@@ -38,10 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Driver:
-    """Everything that a driver process holds."""
-
     def __init__(self, job_dir: Path) -> None:
-        """Recover from the journal and bind a socket; nothing is answered yet."""
         request = JobRequest.read(job_dir, "the driver")
         pipeline = request.pipeline_spec()
         names, job = pipeline.use_names, pipeline.job
@@ -60,7 +56,6 @@ class Driver:
         self._server = RpcServer(job_dir, "driver", self._service.methods, threads)
 
     def start(self) -> None:
-        """Answer calls, and publish the address."""
         self._service.start()
         self._server.start()
         endpoint = Endpoint(address=self._server.address, incarnation=self.state.incarnation)
@@ -68,7 +63,6 @@ class Driver:
         _LOG.info("driver incarnation %d listens on %s", endpoint.incarnation, endpoint.address)
 
     def stop(self) -> None:
-        """Stop answering."""
         self._service.stop()
         self._server.stop()
         self._journal.close()
@@ -78,7 +72,8 @@ def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]
     """Openers of the sources whose storage stores positions too, by the name of each use."""
     root = Path(request.project_root)
     openers: dict[str, Callable[[], Source]] = {}
-    unbounded = [n for n, spec in request.source_specs().items() if not _is_bounded(spec)]
+    specs = request.source_specs()
+    unbounded = [name for name, spec in specs.items() if not kind_named(spec.kind).bounded]
     for name, spec in request.sources_to_open(unbounded).items():
         source = open_source(spec, root)
         if type(source).commit is not Source.commit:
@@ -88,12 +83,7 @@ def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]
     return {use.name: openers[use.source] for use in uses if use.source in openers}
 
 
-def _is_bounded(spec: SourceSpec) -> bool:
-    return kind_named(spec.kind).bounded
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """Drive the job until the supervisor ends the process."""
     job_dir: Path = role_arguments("driver", arguments).job
     start_role("driver", 0, job_dir)
     start_arrow()

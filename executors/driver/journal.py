@@ -63,7 +63,6 @@ class Journal:
         self._size += len(line)
 
     def close(self) -> None:
-        """Let another process write it."""
         os.close(self._descriptor)
         self._lock.release()
 

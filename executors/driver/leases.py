@@ -13,8 +13,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -24,34 +23,13 @@ from forebay.errors import InfrastructureError
 
 
 class TaskState(IntEnum):
-    """How far a task is."""
-
     PENDING, READING, READ, USED, SEALED = range(5)
 
 
 _FAR = 2**31 - 1
+_READING_MIN = 2  # tasks of one source that one executor may always read at a time
 _PARTITIONS_MAX = 64
 _HELD = (TaskState.READING, TaskState.READ)
-
-
-class FailureAction(Enum):
-    """What to do after a report that a task failed."""
-
-    STALE = "the lease was already lost"
-    AGAIN = "it may be retried"
-    EXHAUSTED = "no attempts are left"
-
-
-@dataclass(frozen=True)
-class LeaseRules:
-    """align_hours: how far a task may be ahead of the earliest unread row.
-
-    It applies to several executors; a single one serves its rows in time order by itself.
-    """
-
-    align_hours: int
-    reading_max: int = 2  # tasks of one source that one executor reads at a time, at least
-    attempts_max: int = 3
 
 
 class LeaseTable:
@@ -62,13 +40,18 @@ class LeaseTable:
         hours: npt.NDArray[np.int32],
         sources: npt.NDArray[np.int32],
         source_count: int,
-        rules: LeaseRules,
         partitions: Sequence[int] = (),
+        *,
+        align_hours: int,
+        attempts_max: int,
     ) -> None:
         """All tasks are pending. `partitions`, by source: as many of its tasks are read at a time.
 
         Partitions of one source hold rows of the same time range: if they were read one after the
         other, they would be served one after the other too.
+
+        align_hours: how far a task may be ahead of the earliest unread row. It applies to several
+        executors; a single one serves its rows in time order by itself.
 
         Raises:
             ValueError: when hours do not ascend.
@@ -82,9 +65,9 @@ class LeaseTable:
         self.attempts = np.zeros(count, np.int32)
         self.failures: Counter[int] = Counter()
         self.progress: dict[int, TaskProgress] = {}
-        self._rules = rules
+        self._align_hours, self._attempts_max = align_hours, attempts_max
         self.reading_max = [
-            max(rules.reading_max, min(count, _PARTITIONS_MAX))
+            max(_READING_MIN, min(count, _PARTITIONS_MAX))
             for count in partitions or [1] * source_count
         ]
         self._at = hours.astype(np.int64)  # the hour that each task has been read up to
@@ -98,12 +81,10 @@ class LeaseTable:
         self._counts = Counter({TaskState.PENDING: count})
 
     def count(self, state: TaskState) -> int:
-        """Tasks in a state."""
         return self._counts[state]
 
     @property
     def is_sealed(self) -> bool:
-        """Whether every task is inside a checkpoint."""
         return self._counts[TaskState.SEALED] == len(self.state)
 
     def restore(self, positions: Mapping[int, TaskProgress]) -> None:
@@ -127,7 +108,7 @@ class LeaseTable:
         """Lease the next tasks to an epoch, a fair share of what `executors` could take."""
         if epoch in self._lost:
             return []
-        horizon = self._horizon(executors)
+        horizon = _FAR if executors <= 1 else self._earliest_open() + self._align_hours
         rows: list[int] = []
         for source in range(len(self._queues)):
             waiting = self._waiting(source, horizon)
@@ -155,7 +136,6 @@ class LeaseTable:
             self._at[row] = max(hour, int(self._at[row]))
 
     def holds(self, epoch: int, row: int, attempt: int) -> bool:
-        """Whether this is the task's current lease."""
         return (
             epoch not in self._lost
             and row in self._held.get(epoch, ())
@@ -186,19 +166,15 @@ class LeaseTable:
         return before
 
     def seal(self, positions: Mapping[int, TaskProgress]) -> None:
-        """A checkpoint holds these positions."""
         for row, progress in positions.items():
             self.use(row, progress)
             if progress.ended and self.state[row] == TaskState.USED:
                 self._move(row, TaskState.SEALED)
 
-    def fail(self, epoch: int, row: int, attempt: int) -> FailureAction:
-        """A lease reports that its task cannot be read any further."""
-        if not self.holds(epoch, row, attempt):
-            return FailureAction.STALE
+    def fail(self, row: int) -> bool:
+        """Count a failure of the task's current lease; whether it may be tried again."""
         self.failures[row] += 1
-        exhausted = self.failures[row] >= self._rules.attempts_max
-        return FailureAction.EXHAUSTED if exhausted else FailureAction.AGAIN
+        return self.failures[row] < self._attempts_max
 
     def lose(self, epoch: int) -> None:
         """Grant no lease to this epoch and ignore its reports; its tasks wait for a fence."""
@@ -211,10 +187,6 @@ class LeaseTable:
             if row in taken:
                 self.progress[row] = further(self.progress.get(row), taken[row])
             self._give_back(row)
-
-    def held(self, epoch: int) -> list[int]:
-        """Tasks of an epoch whose rows are not all used."""
-        return sorted(self._held.get(epoch, ()))
 
     def _give_back(self, row: int) -> None:
         progress = self.progress.get(row)
@@ -231,12 +203,6 @@ class LeaseTable:
         self._counts[state] += 1
         self.state[row] = state
 
-    def _horizon(self, executors: int) -> int:
-        """The last hour whose tasks may be leased now."""
-        if executors <= 1:
-            return _FAR
-        return self._earliest_open() + self._rules.align_hours
-
     def _earliest_open(self) -> int:
         """The hour of the earliest unread row, as far as known."""
         state, count = self.state, len(self.state)
@@ -250,10 +216,9 @@ class LeaseTable:
         ]
         if self._first_pending < count:
             hours.append(int(self.hours[self._first_pending]))
-        return min(hours, default=_FAR - self._rules.align_hours)
+        return min(hours, default=_FAR - self._align_hours)
 
     def _waiting(self, source: int, horizon: int) -> int:
-        """Pending tasks of a source up to an hour."""
         place = self._next[source]
         queue = self._queues[source]
         fresh = bisect_right(queue, horizon, lo=place, key=lambda row: self.hours[row]) - place

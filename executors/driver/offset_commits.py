@@ -44,8 +44,7 @@ class SealCommitter:
         self._sources: dict[str, Source] = {}
         self._changed = threading.Condition()
         self._newest: _Seal | None = None
-        self._number = 0
-        self._done = 0
+        self._number = self._done = 0
         self._trouble = ""
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -76,7 +75,6 @@ class SealCommitter:
                 )
 
     def stop(self) -> None:
-        """Commit nothing more."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -86,23 +84,20 @@ class SealCommitter:
 
     def _run(self) -> None:
         with Activity("committing offsets"):
-            self._commit_all()
-
-    def _commit_all(self) -> None:
-        while (seal := self._next()) is not None:
-            try:
-                self._commit(seal)
-            except Exception as error:  # noqa: BLE001 - reported to whoever waits; tried again
-                _LOG.warning("seal %d cannot be committed yet", seal.number, exc_info=error)
-                self._close_sources()
-                with self._changed:
-                    self._trouble = f"{type(error).__name__}: {error}"
-                    self._changed.wait_for(lambda: self._stopped, RETRY_SECONDS)
-            else:
-                with self._changed:
-                    self._done = seal.number
-                    self._changed.notify_all()
-        self._close_sources()
+            while (seal := self._next()) is not None:
+                try:
+                    self._commit(seal)
+                except Exception as error:  # noqa: BLE001 - reported to whoever waits; tried again
+                    _LOG.warning("seal %d cannot be committed yet", seal.number, exc_info=error)
+                    self._close_sources()
+                    with self._changed:
+                        self._trouble = f"{type(error).__name__}: {error}"
+                        self._changed.wait_for(lambda: self._stopped, RETRY_SECONDS)
+                else:
+                    with self._changed:
+                        self._done = seal.number
+                        self._changed.notify_all()
+            self._close_sources()
 
     def _next(self) -> _Seal | None:
         with waiting(), self._changed:
@@ -124,12 +119,8 @@ class SealCommitter:
             }
             self._sources[name].commit(self._group(name), positions)
             progressed()
-            _LOG.info(
-                "%s: %d positions committed in %.2f s",
-                name,
-                len(positions),
-                time.monotonic() - started,
-            )
+            took = time.monotonic() - started
+            _LOG.info("%s: %d positions committed in %.2f s", name, len(positions), took)
 
     def _close_sources(self) -> None:
         sources, self._sources = self._sources, {}

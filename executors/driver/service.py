@@ -16,12 +16,10 @@ from forebay.executors.wire.messages import (
     LeaseCall,
     Opened,
     OpenWindow,
-    Orders,
     Registered,
     Registration,
     SealCall,
     StatusCall,
-    StatusReply,
     TaskFailure,
     TrainerBeat,
 )
@@ -35,10 +33,7 @@ COMMIT_SECONDS = 45.0
 
 
 class DriverService:
-    """Answers data executors, the trainer and people."""
-
     def __init__(self, state: DriverState, commits: SealCommitter) -> None:
-        """Serve `state`."""
         self._state = state
         self._commits = commits
         self._changed = threading.Condition()
@@ -48,7 +43,6 @@ class DriverService:
 
     @property
     def methods(self) -> Methods:
-        """Name, message and handler of each call."""
         return {
             "register": (Registration, self.register),
             "lease": (LeaseCall, self.lease),
@@ -61,18 +55,15 @@ class DriverService:
         }
 
     def start(self) -> None:
-        """Watch for silent executors."""
         self._watch.start()
 
     def stop(self) -> None:
-        """Release waiting calls."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         self._commits.stop()
 
     def register(self, call: Registration, _context: grpc.ServicerContext) -> Message:
-        """A data executor registers."""
         with self._changed:
             self._state.register(call)
             self._changed.notify_all()
@@ -103,7 +94,6 @@ class DriverService:
                 self._state.member(call.executor, call.instance)
 
     def executor_beat(self, call: ExecutorBeat, _context: grpc.ServicerContext) -> Message:
-        """A data executor is alive and has read tasks."""
         with self._changed:
             self._state.beat_of_executor(call)
             if call.done or call.hours:
@@ -111,7 +101,6 @@ class DriverService:
             return Done()
 
     def failed(self, call: TaskFailure, _context: grpc.ServicerContext) -> Message:
-        """A data executor cannot continue reading a task."""
         with self._changed:
             self._state.failed(call)
             self._changed.notify_all()
@@ -143,8 +132,7 @@ class DriverService:
                     break
                 self._changed.wait(left)
                 self._state.session_of(call.trainer, call.session)
-            orders: Orders = self._state.orders(session)
-            return orders
+            return self._state.orders(session)
 
     def seal(self, call: SealCall, _context: grpc.ServicerContext) -> Message:
         """A checkpoint is durable. At the end of a window it is committed before the answer."""
@@ -159,10 +147,8 @@ class DriverService:
         return Done()
 
     def status(self, _call: StatusCall, _context: grpc.ServicerContext) -> Message:
-        """How far the window is."""
         with self._changed:
-            facts: StatusReply = self._state.status()
-            return facts
+            return self._state.status()
 
     def _expire_on(self) -> None:
         """Its progress counts as the driver's: a lock held for long blocks all calls."""

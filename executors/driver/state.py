@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from forebay.errors import FencedError, InfrastructureError, NotKnownError
-from forebay.executors.driver.journal import Journal
-from forebay.executors.driver.leases import FailureAction, TaskState
+from forebay.executors.driver.journal import Journal, Record
+from forebay.executors.driver.leases import TaskState
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.wire.messages import (
     ExecutorBeat,
-    ExecutorFacts,
     LeaseCall,
     LeaseReply,
     OpenWindow,
@@ -32,6 +32,7 @@ from forebay.system.output.counted import counted
 from forebay.system.output.error_report import ErrorReport
 
 FATAL_EXIT_CODES = (1, 2, 3)  # a retry would not help
+_NO_LEASES = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
 _LOG = logging.getLogger(__name__)
 
 
@@ -44,8 +45,6 @@ class RegisteredExecutor:
     epoch: int = 0
     sequence: int = 0
     reply: LeaseReply | None = None
-    queued: dict[str, int] = field(default_factory=dict)
-    passed_over: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -82,7 +81,7 @@ class DriverState:
         self.trainer: int = max(
             (record["number"] for record in records if record["kind"] == "trainer"), default=0
         )
-        self._failed = _failures_of_last_open(records)
+        self._failed_in, self._failed = _failures_of_last_open(records)
         self._numbers = 0
         self._members: dict[int, RegisteredExecutor] = {}
         self.session: Session | None = None
@@ -127,8 +126,7 @@ class DriverState:
         session = self.session
         if session is None or member.epoch == 0:
             needs_call = session is not None and session.error is None
-            reply = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
-            return reply if call.epoch or needs_call else None
+            return _NO_LEASES if call.epoch or needs_call else None
         served = session.served
         grants = [] if session.error else served.lease(member.epoch, len(self._members))
         last = served.leases.count(TaskState.PENDING) == 0
@@ -150,15 +148,9 @@ class DriverState:
         Pending tasks are sent again: once there is a second executor, they may be read by that one,
         and an executor that still expected them would wait in every hour.
         """
-        known = member.reply
-        return LeaseReply(
-            epoch=call.epoch,
-            window=known.window if known else "",
-            generation=known.generation if known else 0,
-            grants=[],
-            last=call.last,
-            pending=self._pending(),
-            readers=known.readers if known else {},
+        pending = self._pending()
+        return (member.reply or _NO_LEASES).model_copy(
+            update={"epoch": call.epoch, "grants": [], "last": call.last, "pending": pending}
         )
 
     def _pending(self) -> dict[str, int]:
@@ -167,9 +159,7 @@ class DriverState:
         return session.served.pending if session and len(self._members) == 1 else {}
 
     def beat_of_executor(self, call: ExecutorBeat) -> None:
-        """Tasks that were read, and counters."""
         member = self.member(call.executor, call.instance)
-        member.queued, member.passed_over = call.queued, call.passed_over
         if self.session is not None and call.epoch and call.epoch == member.epoch:
             self.session.served.advance(call.epoch, call.hours)
             self.session.served.read(call.epoch, call.done)
@@ -186,22 +176,21 @@ class DriverState:
             raise FencedError(f"task {call.task_id}: epoch {call.epoch} is over")
         served = session.served
         row = served.row_of(call.task_id)
-        verdict = served.leases.fail(call.epoch, row, call.attempt)
-        if verdict is FailureAction.STALE:
+        if not served.leases.holds(call.epoch, row, call.attempt):
             raise FencedError(f"task {call.task_id}: attempt {call.attempt} lost its lease")
+        may_retry = served.leases.fail(row)
         _LOG.warning("task %s failed: %s", call.task_id, call.cause.message)
         cause = call.cause
         if cause.exit_code in FATAL_EXIT_CODES:
             self._stop(session, cause)
             return
         self._journal.append("failure", task=call.task_id, message=cause.message[:500])
-        if verdict is FailureAction.EXHAUSTED:
-            times = served.leases.failures[row]
-            often = counted(times, "time")
-            message = f"task {call.task_id} failed {often}, the last time: {cause.message}"
-            self._stop(session, ErrorReport.of(InfrastructureError(message)))
-        else:
+        if may_retry:
             self._lose(member)
+            return
+        often = counted(served.leases.failures[row], "time")
+        message = f"task {call.task_id} failed {often}, the last time: {cause.message}"
+        self._stop(session, ErrorReport.of(InfrastructureError(message)))
 
     def expire(self) -> bool:
         """Lose members that have been silent for too long. True when there was one."""
@@ -231,11 +220,11 @@ class DriverState:
             self.trainer = call.trainer or self.trainer + 1
             self._journal.append("trainer", number=self.trainer)
         key = (self.trainer, call.window, call.generation)
-        if self._failed.key == key:
-            for task_id, times in self._failed.tasks.items():
+        if self._failed_in == key:
+            for task_id, times in self._failed.items():
                 served.leases.failures[served.row_of(task_id)] = times
         else:
-            self._failed = _Failed(key)
+            self._failed_in, self._failed = key, Counter()
             self._journal.append(
                 "open", trainer=self.trainer, window=call.window, generation=call.generation
             )
@@ -280,7 +269,6 @@ class DriverState:
                 self._lose(member)
 
     def orders(self, session: Session) -> Orders:
-        """What the trainer should do now."""
         serving = [
             Serving(executor=index, epoch=member.epoch, address=member.registration.address)
             for index, member in sorted(self._members.items())
@@ -305,36 +293,15 @@ class DriverState:
             tasks=served.leases.count(TaskState.SEALED),
         )
 
-    # For people -----------------------------------------------------------------------------
-
     def status(self) -> StatusReply:
-        """Facts about the open window."""
         session = self.session
-        served = session.served if session else None
-        rows = dict(served.rows_used) if served else {}
-        total = sum(rows.values())
         return StatusReply(
             incarnation=self.incarnation,
-            window=served.window if served else "",
-            generation=served.generation if served else 0,
-            tasks=served.counts() if served else {},
-            rows_used=rows,
-            dead_rows=dict(served.dead_rows) if served else {},
-            share={name: count / total for name, count in rows.items()} if total else {},
-            executors={
-                str(index): ExecutorFacts(
-                    epoch=member.epoch,
-                    reading=served.reading(member.epoch) if served else {},
-                    silent_seconds=self._clock() - member.seen,
-                    queued=member.queued,
-                    passed_over=member.passed_over,
-                )
-                for index, member in self._members.items()
-            },
+            tasks=session.served.counts() if session else {},
+            rows_used=dict(session.served.rows_used) if session else {},
+            executors=list(self._members),
             sealed_step=session.sealed_step if session else 0,
         )
-
-    # Inside ---------------------------------------------------------------------------------
 
     def _number(self) -> int:
         """Grows over all incarnations: no number of an epoch or session is used twice."""
@@ -358,26 +325,12 @@ class DriverState:
         session.version += 1
 
 
-@dataclass
-class _Failed:
-    """How often tasks failed in the window that a trainer process has open."""
-
-    key: tuple[int, str, int]
-    tasks: dict[str, int] = field(default_factory=dict)
-
-
-def _failures_of_last_open(records: list[dict[str, object]]) -> _Failed:
-    failed = _Failed((0, "", 0))
+def _failures_of_last_open(records: list[Record]) -> tuple[tuple[int, str, int], Counter[str]]:
+    """Trainer, window and generation that were opened last, and how often its tasks failed."""
+    key, failed = (0, "", 0), Counter[str]()
     for record in records:
         if record["kind"] == "open":
-            failed = _Failed(
-                (
-                    int(str(record["trainer"])),
-                    str(record["window"]),
-                    int(str(record["generation"])),
-                )
-            )
+            key, failed = (record["trainer"], record["window"], record["generation"]), Counter()
         elif record["kind"] == "failure":
-            task = str(record["task"])
-            failed.tasks[task] = failed.tasks.get(task, 0) + 1
-    return failed
+            failed[record["task"]] += 1
+    return key, failed

@@ -13,7 +13,7 @@ from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import DataTask, TaskProgress
 from forebay.errors import InfrastructureError
-from forebay.executors.driver.leases import LeaseRules, LeaseTable, TaskState
+from forebay.executors.driver.leases import LeaseTable, TaskState
 from forebay.executors.wire.messages import Grant, Progress
 
 _NO_IDS = pa.nulls(0, pa.string())
@@ -44,7 +44,6 @@ class ServedWindow:
         self._ids: pa.Array = pa.concat_arrays(self._table["task_id"].chunks or [_NO_IDS])
         self._rows: dict[str, int] = {}
         self.rows_used: Counter[str] = Counter()
-        self.dead_rows: Counter[str] = Counter()
         sources = pc.index_in(self._table["source"], value_set=pa.array(source_names, pa.string()))
         if sources.null_count:
             raise InfrastructureError(f"the plan of {window} names a source of another pipeline")
@@ -52,56 +51,45 @@ class ServedWindow:
             self._table["hour"].to_numpy(),
             sources.to_numpy().astype(np.int32),
             len(source_names),
-            LeaseRules(
-                align_hours=job.buffers.align_hours,
-                attempts_max=job.failover.task_attempts_max,
-            ),
             self._partitions(),
+            align_hours=job.buffers.align_hours,
+            attempts_max=job.failover.task_attempts_max,
         )
 
     @property
     def tasks(self) -> int:
-        """How many tasks the window has."""
         return len(self._table)
 
     def restore(self, positions: Progress) -> None:
-        """Start from what the model holds."""
         by_row = self._by_row(positions)
         self.leases.restore(by_row)
         for row, progress in by_row.items():
             self._count(row, None, progress)
 
     def lease(self, epoch: int, executors: int) -> list[Grant]:
-        """Lease the next tasks to an epoch."""
         return [self._grant(row) for row in self.leases.lease(epoch, executors)]
 
     def use(self, positions: Progress) -> None:
-        """Steps used rows up to these positions."""
         for row, progress in self._by_row(positions).items():
             before = self.leases.use(row, progress)
             self._count(row, before, self.leases.progress[row])
 
     def fenced(self, epoch: int, taken: Progress) -> None:
-        """The trainer takes no more rows of the epoch."""
         self.leases.fenced(epoch, self._by_row(taken))
 
     def seal(self, positions: Progress) -> None:
-        """A checkpoint holds these positions."""
         self.use(positions)
         self.leases.seal(self._by_row(positions))
 
     def advance(self, epoch: int, hours: Mapping[str, int]) -> None:
-        """An epoch has read these tasks up to these hours."""
         for row, hour in zip(self._rows_of(list(hours)), hours.values(), strict=True):
             self.leases.advance(epoch, row, hour)
 
     def read(self, epoch: int, task_ids: Iterable[str]) -> None:
-        """An epoch has read these tasks to their end."""
         for row in self._rows_of(list(task_ids)):
             self.leases.read(epoch, row)
 
     def row_of(self, task_id: str) -> int:
-        """The row of a task in the lease table."""
         return self._rows_of([task_id])[0]
 
     @property
@@ -114,12 +102,7 @@ class ServedWindow:
         """By source, the hour of its earliest task that no executor reads."""
         return {self._names[n]: hour for n, hour in self.leases.pending_hours().items()}
 
-    def reading(self, epoch: int) -> dict[str, int]:
-        """Tasks that an epoch reads now, by source."""
-        return {self._names[n]: count for n, count in self.leases.reading(epoch).items()}
-
     def counts(self) -> dict[str, int]:
-        """Tasks by state."""
         return {state.name.lower(): self.leases.count(state) for state in TaskState}
 
     def data_tasks(self, source: str, positions: Progress) -> dict[str, DataTask]:
@@ -130,7 +113,6 @@ class ServedWindow:
         return {task_id: self._task(row) for task_id, row in zip(ids, rows, strict=True)}
 
     def _partitions(self) -> list[int]:
-        """How many partitions each source has in this window."""
         counted = self._table.group_by("source").aggregate([("partition", "count_distinct")])
         columns = (counted["source"], counted["partition_count_distinct"])
         counts = dict(zip(*(column.to_pylist() for column in columns), strict=True))
@@ -165,4 +147,3 @@ class ServedWindow:
     def _count(self, row: int, before: TaskProgress | None, after: TaskProgress) -> None:
         source = self._names[int(self.leases.sources[row])]
         self.rows_used[source] += after.rows_read - (before.rows_read if before else 0)
-        self.dead_rows[source] += after.dead_rows - (before.dead_rows if before else 0)

@@ -20,36 +20,29 @@ from forebay.system.output.error_report import ErrorReport
 PROGRESS_NAME = "progress.json"
 # A supervisor writes this into its lock; a submitter that holds the lock does not.
 SUPERVISOR = "supervisor"
-_POKE_NAME = "poke"
 _PRIVATE = 0o700
 _OTHERS = 0o077
 
 
 class JobFolder:
-    """Files of one job."""
-
     def __init__(self, path: Path) -> None:
         """`path` is `jobs/<job id>` below FOREBAY_HOME."""
         self.path = path
         self.supervisor_lock = path / "supervisor.lock"
         self.supervisor_log = path / "logs" / "supervisor.log"
-        self._progress = path / PROGRESS_NAME
-        self._poke = path / _POKE_NAME
+        self._poke = path / "poke"
         self._sockets = path / "sockets"
         self._temporary = path / "temporary"
 
     @property
     def home(self) -> Home:
-        """The home that the folder is in."""
         return Home(self.path.parent.parent)
 
     @property
     def job_id(self) -> str:
-        """The job's id, which names its folder."""
         return self.path.name
 
     def create(self) -> None:
-        """Make the folder, closed to other users."""
         make_home(self.home)
         self.path.parent.mkdir(exist_ok=True)
         self.path.mkdir(mode=_PRIVATE, exist_ok=True)
@@ -59,7 +52,6 @@ class JobFolder:
             (self.path / name).mkdir(exist_ok=True)
 
     def log_path(self, role: str, index: int) -> Path:
-        """Where a process's stdout and stderr go."""
         return self.path / "logs" / f"{role}-{index}.log"
 
     def is_supervised(self) -> bool:
@@ -69,12 +61,10 @@ class JobFolder:
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
         """Make everything ready for a new supervisor. Only for the holder of its lock.
 
-        Args:
-            request: what it is to do.
-            continues: whether it continues what an earlier one was doing when it was lost.
+        continues: whether it continues what an earlier one was doing when it was lost.
         """
         if not continues:
-            self._progress.unlink(missing_ok=True)
+            (self.path / PROGRESS_NAME).unlink(missing_ok=True)
         for endpoint in (self.path / "endpoints").iterdir():
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
         self.remove_sockets()
@@ -95,14 +85,14 @@ class JobFolder:
         theirs.
         """
         folder = self._temporary / f"{role}-{index}"
-        _remove_what_can_be(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def remove_temporary(self) -> None:
-        """Remove the temporary files of the job's processes, which are gone or about to be."""
-        _remove_what_can_be(self._temporary)
+        """Remove what can be; what a dying process writes meanwhile goes with the job's folder."""
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
     def poke(self) -> None:
         """Make the supervisor look into the database now; it does so every second in any case."""
@@ -110,17 +100,11 @@ class JobFolder:
             self._poke.touch()
 
     def take_poke(self) -> bool:
-        """Whether somebody has poked since the last call."""
         try:
             self._poke.unlink()
         except FileNotFoundError:
             return False
         return True
-
-
-def _remove_what_can_be(folder: Path) -> None:
-    """Remove a folder; what a dying process writes meanwhile is removed with the job's folder."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pulse_path(job_dir: Path, role: str, index: int) -> Path:
@@ -129,15 +113,22 @@ def pulse_path(job_dir: Path, role: str, index: int) -> Path:
 
 
 def failure_path(job_dir: Path, role: str, index: int) -> Path:
-    """Where a process writes its failure."""
     return job_dir / "failures" / f"{role}-{index}.json"
 
 
 def read_failure(job_dir: Path, role: str, index: int) -> ErrorReport | None:
-    """Why a process of the job failed, as it wrote before it ended; the supervisor shows it."""
     return ErrorReport.of_file(failure_path(job_dir, role, index))
 
 
 def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) -> None:
-    """Record why this process fails."""
     write_atomically(failure_path(job_dir, role, index), failure.model_dump_json())
+
+
+def registered_path(job_dir: Path, index: int) -> Path:
+    """What a data executor writes once the driver knows it; its successor's start removes it."""
+    return job_dir / "endpoints" / f"data-{index}"
+
+
+def executors_registered(job_dir: Path, count: int) -> bool:
+    """Whether the job's current data executors 0 to `count` - 1 have all registered."""
+    return all(registered_path(job_dir, index).is_file() for index in range(count))

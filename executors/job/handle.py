@@ -39,7 +39,6 @@ class JobHandle:
 
     @property
     def folder(self) -> JobFolder:
-        """The job's files."""
         return JobFolder(self.home.job(self.job_id))
 
     def look(self) -> StoredJob:
@@ -56,12 +55,9 @@ class JobHandle:
         return self.look().status
 
     def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job has ended or is lost, or until the deadline (seconds).
+        """Wait until the job has ended or is lost, or for so many seconds.
 
         After an end the supervisor is gone too, and with it every process of the job.
-
-        Returns:
-            The status; at the deadline one that is not `ended`.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = _POLL_SECONDS
@@ -79,10 +75,8 @@ class JobHandle:
     def cancel(self, seconds: float = _CANCEL_DEADLINE_SECONDS) -> None:
         """End the job. Returns once that is certain; `wait` returns when all processes are gone.
 
-        A job that has ended stays as it is.
-
-        Args:
-            seconds: how long the supervisor may take to answer. The request to cancel stays.
+        A job that has ended stays as it is. seconds: how long the supervisor may take to answer;
+        the request stays after that.
 
         Raises:
             FencedError: when a newer owner has attached: the job is theirs.

@@ -15,19 +15,12 @@ from sqlalchemy import Connection, delete, insert, update
 from forebay.datatasks.plans import plan_rows
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
-from forebay.executors.job.request import (
-    ENDED_STATES,
-    JobRequest,
-    JobStatus,
-    WindowRequest,
-)
+from forebay.executors.job.request import ENDED_STATES, JobRequest, JobStatus, WindowRequest
 from forebay.home.database.tables import job_windows, jobs
 from forebay.system.instants import now_us, to_us
 
 
 class CancelAnswer(NamedTuple):
-    """What became of a request to cancel."""
-
     epoch: int
     accepted: bool
 
@@ -53,17 +46,12 @@ def submit(
     run: str | None,
     silent: JobRow | None = None,
 ) -> int | None:
-    """Store a submission; no process of the job runs in this runtime.
+    """Store a submission; no process of the job runs in `runtime`, where it is going to run.
 
-    Args:
-        connection: of the transaction.
-        request: what is submitted.
-        runtime: where a supervisor is going to run it.
-        run: the run that owns the job from now on; None for no owner that would end it.
-        silent: the job's row, unchanged while another runtime was watched for a sign of life.
+    The epoch of the new owner; None where another runtime runs the job.
 
-    Returns:
-        The epoch of the new owner; None where another runtime runs the job.
+    run: owns the job from now on; None for no owner that would end it. silent: the job's row,
+    unchanged while another runtime was watched for a sign of life.
 
     Raises:
         UsageError: when the job belongs to another line.
@@ -108,10 +96,7 @@ def _stands_still(row: JobRow, seen: JobRow | None) -> bool:
 
 
 def join(connection: Connection, request: JobRequest, run: str | None) -> int | None:
-    """Become the newest owner of a job that is running with this request.
-
-    Returns:
-        The epoch; None when the job is not active.
+    """Become the newest owner of a job that is running with this request; None if it is not active.
 
     Raises:
         InfrastructureError: when it is running with a different request.
@@ -256,7 +241,6 @@ def _end(connection: Connection, row: JobRow, **changes: Any) -> None:
 
 
 def _change(connection: Connection, job_id: str, run_epoch: int, values: dict[str, Any]) -> None:
-    """Change the row of a job as its supervisor."""
     mine = is_job(job_id) & (jobs.c.run_epoch == run_epoch)
     if not connection.execute(update(jobs).where(mine).values(values)).rowcount:
         raise FencedError(
@@ -313,7 +297,6 @@ def _store_windows(
 
 
 def _owned(connection: Connection, job_id: str, epoch: int) -> JobRow:
-    """A job that this epoch is the newest owner of."""
     row = _known(connection, job_id)
     refuse_older(row, epoch)
     return row

@@ -10,8 +10,6 @@ from __future__ import annotations
 from forebay.errors import UsageError
 from forebay.system.names import NAME_RULE, is_job_id, is_name, is_window_key
 
-_REPROCESS = "reprocess"
-
 
 def window_job_id(pipeline: str, line: str, window: str, generation: int) -> str:
     """The id of the job that trains one generation of one window.
@@ -31,7 +29,7 @@ def range_job_id(
         UsageError: when a part is not a name or not a window key.
     """
     windows = f"{_window(first)}..{_window(last)}"
-    return _joined(_line(pipeline, line), windows, *([_REPROCESS] if reprocess else []))
+    return _joined(_line(pipeline, line), windows, *(["reprocess"] if reprocess else []))
 
 
 def line_of(job_id: str) -> tuple[str, str]:

@@ -39,12 +39,10 @@ class JobRow(NamedTuple):
 
     @property
     def is_active(self) -> bool:
-        """Whether it was starting or running when it was last reported."""
         return self.state in ACTIVE_STATES
 
     @property
     def status(self) -> JobStatus:
-        """Its status as last reported."""
         return JobStatus.of_document(self.document, f"job {self.job_id}")
 
     @property
@@ -56,8 +54,6 @@ class JobRow(NamedTuple):
 
 
 class JobWindow(NamedTuple):
-    """A window that a job trains, and in which generation."""
-
     key: str
     generation: int
 
@@ -85,7 +81,6 @@ def find_all(connection: Connection, job_ids: Iterable[str]) -> dict[str, JobRow
 
 
 def known_ids(connection: Connection, job_ids: Iterable[str]) -> set[str]:
-    """The ids among these that belong to a job."""
     found: set[str] = set()
     for some in batches(job_ids):
         found.update(connection.scalars(select(jobs.c.job_id).where(jobs.c.job_id.in_(some))))
@@ -108,7 +103,6 @@ def with_window(connection: Connection, window: str) -> list[int]:
 
 
 def count_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> int:
-    """How many jobs meet all conditions."""
     return connection.scalar(select(func.count()).select_from(jobs).where(*conditions)) or 0
 
 
@@ -129,7 +123,6 @@ def is_unended() -> ColumnElement[bool]:
 
 
 def is_owned_by(run: str) -> ColumnElement[bool]:
-    """A job whose newest owner is this run."""
     return jobs.c.owner_run == run
 
 
@@ -150,5 +143,4 @@ def windows_of(
 
 
 def is_job(job_id: str) -> ColumnElement[bool]:
-    """The job with this id."""
     return jobs.c.job_id == job_id

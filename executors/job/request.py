@@ -236,7 +236,6 @@ class JobStatus(Message):
 
     @property
     def is_active(self) -> bool:
-        """Whether the job is starting or running."""
         return self.state in ACTIVE_STATES
 
 

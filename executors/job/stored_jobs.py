@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,19 +29,16 @@ class StoredJob:
 
     @cached_property
     def windows(self) -> tuple[JobWindow, ...]:
-        """What it trains, in order."""
         this = job_rows.is_job(self.job_id)
         found = database_of(self.home).read(lambda rows: job_rows.windows_of(rows, this))
         return tuple(found.get(self.row.id, ()))
 
     @property
     def job_id(self) -> str:
-        """The job's id, which names its folder."""
         return self.row.job_id
 
     @property
     def folder(self) -> JobFolder:
-        """The job's files, where it runs on this host."""
         return JobFolder(self.home.job(self.job_id))
 
     @property
@@ -116,9 +112,8 @@ def newest_jobs(
     conditions = () if pipeline is None else (job_rows.of_line(pipeline, line),)
 
     def work(rows: Connection) -> tuple[list[StoredJob], int]:
-        found = job_rows.select_jobs(rows, *conditions, jobs_max=jobs_max)
-        windows = job_rows.windows_of(rows, job_rows.is_one_of([each.id for each in found]))
-        return _with_windows(home, found, windows), job_rows.count_jobs(rows, *conditions)
+        found = _selected(rows, home, *conditions, jobs_max=jobs_max)
+        return found, job_rows.count_jobs(rows, *conditions)
 
     return database_of(home).read(work)
 
@@ -127,12 +122,10 @@ def jobs_with_window(
     home: Home, pipeline: str, window: str, line: str | None = None
 ) -> list[StoredJob]:
     """The jobs of a pipeline that train, trained or were to train a window, newest first."""
-    line_is = job_rows.of_line(pipeline, line)
 
     def work(rows: Connection) -> list[StoredJob]:
-        return _selected(
-            rows, home, job_rows.is_one_of(job_rows.with_window(rows, window)), line_is
-        )
+        training = job_rows.is_one_of(job_rows.with_window(rows, window))
+        return _selected(rows, home, training, job_rows.of_line(pipeline, line))
 
     return database_of(home).read(work)
 
@@ -159,15 +152,14 @@ def _jobs(home: Home, *conditions: ColumnElement[bool]) -> list[StoredJob]:
     return database_of(home).read(lambda rows: _selected(rows, home, *conditions))
 
 
-def _selected(rows: Connection, home: Home, *conditions: ColumnElement[bool]) -> list[StoredJob]:
-    found = job_rows.select_jobs(rows, *conditions)
-    return _with_windows(home, found, job_rows.windows_of(rows, *conditions) if found else {})
-
-
-def _with_windows(
-    home: Home, rows: Sequence[JobRow], windows: Mapping[int, Sequence[JobWindow]]
+def _selected(
+    rows: Connection, home: Home, *conditions: ColumnElement[bool], jobs_max: int | None = None
 ) -> list[StoredJob]:
-    found = [StoredJob(home, row) for row in rows]
+    selected = job_rows.select_jobs(rows, *conditions, jobs_max=jobs_max)
+    found = [StoredJob(home, row) for row in selected]
+    if jobs_max is not None:
+        conditions = (job_rows.is_one_of([job.row.id for job in found]),)
+    windows = job_rows.windows_of(rows, *conditions) if found else {}
     for job in found:  # read together with the jobs, not one by one
         vars(job)["windows"] = tuple(windows.get(job.row.id, ()))
     return found

@@ -23,7 +23,6 @@ from forebay.executors.job.handle import LIVE_SECONDS, JobHandle
 from forebay.executors.job.heartbeat import is_silent
 from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import find_job, stored_job
-from forebay.home.database.base import Database
 from forebay.home.database.format import record_format
 from forebay.home.database.open import database_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
@@ -52,13 +51,8 @@ def submit(
     A job that ended or was lost starts again, in the same folder, with a higher epoch. After
     `lost` the restart counts continue; after an end they begin at 0. The supervisor outlives the
     caller, however that ends. A job of another host is taken over when it shows no sign of life
-    for `EXPIRED_SECONDS`.
-
-    Args:
-        home: where state is stored.
-        request: what to run.
-        supervisor: the command to which `--job DIR --lock DESCRIPTOR` is added.
-        run: a scheduler's run, which owns the job from now on.
+    for `EXPIRED_SECONDS`. `--job DIR --lock DESCRIPTOR` is added to the command `supervisor`. run:
+    a scheduler's, which owns the job from now on.
 
     Raises:
         UsageError: when the request was made for another home, or its job id belongs to another
@@ -105,15 +99,8 @@ class _Submission:
         self.folder = JobFolder(home.job(request.job_id))
         self._killed = 0
 
-    @property
-    def _database(self) -> Database:
-        return database_of(self.home)
-
     def start(self, supervisor: Sequence[str]) -> int | None:
-        """The epoch of a job that this call has started.
-
-        None if another process runs it, or if its supervisor was killed at once.
-        """
+        """The epoch; None if another process runs the job, or its supervisor was killed at once."""
         lock = FileLock(self.folder.supervisor_lock)
         try:
             self.folder.create()
@@ -147,7 +134,7 @@ class _Submission:
                 return None
         continues = job is not None and job.row.is_active and job.is_here
         self.folder.prepare(self.request, continues=continues)
-        return self._database.transact(
+        return database_of(self.home).transact(
             lambda rows: job_changes.submit(rows, self.request, runtime, self.run, before)
         )
 
@@ -156,7 +143,8 @@ class _Submission:
         found = find_job(self.home, self.request.job_id)
         if found is None or (found.is_here and not self.folder.is_supervised()):
             return None  # it is about to be submitted, or its supervisor is about to end
-        epoch = self._database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
+        database = database_of(self.home)
+        epoch = database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
         return epoch if epoch is not None and self._is_started(None) else None
 
     def _is_started(self, process: subprocess.Popen[bytes] | None) -> bool:
@@ -183,7 +171,6 @@ class _Submission:
 def _start(
     request: JobRequest, folder: JobFolder, command: Sequence[str], lock: FileLock
 ) -> subprocess.Popen[bytes]:
-    """Start a supervisor and pass the lock to it."""
     referred = names_of(request.pipeline) | names_of(request.sources)
     declared = declared_variables(request.pipeline_spec().job, referred)
     environment = {

@@ -14,8 +14,6 @@ from forebay.system.processes.parent import PARENT_PID_NAME, adopt_orphans
 
 
 class LocalExecution:
-    """A child process."""
-
     def __init__(self, launch: Launch, process: subprocess.Popen[bytes]) -> None:
         """The child is not reaped before `poll` is called, so its identity can be read."""
         identity = ProcessIdentity.of(process.pid)
@@ -26,7 +24,6 @@ class LocalExecution:
         self.process = process
 
     def poll(self) -> int | None:
-        """As in the protocol."""
         return self.process.poll()
 
 
@@ -45,7 +42,6 @@ class LocalPlane:
             adopt_orphans()
 
     def start(self, launch: Launch) -> LocalExecution:
-        """As in the protocol."""
         environment = {**launch.environment, PARENT_PID_NAME: str(os.getpid())}
         with launch.log_path.open("ab") as log:
             try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.sources.common.rows.chunks import place_text
@@ -27,35 +27,17 @@ _STRETCH_MAX = 512
 _LOG = logging.getLogger(__name__)
 
 
-class Reading(Protocol):
-    """Reads parts of one task; see `Trial`."""
-
-    def units(self, position: Position, count: int) -> Sequence[ReadUnit]:
-        """The next units from a position on; none at the task's end."""
-
-    def read(self, first: Position, end: Position) -> int:
-        """Read rows [first, end); how many there were. Raises TrialDiedError."""
-
-    def begin_anew(self) -> None:
-        """Start afresh: nothing that was read before may matter."""
-
-
+@dataclass(frozen=True)
 class PoisonSearch:
-    """Searches from the place where a process died."""
+    """Searches from the place where a process died.
 
-    def __init__(
-        self, reading: Reading, rows_min: int, found: Callable[[ReadUnit, str], None]
-    ) -> None:
-        """Nothing is read yet.
+    rows_min: the search ends this many rows after the place, or after the last poison.
+    found: called with each poison and the reason, before the search continues.
+    """
 
-        Args:
-            reading: of the task.
-            rows_min: the search ends this many rows after the place, or after the last poison.
-            found: called with each poison and the reason, before the search continues.
-        """
-        self._reading = reading
-        self._rows_min = rows_min
-        self._found = found
+    trial: Trial
+    rows_min: int
+    found: Callable[[ReadUnit, str], None]
 
     def run(self, position: Position) -> None:
         """Search from a position on, until nothing near it kills a reader."""
@@ -67,12 +49,12 @@ class PoisonSearch:
         """The next poison, once it is reported; None if none is near."""
         rows, length, position = 0, 1, start
         passed: list[ReadUnit] = []
-        while rows < self._rows_min or len(passed) < UNITS_MIN:
-            stretch = self._reading.units(position, length)
+        while rows < self.rows_min or len(passed) < UNITS_MIN:
+            stretch = self.trial.units(position, length)
             if not stretch:
                 return None
             try:
-                rows += self._reading.read(position, stretch[-1].end)
+                rows += self.trial.read(position, stretch[-1].end)
             except TrialDiedError as death:
                 poison = self._blame(start, passed, position, stretch, death)
                 if poison is not None:
@@ -102,12 +84,12 @@ class PoisonSearch:
                 stretch, death = half, found
         (unit,) = stretch
         if death.is_certain:
-            self._found(unit, str(death))
+            self.found(unit, str(death))
             return unit
         alone = self._death_anew(position, unit)
         if alone is None:
             return self._blame_before(start, units[: units.index(unit) + 1])
-        self._found(unit, str(alone))
+        self.found(unit, str(alone))
         return unit
 
     def _blame_before(self, start: Position, units: Sequence[ReadUnit]) -> ReadUnit | None:
@@ -125,16 +107,16 @@ class PoisonSearch:
                 high = middle
             else:
                 low, death = middle, found
-        self._found(units[low], f"{death}, a little later")
+        self.found(units[low], f"{death}, a little later")
         return units[low]
 
     def _death_anew(self, first: Position, last: ReadUnit) -> TrialDiedError | None:
-        self._reading.begin_anew()
+        self.trial.close()  # nothing that was read before may matter
         return self._death_of(first, last.end)
 
     def _death_of(self, first: Position, end: Position) -> TrialDiedError | None:
         try:
-            self._reading.read(first, end)
+            self.trial.read(first, end)
         except TrialDiedError as death:
             return death
         return None
@@ -150,42 +132,23 @@ class Examiner:
     def __init__(
         self, job_dir: Path, index: int, window_folder: Path, deadline_seconds: float
     ) -> None:
-        """Nothing is read yet.
+        """Suspicions and marks are in `job_dir`, poisons are kept in `window_folder`.
 
-        Args:
-            job_dir: of the job; suspicions and marks are there.
-            index: of this data executor.
-            window_folder: where the window is trained; poisons are kept there.
-            deadline_seconds: how long one part of an examination may take.
+        deadline_seconds: how long one part of an examination may take.
         """
         self._job_dir, self._index = job_dir, index
-        self._suspicions = Suspicions(job_dir)
+        self.suspicions = Suspicions(job_dir)
         self._record = PoisonRecord(window_folder)
         self._deadline = deadline_seconds
         self._at_once = threading.Semaphore(_AT_ONCE)
 
     def mark(self, task: DataTask) -> ReadingMark:
-        """The mark for reading a task, which outlives this process."""
         return ReadingMark(self._job_dir, self._index, task)
-
-    def suspicion(self, task: DataTask) -> Suspicion | None:
-        """What is suspected of a task."""
-        return self._suspicions.of(task)
-
-    def drop(self, task: DataTask) -> None:
-        """Drop the suspicion: the task was read past the place."""
-        self._suspicions.drop(task)
 
     def poisons(
         self, task: DataTask, spec: SourceSpec, progress: TaskProgress | None, chunk_rows: int
     ) -> list[Poison]:
         """What must not be read of a task; a suspected one is examined first.
-
-        Args:
-            task: what is about to be read.
-            spec: the declaration of its source.
-            progress: where it will be read from.
-            chunk_rows: how it will be read.
 
         Raises:
             DataError: when there is a poison and `bad_rows` is `fail`, or there are too many.
@@ -195,7 +158,7 @@ class Examiner:
         ahead = [each for each in known if progress is None or each.unit.end > progress.position]
         if ahead and spec.bad_rows == "fail":
             raise _refused(spec, ahead[0])
-        suspicion = self._suspicions.of(task)
+        suspicion = self.suspicions.of(task)
         if suspicion is not None and suspicion.is_due:
             with waiting():  # for other examinations, which are watched themselves
                 self._at_once.acquire()
@@ -203,7 +166,7 @@ class Examiner:
                 self._examine(task, spec, suspicion, progress, chunk_rows, known)
             finally:
                 self._at_once.release()
-            self._suspicions.drop(task)
+            self.suspicions.drop(task)
         return known
 
     def _examine(
@@ -218,7 +181,7 @@ class Examiner:
         def found(unit: ReadUnit, reason: str) -> None:
             poison = Poison(source=task.source, task_id=task.task_id, unit=unit, reason=reason)
             _LOG.warning("task %s: %s: %s", task.task_id, place_text(unit.location), reason)
-            self._suspicions.explain(suspicion)
+            self.suspicions.explain(suspicion)
             if spec.bad_rows == "fail":
                 raise _refused(spec, poison)
             self._record.add(task, poison)

@@ -25,7 +25,6 @@ class Readers:
     """Opened sources for runner threads: a `Source` belongs to one thread at a time."""
 
     def __init__(self, request: JobRequest) -> None:
-        """Check the declarations; nothing is opened yet."""
         pipeline = request.pipeline_spec()
         self.names = pipeline.use_names
         self._specs = request.sources_to_open(pipeline.source_names)
@@ -57,22 +56,18 @@ class Readers:
             idle.append(source)
 
     def spec(self, name: str) -> SourceSpec:
-        """The declaration of the source of a use."""
         return self._specs[source_of(name)]
 
     def columns(self, name: str) -> Sequence[str]:
-        """The columns that have to be read from a source."""
         return self._encoders[name].columns
 
     def encode(self, task: DataTask, chunk: Chunk) -> Encoded:
-        """The rows of a chunk of a task as models read them."""
         row_ids = chunk.row_ids.copy()  # it may be a part of a larger array
         return self._encoders[task.source].encode(
             chunk.batch, row_ids, chunk.published, self._ends.get(task.window)
         )
 
     def close(self) -> None:
-        """Close idle sources."""
         with self._lock:
             for sources in self._idle.values():
                 while sources:

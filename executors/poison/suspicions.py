@@ -39,17 +39,12 @@ class ReadPlace(Message):
 
     @classmethod
     def of(cls, task: DataTask, position: Position) -> ReadPlace:
-        """A place in a task."""
         return cls(
-            window=task.window,
-            generation=task.generation,
-            task_id=task.task_id,
-            position=position,
+            window=task.window, generation=task.generation, task_id=task.task_id, position=position
         )
 
     @property
     def file_name(self) -> str:
-        """Of its task, in the folder of a job."""
         return f"{self.window}-g{self.generation}-{self.task_id.replace('/', '-')}.json"
 
 
@@ -75,7 +70,6 @@ class ReadingMark:
     """Where the reader of one task is. A chunk costs two system calls, and no sync."""
 
     def __init__(self, job_dir: Path, index: int, task: DataTask) -> None:
-        """Nothing is written before the first chunk. index: of the data executor."""
         self._task = task
         self._descriptor: int | None = None
         name = ReadPlace.of(task, Position(0, 0)).file_name
@@ -95,7 +89,6 @@ class ReadingMark:
             self._write(_WAITS, position)
 
     def remove(self) -> None:
-        """The task is no longer being read."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -116,22 +109,15 @@ class Suspicions:
     """The suspicions of one job: files in its folder, which outlive all its processes."""
 
     def __init__(self, job_dir: Path) -> None:
-        """The folder is created with the first suspicion."""
         self._job_dir = job_dir
         self._folder = job_dir / _SUSPICIONS
 
     # The supervisor --------------------------------------------------------------------------
 
     def executor_ended(self, index: int, number: int, end: str) -> bool:
-        """Record that a signal ended a data executor.
+        """Record that signal `number` ended a data executor. end: a name for this, for `explain`.
 
-        Args:
-            index: of the data executor.
-            number: the signal.
-            end: a name for this end, which `explain` gets.
-
-        Returns:
-            Whether a task will be examined for it that would not have been otherwise.
+        Whether a task will be examined for it that would not have been otherwise.
         """
         marks = list(_marks(_marks_folder(self._job_dir, index)))
         self.executor_starts(index)
@@ -170,7 +156,6 @@ class Suspicions:
         self._path(ReadPlace.of(task, Position(0, 0))).unlink(missing_ok=True)
 
     def explain(self, suspicion: Suspicion) -> None:
-        """Record that a poison was found."""
         folder = self._folder / _EXPLAINED
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ import os
 import select
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from forebay.datatasks.sources.common.rows.read_units import Poison, whole_ranges
@@ -62,17 +63,12 @@ class Trial:
         crashed: bool,
         memory_bytes: int | None = None,
     ) -> None:
-        """Nothing is started yet.
+        """chunk_rows: as the process that died has read it. deadline_seconds: for one answer.
 
-        Args:
-            job_dir: of the job, whose declarations are read.
-            task: what is read.
-            chunk_rows: as the process that died has read it.
-            poisons: known ones of the task: they are left out. May grow.
-            deadline_seconds: for one answer.
-            crashed: whether a crash is looked for. If not, the process was killed, perhaps by the
-                kernel when memory ran out.
-            memory_bytes: what a child may take; by default half of what is free, at least 1 GiB.
+        poisons: known ones of the task: they are left out. May grow.
+        crashed: whether a crash is looked for. If not, the process was killed, perhaps by the
+        kernel when memory ran out.
+        memory_bytes: what a child may take; by default half of what is free, at least 1 GiB.
         """
         self._job_dir = job_dir
         self._call = TrialCall(task=task, first=Position(0, 0), chunk_rows=chunk_rows)
@@ -93,14 +89,11 @@ class Trial:
         """
         if not self._blind:
             call = {"first": position, "units": count}
-            try:
+            with suppress(TrialDiedError):
                 reply = self._answered(self._call.model_copy(update=call))
-            except TrialDiedError:
-                self._blind = True
-            else:
-                self._blind = bool(reply.error)
-                if not self._blind:
+                if not reply.error:
                     return list(reply.units)
+            self._blind = True
         return list(whole_ranges(self._call.task, position))[:count]
 
     def read(self, first: Position, end: Position) -> int:
@@ -116,12 +109,8 @@ class Trial:
         self._is_fresh = False
         return rows
 
-    def begin_anew(self) -> None:
-        """Start afresh: nothing that was read before may matter to what is read next."""
-        self.close()
-
     def close(self) -> None:
-        """End the child."""
+        """End the child; what is read next is read by another one."""
         child, self._child = self._child, None
         if child is not None:
             child.close()

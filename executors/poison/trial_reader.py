@@ -52,8 +52,6 @@ class TrialReply(Message):
 
 
 class TrialAnswers:
-    """Answers calls about tasks of one job."""
-
     def __init__(self, job_dir: Path) -> None:
         request = JobRequest.read(job_dir, "a trial reader")
         start_arrow({spec.kind for spec in request.source_specs().values()})
@@ -93,18 +91,14 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
     if not started_by_supervisor():
         return
-    answers = os.dup(sys.stdout.fileno())
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is not an answer
     give_way_first()
     answering = TrialAnswers(job_dir)
     for line in sys.stdin.buffer:
         reply = answering.answer(TrialCall.model_validate_json(line))
-        _write(answers, reply.model_dump_json().encode() + b"\n")
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(descriptor, content) :]
+        answers.write(reply.model_dump_json().encode() + b"\n")
+        answers.flush()
 
 
 if __name__ == "__main__":

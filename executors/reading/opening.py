@@ -51,7 +51,6 @@ class ServingProcesses:
     """
 
     def __init__(self, folder: JobFolder, request: JobRequest) -> None:
-        """Nothing is started yet. folder: prepared for the request."""
         self._folder, self._request = folder, request
         self._closing = threading.Event()
         self._error: Exception | None = None
@@ -86,9 +85,12 @@ class ServingProcesses:
     def _run(self) -> None:
         plane = _LonePlane()
         try:
-            processes = JobProcesses(
-                self._folder, self._request, plane, self._commands(), self._status()
+            now, job_id = datetime.now(UTC), self._request.job_id
+            status = JobStatus(
+                job_id=job_id, state="running", epoch=1, submitted_at=now, started_at=now
             )
+            commands = self._commands()
+            processes = JobProcesses(self._folder, self._request, plane, commands, status)
             while not self._closing.is_set():
                 _, outcome = processes.tick()
                 if outcome is not None and outcome.error is not None:
@@ -104,12 +106,6 @@ class ServingProcesses:
         job = self._request.pipeline_spec().job
         commands = role_commands(job, self._folder.path, _NO_LEASE)
         return [each for each in commands if each.role != "trainer"]
-
-    def _status(self) -> JobStatus:
-        now = datetime.now(UTC)
-        return JobStatus(
-            job_id=self._request.job_id, state="running", epoch=1, submitted_at=now, started_at=now
-        )
 
     def _explained(self, error: Exception) -> Exception:
         """The error with the last lines of the processes' logs, which are removed at the end."""
@@ -152,7 +148,6 @@ class Opened(NamedTuple):
 
 
 def layout_of(wanted: Windows) -> FeatureLayout:
-    """Where each feature is in the served rows."""
     columns = declared_columns(wanted.pipeline, wanted.project.sources)
     return FeatureLayout.of(wanted.pipeline.dataset, columns)
 

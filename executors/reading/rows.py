@@ -2,49 +2,95 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-
-from forebay.config.load import load_project
-from forebay.datatasks.window_range import parse_range
-from forebay.errors import ForebayError, InfrastructureError, UsageError
-from forebay.executors.reading.opening import Windows, layout_of, open_reading
-from forebay.executors.reading.positions import ReadPosition
-from forebay.executors.trainer.inbox import Frame
-from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.features.served import served_schema
-from forebay.mixture.features.served_times import ServedTimes
-from forebay.system.extras import require_extra
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from forebay.mixture.serving.served_tensors import Dataset, Tensors
-import json
-import logging
-from collections import Counter, deque
-from collections.abc import Sequence
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydantic import Field, ValidationError
 
+from forebay.config.load import load_project
 from forebay.config.specs.datasets import Feed
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.tasks import TaskProgress
-from forebay.executors.reading.opening import Opened
-from forebay.executors.trainer.inbox import source_of
+from forebay.datatasks.window_range import parse_range
+from forebay.errors import DataError, ForebayError, InfrastructureError, UsageError
+from forebay.executors.reading.opening import Opened, Windows, layout_of, open_reading
+from forebay.executors.trainer.inbox import Frame, source_of
 from forebay.executors.trainer.remote_reader import FRAME_WAIT_SECONDS, Silence
-from forebay.mixture.features.served import DENSE, IDS, arrays_by_column
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import DENSE, IDS, arrays_by_column, served_schema
+from forebay.mixture.features.served_times import ServedTimes
 from forebay.mixture.minibatch import Minibatch
+from forebay.system.extras import require_extra
+from forebay.system.message import Message
+
+if TYPE_CHECKING:
+    from forebay.mixture.serving.served_tensors import Dataset, Tensors
 
 _LOG = logging.getLogger(__name__)
+
+
+class ReadPosition(Message):
+    """All windows of the pipeline before `window` were read, and this one up to `progress`.
+
+    plan: the fingerprint of the window's plan. progress: by task, the position of its next row; a
+    task that is not listed was not begun.
+    """
+
+    pipeline: str
+    window: str
+    plan: str
+    progress: Mapping[str, TaskProgress] = Field(default_factory=dict)
+
+    @classmethod
+    def of_text(cls, text: str, pipeline: str) -> Self:
+        """The position that a text holds.
+
+        Raises:
+            UsageError: when it holds none, or one of another pipeline.
+        """
+        try:
+            found = cls.model_validate_json(text)
+        except ValidationError as error:
+            raise UsageError(
+                "position: this text does not come from `position()` of a reading: leave it out "
+                "to read from the first row"
+            ) from error
+        if found.pipeline != pipeline:
+            raise UsageError(f"position: it is of pipeline {found.pipeline!r}, not {pipeline!r}")
+        return found
+
+    def rest_of(self, plans: Sequence[WindowPlan]) -> list[WindowPlan]:
+        """The windows that are not completely read, this one first.
+
+        Raises:
+            UsageError: when its window is not one of them.
+            DataError: when the data of its window has changed since.
+        """
+        keys = [plan.window for plan in plans]
+        if self.window not in keys:
+            raise UsageError(
+                f"position: it is in window {self.window}, but the windows to read are {keys[0]} "
+                f"to {keys[-1]}: use the same range again"
+            )
+        rest = list(plans[keys.index(self.window) :])
+        if rest[0].fingerprint != self.plan:
+            raise DataError(
+                f"position: the data of window {self.window} has changed since it was taken, or "
+                "its sources are declared differently: read this window again without it"
+            )
+        return rest
 
 
 class FrameReading:
@@ -114,7 +160,6 @@ class FrameReading:
             self._opened.reader.used(held)
 
     def _after_nothing(self) -> None:
-        """No frame came in time: keep waiting, begin the next window, or end."""
         if not self._opened.reader.finished():
             self._silence.lasted(FRAME_WAIT_SECONDS)
             return
@@ -199,7 +244,7 @@ class WindowRows:
         self._wanted, self._position = wanted, position
         self._turn = threading.Lock()
         self._process = os.getpid()
-        self._close: Callable[[], object] = _nothing
+        self._close: Callable[[], object] = lambda: None
         self._reading: FrameReading | None = None
         self._is_entered = False
         self._error: ForebayError | None = None
@@ -380,10 +425,6 @@ def read_windows(
     wanted = Windows(project, spec, parse_range(spec, first, last))
     begun = None if position is None else ReadPosition.of_text(position, spec.name)
     return WindowRows(wanted, begun)
-
-
-def _nothing() -> None:
-    """There is nothing to close."""
 
 
 def _close(stack: ExitStack, process: int) -> None:

@@ -31,8 +31,6 @@ _MALLOC = {
 
 @dataclass(frozen=True)
 class RoleCommand:
-    """One process of the job."""
-
     role: Role
     index: int
     command: tuple[str, ...]
@@ -45,35 +43,24 @@ class RoleCommand:
 
 
 def role_commands(
-    spec: JobSpec,
-    job_dir: Path,
-    lease_epoch: int,
-    modules: Mapping[Role, str] = ROLE_MODULES,
+    spec: JobSpec, job_dir: Path, lease_epoch: int, modules: Mapping[Role, str] = ROLE_MODULES
 ) -> list[RoleCommand]:
     """All processes of a job, in their starting order. The driver is a data role.
 
     lease_epoch: the trainer's; every change that it makes to its line is checked against it.
     """
+
+    def command(role: Role, index: int, spec: RoleSpec, *more: str) -> RoleCommand:
+        # -P: a module beside the user's files must not shadow an installed one.
+        start = (spec.runtime.python or sys.executable, "-P", "-m", modules[role])
+        return RoleCommand(role, index, (*start, "--job", str(job_dir), *more), spec.threads)
+
     data, trainer = spec.roles.data, spec.roles.trainer
-    indexes = [("--index", str(index)) for index in range(data.count)]
     return [
-        _command("driver", 0, data, modules["driver"], job_dir),
-        *(
-            _command("data", index, data, modules["data"], job_dir, *more)
-            for index, more in enumerate(indexes)
-        ),
-        _command(
-            "trainer", 0, trainer, modules["trainer"], job_dir, "--lease-epoch", str(lease_epoch)
-        ),
+        command("driver", 0, data),
+        *(command("data", index, data, "--index", str(index)) for index in range(data.count)),
+        command("trainer", 0, trainer, "--lease-epoch", str(lease_epoch)),
     ]
-
-
-def _command(
-    role: Role, index: int, spec: RoleSpec, module: str, job_dir: Path, *more: str
-) -> RoleCommand:
-    # -P: a module beside the user's files must not shadow an installed one.
-    command = [spec.runtime.python or sys.executable, "-P", "-m", module, "--job", str(job_dir)]
-    return RoleCommand(role, index, (*command, *more), spec.threads)
 
 
 def role_environment(

@@ -13,8 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from forebay.errors import BY_EXIT_CODE, ConfigError, DataError, InfrastructureError, NotReadyError
-from forebay.executors.job.endpoints import forget_registered
-from forebay.executors.job.folder import JobFolder, failure_path, pulse_path, read_failure
+from forebay.executors.job.folder import (
+    JobFolder,
+    failure_path,
+    pulse_path,
+    read_failure,
+    registered_path,
+)
 from forebay.executors.job.request import JobRequest, JobStatus, Role
 from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.poison.suspicions import Suspicions
@@ -40,12 +45,8 @@ class ExaminedCrashes:
     def is_examined(self, command: RoleCommand, exit_code: int, *, hung: bool) -> bool:
         """Whether an end does not count because a task will be examined for it.
 
-        If no poison explains it afterwards, the next end counts.
-
-        Args:
-            command: of the process that ended.
-            exit_code: a negative signal number if a signal ended it.
-            hung: whether this supervisor sent that signal because the process hung.
+        If no poison explains it afterwards, the next end counts. exit_code: a negative signal
+        number if a signal ended it. hung: this supervisor sent the signal, as the process hung.
         """
         if command.role != "data":
             return False
@@ -67,7 +68,6 @@ class ExaminedCrashes:
         return in_vain is None
 
     def starts(self, command: RoleCommand) -> None:
-        """A process is about to start."""
         if command.role == "data":
             self._suspicions.executor_starts(command.index)
 
@@ -94,14 +94,10 @@ _TAIL_BYTES = 4096
 _HUNG_MAX = 20
 # Before the restart of a process whose end does not count.
 _EXAMINED_SECONDS = 0.1
-# Exit codes that Forebay defines: see forebay.errors.
-REMEDY_CODES = frozenset(BY_EXIT_CODE)
 
 
 @dataclass
 class RoleProcess:
-    """One process of the job, as it is declared and as it runs."""
-
     command: RoleCommand
     process: SupervisedProcess[Execution]
     guard: HangGuard
@@ -115,8 +111,6 @@ class JobOutcome:
 
 
 class JobProcesses:
-    """Starts all processes of a job, and restarts those that end, as their policies say."""
-
     def __init__(
         self,
         folder: JobFolder,
@@ -137,7 +131,6 @@ class JobProcesses:
         self._processes = {command.name: self._of(command) for command in commands}
 
     def _of(self, command: RoleCommand) -> RoleProcess:
-        """A process that is not started yet."""
         deadline: timedelta = getattr(self._failover.progress_deadlines, command.role)
         guard = HangGuard(
             command.name,
@@ -154,15 +147,13 @@ class JobProcesses:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process ids of running processes by name."""
         running = {name: one.process.running for name, one in self._processes.items()}
         return {name: one.identity.pid for name, one in running.items() if one is not None}
 
     def tick(self) -> tuple[bool, JobOutcome | None]:
         """Handle processes that ended and start those that are due.
 
-        Returns:
-            Whether anything changed, and the outcome when the work is over.
+        Whether anything changed, and the outcome when the work is over.
 
         Raises:
             ConfigError: when an interpreter cannot be run.
@@ -183,7 +174,6 @@ class JobProcesses:
         return self._start_due() or hung or bool(ended), None
 
     def _end_hung(self) -> bool:
-        """Whether a process was found to hang."""
         before = self.hung
         for name, one in self._processes.items():
             running = one.process.running
@@ -230,7 +220,7 @@ class JobProcesses:
         failure_path(self._folder.path, command.role, command.index).unlink(missing_ok=True)
         (self._folder.path / "endpoints" / f"{command.role}.json").unlink(missing_ok=True)
         if command.role == "data":
-            forget_registered(self._folder.path, command.index)
+            registered_path(self._folder.path, command.index).unlink(missing_ok=True)
         self._crashes.starts(command)
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
@@ -258,23 +248,20 @@ class JobProcesses:
                     f"are in its log: {log_path}"
                 )
             )
-        last = _last_line(_tail(log_path))
+        last = _last_line(log_path)
         return ErrorReport(
             error="ProcessEnded",
             message=f"{command.name} {how_it_ended(exit_code)}: {last} (log: {log_path})",
             # Without a failure file, 1 is Python's own code (an import that failed), not ours.
             exit_code=exit_code
-            if exit_code in REMEDY_CODES - {1}
+            if exit_code in BY_EXIT_CODE.keys() - {1}
             else InfrastructureError.exit_code,
         )
 
 
-def _tail(path: Path) -> str:
+def _last_line(path: Path) -> str:
     with path.open("rb") as log:
         log.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        return log.read().decode(errors="replace")
-
-
-def _last_line(text: str) -> str:
+        text = log.read().decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "it wrote no log"

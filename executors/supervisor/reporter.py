@@ -28,10 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class StateReporter:
-    """Stores the states of one job and its heartbeat, and answers requests to cancel it."""
-
     def __init__(self, folder: JobFolder, status: JobStatus) -> None:
-        """`status` is the submission as it is stored."""
         self._folder = folder
         self._database = database_of(folder.home)
         self._job_id, self._run_epoch = folder.job_id, status.epoch
@@ -43,14 +40,9 @@ class StateReporter:
         self._failing_since: float | None = None
         self._failure = ""
         self._refusal: ForebayError | None = None
-        self._cancelled_by: int | None = None
+        self.cancelled_by: int | None = None  # the epoch of a request that was accepted and stored
         self._thread = threading.Thread(target=self._work, name="report", daemon=True)
         self._thread.start()
-
-    @property
-    def cancelled_by(self) -> int | None:
-        """The epoch of a request to cancel that was accepted and stored."""
-        return self._cancelled_by
 
     @property
     def problem(self) -> ForebayError | None:
@@ -67,7 +59,6 @@ class StateReporter:
         return self._refusal
 
     def report(self, status: JobStatus) -> None:
-        """Have this state stored soon."""
         with self._changed:
             self._waiting = status
             self._changed.notify()
@@ -79,14 +70,9 @@ class StateReporter:
             self._changed.notify()
 
     def finish(self, status: JobStatus, seconds: float | None = None) -> bool:
-        """Store the last state.
+        """Store the end; False if it is not. After an accepted cancel the job counts as cancelled.
 
-        Args:
-            status: an end; where a cancel was accepted, the job is cancelled whatever it says.
-            seconds: how long the database may be away; None for as long as a job waits for it.
-
-        Returns:
-            Whether it is stored.
+        seconds: how long the database may be away; None for as long as a job waits for it.
         """
         if seconds is None:
             seconds = LOCAL_SECONDS if self._database.kind == "sqlite" else GONE_SECONDS
@@ -151,9 +137,9 @@ class StateReporter:
 
     def _with_cancel(self, status: JobStatus) -> JobStatus:
         """An accepted cancel cannot be undone, not even if the job ended first here."""
-        if self._cancelled_by is None:
+        if self.cancelled_by is None:
             return status
-        changes: dict[str, object] = {"cancelled_by": self._cancelled_by}
+        changes: dict[str, object] = {"cancelled_by": self.cancelled_by}
         if status.ended:
             changes |= {"state": "cancelled", "error": None}
         return status.model_copy(update=changes)
@@ -163,7 +149,7 @@ class StateReporter:
         if row is not None and row.cancel_epoch is not None:
             self._answer_cancel()
         elif row is not None and row.run_epoch == self._run_epoch:
-            self._cancelled_by = row.status.cancelled_by
+            self.cancelled_by = row.status.cancelled_by
 
     def _answer_cancel(self) -> None:
         answer = self._database.transact(
@@ -175,7 +161,7 @@ class StateReporter:
             "cancel by epoch %d: %s", answer.epoch, "accepted" if answer.accepted else "refused"
         )
         if answer.accepted:
-            self._cancelled_by = answer.epoch
+            self.cancelled_by = answer.epoch
 
     def _progress(self) -> str | None:
         try:

@@ -23,7 +23,7 @@ from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
 from forebay.executors.planes.local import LocalPlane
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
-from forebay.executors.supervisor.processes import JobOutcome, JobProcesses
+from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.supervisor.reporter import StateReporter
 from forebay.home.database.open import database_of
 from forebay.home.runtime import processes_of_job
@@ -45,8 +45,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """Runs one job from `submitted` to its end."""
-
     def __init__(
         self,
         job_dir: Path,
@@ -151,11 +149,16 @@ class Supervisor:
         while True:
             changed, outcome = processes.tick()
             if outcome is not None:
-                return self._ended(self._with_processes(status, processes), outcome)
+                if outcome.error is None:
+                    return self._changed(status, state="succeeded")
+                _LOG.error("the job fails: %s", outcome.error.message)
+                return self._changed(status, state="failed", error=outcome.error)
             if changed:  # at first when all processes were started
                 status = self._with_processes(status, processes)
                 reporter.report(status)
-            error = self._stopped_by() or reporter.problem
+            error = reporter.problem
+            if self._terminated:
+                error = InfrastructureError("the supervisor was stopped by a signal")
             if error is not None:
                 _LOG.error("the job fails: %s", error)
                 return self._changed(status, state="failed", error=ErrorReport.of(error))
@@ -164,17 +167,6 @@ class Supervisor:
             if self._folder.take_poke():
                 reporter.look()
             time.sleep(_TICK_SECONDS)
-
-    def _stopped_by(self) -> ForebayError | None:
-        if not self._terminated:
-            return None
-        return InfrastructureError("the supervisor was stopped by a signal")
-
-    def _ended(self, status: JobStatus, outcome: JobOutcome) -> JobStatus:
-        if outcome.error is None:
-            return self._changed(status, state="succeeded")
-        _LOG.error("the job fails: %s", outcome.error.message)
-        return self._changed(status, state="failed", error=outcome.error)
 
     def _finish(self, reporter: StateReporter, end: JobStatus, phases: dict[str, float]) -> None:
         """Store the last status of this run: only this process is left."""
@@ -185,17 +177,13 @@ class Supervisor:
             phases={name: round(seconds, 3) for name, seconds in phases.items()},
         )
         _LOG.info("the job is over: %s", end.state)
-        self._remove_leftovers()
-        if not reporter.finish(end, _STOPPED_SECONDS if self._terminated else None):
-            _LOG.error("this could not be stored: the job counts as lost and may be run again")
-
-    def _remove_leftovers(self) -> None:
-        """Leftovers that cannot be removed are worthless, and go with the job's folder."""
         try:
             self._folder.remove_temporary()
             self._folder.remove_sockets()
-        except InfrastructureError as error:
+        except InfrastructureError as error:  # worthless, they go with the job's folder
             _LOG.warning("sockets of the job's processes were not removed: %s", error)
+        if not reporter.finish(end, _STOPPED_SECONDS if self._terminated else None):
+            _LOG.error("this could not be stored: the job counts as lost and may be run again")
 
     def _with_processes(self, status: JobStatus, processes: JobProcesses) -> JobStatus:
         return self._changed(
@@ -228,7 +216,6 @@ def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the job in a folder."""
     job_dir, lock = supervisor_arguments(arguments)
     set_up_logging("supervisor")
     plane = LocalPlane(adopts_orphans=True)

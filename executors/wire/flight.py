@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,35 +34,26 @@ def open_stream(job_dir: Path, address: str, epoch: int) -> FlightStream:
             opened.callback(socket.close)
             client = flight.FlightClient(socket.flight_location, generic_options=_OPTIONS)
             opened.callback(client.close)
+            headers = [(HEADER.encode(), bearer(socket.token).encode())]
             writer, reader = client.do_exchange(
-                flight.FlightDescriptor.for_command(call),
-                flight.FlightCallOptions(
-                    headers=[(HEADER.encode(), bearer(socket.token).encode())]
-                ),
+                flight.FlightDescriptor.for_command(call), flight.FlightCallOptions(headers=headers)
             )
             return FlightStream(address, writer, reader, opened.pop_all())
     except _BROKEN as error:
         raise InfrastructureError(f"data executor at {address}: {error}") from error
 
 
+@dataclass(eq=False)
 class FlightStream:
     """One `do_exchange` call. One thread receives; grants may come from others."""
 
-    def __init__(
-        self,
-        address: str,
-        writer: flight.FlightStreamWriter,
-        reader: flight.FlightStreamReader,
-        connection: ExitStack,
-    ) -> None:
-        """Take over the call and the connection that it is made on."""
-        self._address = address
-        self._writer = writer
-        self._reader = reader
-        self._connection = connection
-        self._lock = threading.Lock()
-        self._broken = False
-        self._closed = False
+    address: str
+    writer: flight.FlightStreamWriter
+    reader: flight.FlightStreamReader
+    connection: ExitStack
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _broken: bool = False
+    _closed: bool = False
 
     def receive(self) -> tuple[FrameHead, pa.RecordBatch | None] | None:
         """The next frame; None when the executor closed the epoch, or `close` was called.
@@ -73,7 +65,7 @@ class FlightStream:
             ValueError: when what came is not a frame.
         """
         try:
-            chunk = self._reader.read_chunk()
+            chunk = self.reader.read_chunk()
         except StopIteration:
             self._finish()
             return None
@@ -81,7 +73,7 @@ class FlightStream:
             self._finish()
             if self._closed:
                 return None
-            raise InfrastructureError(f"data executor at {self._address}: {error}") from error
+            raise InfrastructureError(f"data executor at {self.address}: {error}") from error
         return FrameHead.model_validate_json(chunk.app_metadata.to_pybytes()), chunk.data
 
     def grant(self, credits: int) -> None:  # noqa: A002 - the word of the protocol
@@ -91,21 +83,21 @@ class FlightStream:
             if self._closed or self._broken:
                 return
             try:
-                self._writer.write_metadata(note)
+                self.writer.write_metadata(note)
             except _BROKEN:
                 self._broken = True  # the receiving side sees the same break and reports it
 
     def close(self) -> None:
         """Cancel the call; `receive` then ends."""
         self._closed = True
-        self._reader.cancel()
+        self.reader.cancel()
 
     def _finish(self) -> None:
         """Close the connection; the receiving thread does this last."""
         with self._lock:
             self._broken = True
-            for part in (self._writer, self._connection):
+            for part in (self.writer, self.connection):
                 try:
                     part.close()
                 except _BROKEN as error:
-                    _LOG.debug("data executor at %s: %s", self._address, error)
+                    _LOG.debug("data executor at %s: %s", self.address, error)

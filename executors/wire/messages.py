@@ -92,7 +92,6 @@ class ExecutorBeat(Message):
     """Sent every 0.2 s, and whenever a task has ended.
 
     done: tasks read to their end. hours: the hour that each task still being read has reached.
-    The rest are counters for people.
     """
 
     executor: int
@@ -100,8 +99,6 @@ class ExecutorBeat(Message):
     epoch: int
     done: list[str]
     hours: dict[str, int] = Field(default_factory=dict)
-    queued: dict[str, int]
-    passed_over: dict[str, int]
 
 
 class TaskFailure(Message):
@@ -188,27 +185,16 @@ class StatusCall(Message):
     """Asks how far the window is."""
 
 
-class ExecutorFacts(Message):
-    """One data executor as the driver sees it."""
-
-    epoch: int
-    reading: dict[str, int]
-    silent_seconds: float
-    queued: dict[str, int]
-    passed_over: dict[str, int]
-
-
 class StatusReply(Message):
-    """Facts for people: never the base of a decision."""
+    """Facts for people: never the base of a decision.
+
+    tasks: by state. rows_used: by source. executors: indexes of those that are registered.
+    """
 
     incarnation: int
-    window: str
-    generation: int
     tasks: dict[str, int]
     rows_used: dict[str, int]
-    dead_rows: dict[str, int]
-    share: dict[str, float]
-    executors: dict[str, ExecutorFacts]
+    executors: list[int]
     sealed_step: int
 
 
@@ -244,5 +230,4 @@ class FrameHead(Message):
 
     @property
     def rows(self) -> int:
-        """Rows in the frame."""
         return sum(rows for _, rows in self.segments)

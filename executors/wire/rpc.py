@@ -78,8 +78,6 @@ _RETRIED = (
 )
 
 Reply = TypeVar("Reply", bound=Message)
-
-
 Handler = Callable[[Any, grpc.ServicerContext], Message]
 Methods = Mapping[str, tuple[type[Message], Handler]]
 
@@ -111,8 +109,6 @@ class _TokenCheck(grpc.ServerInterceptor):
 
 
 class RpcServer:
-    """Serves methods on its own socket in the job's folder."""
-
     def __init__(self, job_dir: Path, role: str, methods: Methods, threads: int) -> None:
         """Bind; `threads` bounds the calls that wait at the same time.
 
@@ -136,11 +132,9 @@ class RpcServer:
         self.address = self._socket.address
 
     def start(self) -> None:
-        """Begin to answer."""
         self._server.start()
 
     def stop(self, grace_seconds: float = 0.5) -> None:
-        """Stop answering."""
         self._server.stop(grace_seconds).wait()
         self._socket.close()
 
@@ -179,13 +173,11 @@ class _Connection:
     """A channel to one driver, with the token that each call shows."""
 
     def __init__(self, socket: JobSocket) -> None:
-        """Own `socket`; nothing is sent yet."""
         self._socket = socket
         self._metadata = ((HEADER, bearer(socket.token)),)
         self._channel = grpc.insecure_channel(socket.grpc_target, CLIENT_OPTIONS)
 
     def send(self, method: str, message: bytes, timeout: float) -> bytes:
-        """Call once; returns the answer."""
         try:
             call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(
                 f"/{SERVICE}/{method}"
@@ -195,7 +187,6 @@ class _Connection:
             raise _ChannelClosedError from error
 
     def close(self) -> None:
-        """End all calls."""
         self._channel.close()
         self._socket.close()
 
@@ -221,9 +212,9 @@ class DriverClient:
             InfrastructureError: when no driver answered within the patience, or `close` was called.
         """
         message = request.model_dump_json().encode()
-        left = self._patience
+        left, pause = self._patience, _PAUSE_FIRST
         trouble = "no endpoint yet"
-        for pause in _pauses():
+        while True:
             if self._closed.is_set():
                 trouble = "this client is closed"
                 break
@@ -236,7 +227,7 @@ class DriverClient:
             except grpc.RpcError as error:
                 trouble = _retried_or_raised(method, error)
                 self._forget(connection)
-                if _is_cancelled(error):
+                if isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.CANCELLED:
                     # By another thread, whose call failed. That this one was still waiting says
                     # nothing of the driver: both processes may have been stopped.
                     began = time.monotonic()
@@ -249,6 +240,7 @@ class DriverClient:
             left -= min(time.monotonic() - began, timeout) + pause
             if left < 0 or self._closed.wait(pause):
                 break
+            pause = min(pause * 2, _PAUSE_LONGEST)
         raise InfrastructureError(f"the driver did not answer {method}: {trouble}")
 
     def close(self) -> None:
@@ -273,17 +265,6 @@ class DriverClient:
             if self._connection is connection:
                 self._connection = None
         connection.close()
-
-
-def _pauses() -> Iterator[float]:
-    pause = _PAUSE_FIRST
-    while True:
-        yield pause
-        pause = min(pause * 2, _PAUSE_LONGEST)
-
-
-def _is_cancelled(error: grpc.RpcError) -> bool:
-    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.CANCELLED
 
 
 def _retried_or_raised(method: str, error: grpc.RpcError) -> str:

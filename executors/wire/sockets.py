@@ -42,12 +42,10 @@ class JobSocket:
 
     @property
     def grpc_target(self) -> str:
-        """The socket as gRPC names it, in this process."""
         return f"unix:{self.path}"
 
     @property
     def flight_location(self) -> str:
-        """The socket as Arrow Flight names it, in this process."""
         return f"grpc+unix://{self.path}"
 
     def close(self) -> None:

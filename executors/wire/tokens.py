@@ -22,18 +22,14 @@ _READ_MAX = 4096
 
 
 def new_token() -> str:
-    """A secret that cannot be guessed."""
     return secrets.token_urlsafe(_BYTES)
 
 
 def write_token(folder: int, name: str, token: str) -> None:
     """Store the token of a socket beside it, for this user only; `folder` is a descriptor."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name + _SUFFIX, flags, PRIVATE, dir_fd=folder)
-    try:
-        os.write(descriptor, token.encode())
-    finally:
-        os.close(descriptor)
+    with os.fdopen(os.open(name + _SUFFIX, flags, PRIVATE, dir_fd=folder), "wb") as file:
+        file.write(token.encode())
 
 
 def read_token(folder: int, name: str) -> str:
@@ -44,18 +40,14 @@ def read_token(folder: int, name: str) -> str:
         InfrastructureError: when the file is too short to keep strangers out.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name + _SUFFIX, flags, dir_fd=folder)
-    try:
-        token = os.read(descriptor, _READ_MAX).decode()
-    finally:
-        os.close(descriptor)
+    with os.fdopen(os.open(name + _SUFFIX, flags, dir_fd=folder), "rb") as file:
+        token = file.read(_READ_MAX).decode()
     if len(token) < _SHORTEST:
         raise InfrastructureError(f"{name}{_SUFFIX} holds no token")
     return token
 
 
 def bearer(token: str) -> str:
-    """The header's value for a token."""
     return _SCHEME + token
 
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InfrastructureError
-from forebay.executors.job.endpoints import executors_registered
+from forebay.executors.job.folder import executors_registered
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.stages.results import SubmitResult
 from forebay.operators.failures import failing_as_airflow

@@ -25,7 +25,7 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import RowsLostError
-from forebay.executors.job.endpoints import executors_registered
+from forebay.executors.job.folder import executors_registered
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.submit import submit

@@ -402,8 +402,6 @@ class Crashes(RuleBasedStateMachine):
                 instance=executor.registration.instance,
                 epoch=executor.epoch,
                 done=done,
-                queued={},
-                passed_over={},
             )
         )
 

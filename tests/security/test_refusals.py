@@ -87,7 +87,7 @@ def test_a_token_dies_with_its_process(path: DataPath, role: str) -> None:
     path.status()
     assert only(path, role) != before
     assert answer(only(path, role), old) is REFUSED
-    assert until(lambda: list(path.status().executors) == ["0"], 60), "the executor is back"
+    assert until(lambda: path.status().executors == [0], 60), "the executor is back"
 
 
 @pytest.mark.parametrize("role", ["driver", "data"])

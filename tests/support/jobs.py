@@ -12,8 +12,7 @@ from typing import Any
 from sqlalchemy import update
 
 from forebay.executors.job import job_changes
-from forebay.executors.job.endpoints import mark_registered
-from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.folder import JobFolder, registered_path
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.job_rows import JobRow
 from forebay.executors.job.progress import Progress
@@ -139,7 +138,7 @@ class ToldJob:
         )
 
     def register(self, index: int = 0) -> None:
-        mark_registered(self.folder.path, index, "here")
+        write_atomically(registered_path(self.folder.path, index), "here")
 
     def link(self, clicks: int, before: int = 0) -> None:
         """The window is trained, from a model that has seen so many rows `before`."""

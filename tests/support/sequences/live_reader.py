@@ -18,8 +18,7 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import error_of
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.executor import limits_of, queue_sources_of
-from forebay.executors.data_executor.runner_threads import RunnerThreads
-from forebay.executors.data_executor.task_runner import Outcome
+from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.readers import Readers

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 
-from forebay.executors.data_executor.runner_threads import IDLE_MAX, RunnerThreads
+from forebay.executors.data_executor.task_runner import IDLE_MAX, RunnerThreads
 
 SECONDS = 20.0
 

@@ -13,8 +13,7 @@ from support.letters import task
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.tasks import Chunk, Position
-from forebay.executors.data_executor.runner_threads import RunnerThreads
-from forebay.executors.data_executor.task_runner import Outcome, TaskRunner
+from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads, TaskRunner
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant

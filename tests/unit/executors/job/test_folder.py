@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from support.jobs import request
 
-from forebay.executors.job.folder import PROGRESS_NAME, SUPERVISOR, JobFolder
+from forebay.executors.job.folder import (
+    PROGRESS_NAME,
+    SUPERVISOR,
+    JobFolder,
+    executors_registered,
+    registered_path,
+)
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
 from forebay.system.files.locks import FileLock
@@ -85,3 +93,23 @@ def test_temporary_files_go_with_their_process(folder: JobFolder) -> None:
     folder.remove_temporary()
     assert not first.exists()
     assert not other.exists()
+
+
+def test_all_current_executors_count(folder: JobFolder) -> None:
+    assert not executors_registered(folder.path, 1)
+    registered_path(folder.path, 0).write_text("unix:data-0.1")
+    assert executors_registered(folder.path, 1)
+    assert not executors_registered(folder.path, 2)
+    registered_path(folder.path, 1).write_text("unix:data-1.2")
+    assert executors_registered(folder.path, 2)
+    registered_path(folder.path, 0).unlink()
+    assert not executors_registered(folder.path, 2)
+
+
+def test_what_operators_import_is_light() -> None:
+    code = (
+        "import sys, forebay.executors.job.folder, forebay.executors.job.progress\n"
+        "heavy = {'numpy', 'pyarrow', 'grpc', 'pandas', 'tensorflow'} & set(sys.modules)\n"
+        "sys.exit(', '.join(heavy) or 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

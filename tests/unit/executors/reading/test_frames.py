@@ -18,8 +18,7 @@ from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.reading.opening import Opened, Windows
-from forebay.executors.reading.positions import ReadPosition
-from forebay.executors.reading.rows import FrameReading
+from forebay.executors.reading.rows import FrameReading, ReadPosition
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.remote_reader import SILENCE_SECONDS
 from forebay.mixture.minibatch import Minibatch

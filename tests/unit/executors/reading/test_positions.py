@@ -9,7 +9,7 @@ import pytest
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import DataError, UsageError
-from forebay.executors.reading.positions import ReadPosition
+from forebay.executors.reading.rows import ReadPosition
 
 AT = ReadPosition(
     pipeline="ads",
