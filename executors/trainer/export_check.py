@@ -131,7 +131,6 @@ def _difference(
     trained: npt.NDArray[np.float32],
     served: npt.NDArray[np.float64],
 ) -> float:
-    """The largest difference between both models' answers to one label."""
     differences = np.abs(served - trained)
     worst = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
     if not differences[worst] <= TOLERANCE:
@@ -167,7 +166,6 @@ def _minibatch(
 
 
 def _json(kind: ColumnType, value: object) -> object:
-    """A value as it is written in a JSON row."""
     if kind is ColumnType.TIMESTAMP and isinstance(value, int):
         return (EPOCH + timedelta(microseconds=value)).isoformat()
     return value
@@ -180,7 +178,6 @@ def _in_turn(random: np.random.Generator, values: Sequence[object]) -> Iterator[
 
 
 def _values_of(layout: FeatureLayout, column: str) -> list[_Value | None]:
-    """What made-up rows hold in a column, besides null."""
     kind = LIST_ITEMS.get(layout.types[column], layout.types[column])
     specs = [spec for name, spec in layout.specs.items() if column in layout.columns_of(name)]
     found = [*_COMMON[kind], *(value for spec in specs for value in _named(spec, kind))]
@@ -189,7 +186,6 @@ def _values_of(layout: FeatureLayout, column: str) -> list[_Value | None]:
 
 
 def _named(spec: FeatureSpec, kind: ColumnType) -> Iterator[_Value | None]:
-    """Values of a column that mean something to a feature."""
     if isinstance(spec, CrossFeature) or spec.part is not None:
         return
     if isinstance(spec, VocabularyFeature):

@@ -44,7 +44,6 @@ class Frame:
 
     @classmethod
     def of(cls, head: FrameHead, batch: pa.RecordBatch | None, layout: FeatureLayout) -> Frame:
-        """What a data executor sent. batch: its rows; None where only positions moved."""
         minibatch = None
         if batch is not None and head.rows:
             minibatch = to_minibatch(batch, head.segments, head.feed, layout)
@@ -80,7 +79,6 @@ class Inbox:
     """Frames and positions of one window in one trainer process."""
 
     def __init__(self, sealed: Mapping[str, TaskProgress]) -> None:
-        """Start from what the newest checkpoint holds."""
         self.used: dict[str, TaskProgress] = dict(sealed)
         self._taken: dict[str, TaskProgress] = dict(sealed)
         self.ended = sum(progress.ended for progress in sealed.values())
@@ -99,7 +97,6 @@ class Inbox:
             self._epochs.setdefault(epoch, EpochQueue())
 
     def is_open(self, epoch: int) -> bool:
-        """Whether frames of the epoch are accepted."""
         return epoch in self._epochs
 
     def put(self, frame: Frame) -> bool:
@@ -127,7 +124,6 @@ class Inbox:
         return frame
 
     def use(self, frame: Frame) -> None:
-        """A step trained on the frame."""
         for task_id, progress in frame.progress.items():
             before = self.used.get(task_id)
             after = further(before, progress)

@@ -77,12 +77,10 @@ class WindowTrainer:
         self._finish(link, publish=last and self._request.publishes)
 
     def close(self) -> None:
-        """Close connections."""
         self._parts.copier.close()
         self._parts.reader.close()
 
     def _train_to_end(self, window: WindowRequest, position: int, *, export: bool) -> Link:
-        """Train, seal, judge, export and link: the link of the job's last window has its model."""
         parts = self._parts
         opened = self._opener.open(window)
         self._begin(opened, position)

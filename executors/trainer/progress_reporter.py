@@ -91,12 +91,10 @@ class ProgressReporter:
         return self._lag_seconds
 
     def sealed(self, seal: Seal) -> None:
-        """Everything up to the step of a seal is in its checkpoint."""
         self._sealed_step, self._sealed_at = seal.step, seal.sealed_at.timestamp()
         self._write(force=True)
 
     def finished(self, window: str) -> None:
-        """A window is trained, linked and counted."""
         self._window = window
         self._done += 1
         self._lag_seconds = 0.0

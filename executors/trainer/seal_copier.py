@@ -93,7 +93,6 @@ class SealCopier:
             self._raise_problem()
 
     def close(self) -> None:
-        """Begin no further copy."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

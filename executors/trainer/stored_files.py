@@ -27,7 +27,6 @@ class WindowArchive:
     line: str
 
     def folder(self, window: str) -> str:
-        """Where in the store everything of a window goes."""
         return f"{MODELS}/{self.pipeline}/{self.line}/{window}"
 
     def put(self, window: str, generation: int, kind: FileKind, source: Path) -> Stored:

@@ -28,7 +28,6 @@ from forebay.system.memory import available_bytes
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Train every window of the job that is not trained yet."""
     given = role_arguments("trainer", arguments, "lease-epoch")
     job_dir: Path = given.job
     start_role("trainer", 0, job_dir)

@@ -76,7 +76,6 @@ class Beginning(NamedTuple):
     base_seen: Sequence[RowSums] | None
 
     def is_that_of(self, seal: Seal) -> bool:
-        """Whether a seal's window was begun with the same."""
         same = (self.plan, self.parent, self.model_fingerprint) == (
             seal.plan,
             seal.parent,
@@ -89,7 +88,6 @@ class CheckpointStore:
     """Checkpoints of one (window, generation), below its model folder."""
 
     def __init__(self, model_folder: Path) -> None:
-        """Use `<model_folder>/checkpoints`; nothing is created yet."""
         self.window_folder = model_folder
         self.folder = model_folder / CHECKPOINTS_FOLDER
         self._pruning = threading.Lock()

@@ -51,7 +51,6 @@ class LetterSizes:
             return self._seen[source] + self._added[source]
 
     def add(self, source: str, size: int) -> None:
-        """This many bytes were written."""
         with self._lock:
             self._added[source] += size
 
@@ -199,7 +198,6 @@ class _SeenLetters:
         self._last: DeadLetter | None = None
 
     def is_new(self, letter: DeadLetter) -> bool:
-        """Whether this is the first letter of its place."""
         place = json.dumps(letter.location, sort_keys=True)
         if place in self._places:
             return False
@@ -215,7 +213,6 @@ class _SeenLetters:
         self._without.append((first, first + letter.rows))
 
     def left_out(self) -> Iterator[DeadLetter]:
-        """One letter for all rows without letters, if there are any."""
         rows = _covered([*self._spans, *self._without]) - _covered(self._spans)
         if self._last is not None and rows:
             yield self._last.model_copy(update={"rows": rows, "number": None})

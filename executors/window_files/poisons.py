@@ -27,7 +27,6 @@ class PoisonRecord:
     """The poisons of one (line, window, generation)."""
 
     def __init__(self, window_folder: Path) -> None:
-        """Use `<window_folder>/poisons`, which is made with the first poison."""
         self._window_folder = window_folder
         self._folder = window_folder / POISONS_FOLDER
 

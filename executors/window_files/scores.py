@@ -350,23 +350,19 @@ def paradigms_of(scores: pa.Table) -> tuple[str, ...]:
 
 
 def empty_judged(paradigms: Sequence[str]) -> pa.Table:
-    """Judged rows of a window without any."""
     return _judged_schema(paradigms, (), 0).empty_table()
 
 
 def slices_of(judged: pa.Table) -> tuple[str, ...]:
-    """Features whose ids a table of judged rows holds."""
     names = [name for name in judged.column_names if name.startswith(_SLICE_PREFIX)]
     return tuple(name.removeprefix(_SLICE_PREFIX) for name in names)
 
 
 def without_slices(judged: pa.Table) -> pa.Table:
-    """The same rows without the ids of features."""
     return judged.drop_columns([_SLICE_PREFIX + name for name in slices_of(judged)])
 
 
 def slice_ids(judged: pa.Table, feature: str) -> npt.NDArray[np.int64]:
-    """The ids of one of them, int64[N]."""
     return np.asarray(judged.column(_SLICE_PREFIX + feature).to_numpy(), np.int64)
 
 

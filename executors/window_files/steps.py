@@ -39,8 +39,6 @@ Counts = npt.NDArray[np.int64]
 
 
 class StepPoint(Message):
-    """One line of the file."""
-
     step: int
     seconds: float
     rows: dict[str, int] = Field(default_factory=dict)
@@ -94,7 +92,6 @@ class StepSeries:
             self._losses[f"{name} {feed}"] = (total + loss, steps + 1)
 
     def stepped(self, counts: Counts, lag_seconds: float) -> None:
-        """One more minibatch, with these row counts by source."""
         self._step += 1
         self._rows += counts
         self._lag_seconds = lag_seconds

@@ -118,7 +118,6 @@ def regimes_like(situation: Situation, table: RegimeTable) -> list[Regime]:
 
 
 def situation_of(regime: Regime) -> Situation:
-    """What `forebay check` would find in the data of a regime."""
     return Situation(regime.completeness, regime.stream_share, crowded=regime.crowded)
 
 
@@ -152,7 +151,6 @@ def _losses(regimes: Sequence[Regime], situation: Situation) -> dict[str, float]
 
 
 def _usable(regime: Regime, situation: Situation) -> list[MeasuredVariant]:
-    """Variants that a pipeline with these feeds can declare."""
     return [each for each in regime.variants if _can_learn(each.variant, situation)]
 
 

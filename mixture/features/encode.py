@@ -181,6 +181,5 @@ class Encoder:
 def _ruled(
     stored: Sequence[tuple[pa.Array, ColumnType]], rules: Sequence[LabelSpec]
 ) -> Iterator[tuple[pa.Array, LabelSpec, ColumnType]]:
-    """Values and type of each label with its rule."""
     for (values, kind), rule in zip(stored, rules, strict=True):
         yield values, rule, kind

@@ -40,7 +40,6 @@ def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
 
 
 def _is_plain(values: pa.Array, kind: ColumnType) -> bool:
-    """Whether these are plain whole numbers in memory, without nulls."""
     return kind is ColumnType.INT and not values.null_count
 
 

@@ -19,7 +19,6 @@ def instants(values: pa.Array) -> Ints:
 
 
 def unknown(times: Ints) -> Mask:
-    """Where there is no time."""
     return np.equal(times, INT_NULL)
 
 
@@ -35,5 +34,4 @@ def seconds_between(first: Ints, last: Ints) -> Seconds:
 
 
 def nothing(rows: int) -> Seconds:
-    """NaN for this many rows: unknown."""
     return np.full(rows, np.nan, np.float32)

@@ -34,7 +34,6 @@ Mask = npt.NDArray[np.bool_]
 
 
 def null_mask(values: pa.Array) -> Mask:
-    """True where an Arrow array is null."""
     return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 

@@ -108,7 +108,6 @@ def is_null(bits: int, place: int) -> bool:
 
 @kernel
 def load_int(code: int, values: int, place: int) -> int:
-    """A whole number or a bool of any width."""
     if code == codes.INT64 or code == codes.TIMESTAMP:
         return load_i64(values, place)
     if code == codes.INT32:
@@ -144,7 +143,6 @@ def value_place(view: int, row: int) -> int:
 
 @kernel
 def text_span(view: int, place: int) -> tuple[int, int]:
-    """Address and length of a stored text."""
     offsets, texts = load_i64(view, codes.VALUES), load_i64(view, codes.TEXTS)
     if load_i64(view, codes.CODE) == codes.STRING:
         first = load_i32(offsets, place)

@@ -161,7 +161,6 @@ def _of_65_and_more(s: int, length: int) -> int:
 
 @kernel
 def fingerprint64(s: int, length: int) -> int:
-    """Fingerprint64 of `length` bytes at address `s`."""
     if length > 64:
         return _of_65_and_more(s, length)
     if length > 32:

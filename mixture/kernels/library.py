@@ -69,7 +69,6 @@ def _loaded() -> Kernels:
 
 
 def target_machine() -> Any:
-    """LLVM's idea of this machine."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

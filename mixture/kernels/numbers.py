@@ -202,7 +202,6 @@ def _encode_column(
 
 @kernel
 def _join_four(columns: int, count: int, target: int) -> None:
-    """float32[4, count] as float32[count, 4]."""
     second, third, fourth = columns + 4 * count, columns + 8 * count, columns + 12 * count
     for row in range(count):
         store_f32(target, 4 * row, load_f32(columns, row))

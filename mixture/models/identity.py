@@ -35,7 +35,6 @@ class ModelIdentity(Message):
         source_count: int,
         labels: Mapping[str, LabelSpec],
     ) -> Self:
-        """The identity of a learner. labels: see `DatasetSpec.targets`."""
         mixture, paradigms = model.mixture, [each.paradigm for each in train.variants]
         shapes: dict[str, Any] = {"tower": list(model.tower.hidden)}
         if "mixture" in paradigms:

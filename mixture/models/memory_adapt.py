@@ -24,8 +24,6 @@ from forebay.mixture.models.paradigm import (
 
 
 class _Remembered(NamedTuple):
-    """The memory tower's output, and the features that it read."""
-
     output: Output
     features: tf.Tensor
 
@@ -46,7 +44,6 @@ class Mixture(ParadigmModel):
         stacks: Sequence[Stack],
         model: ModelSpec,
     ) -> None:
-        """Draw both towers and one or two sets of tables."""
         super().__init__(variant, delays)
         self._spec = spec = model.mixture
         width = dense + sum(stack.width for stack in stacks)
@@ -71,7 +68,6 @@ class Mixture(ParadigmModel):
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """Both towers and one or two sets of tables with their optimisers."""
         parts: dict[str, Tables | Tower | MemoryInputs] = {
             "embeddings": self._adapt_tables,
             "memory": self._memory,
@@ -85,7 +81,6 @@ class Mixture(ParadigmModel):
 
     @property
     def served(self) -> list[tf.Variable]:
-        """Both towers and every table."""
         tables = list(self._adapt_tables.tables)
         if self._memory_tables is not self._adapt_tables:
             tables += self._memory_tables.tables
@@ -93,7 +88,6 @@ class Mixture(ParadigmModel):
 
     @property
     def towers(self) -> Sequence[str]:
-        """The memory tower's own answer."""
         return ("memory",)
 
     def parts(self, feed: Feed, phase: Phase) -> Parts:
@@ -116,7 +110,6 @@ class Mixture(ParadigmModel):
         return (memory, *((("adapt", tuple(lessons)),) if any(lessons) else ()))
 
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
-        """The adapt tower's answer, and the memory tower's own."""
         features = inputs.features(self._adapt_tables.read(inputs.places))
         remembered = self._remember(inputs, features)
         side = self._side(remembered)
@@ -132,7 +125,6 @@ class Mixture(ParadigmModel):
 
     @property
     def reference_served(self) -> list[tf.Variable]:
-        """The memory tower and its tables."""
         return [*self._memory_tables.tables, self._memory.weights] if self._apart else []
 
     def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:

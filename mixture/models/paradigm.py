@@ -53,7 +53,6 @@ class ParadigmModel(ABC):
         return (("tower", tuple(lessons)),) if any(lessons) else ()
 
     def each(self, lesson: Lesson) -> tuple[Lesson, ...]:
-        """The same for every label."""
         return (lesson,) * len(self.delays)
 
     def batch_lesson(self, delay: Delay, phase: Phase, *, complete: bool) -> Lesson | None:
@@ -116,7 +115,6 @@ def checked(loss: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
 
 
 def named_variables(parts: Mapping[str, Tables | Tower | MemoryInputs]) -> dict[str, tf.Variable]:
-    """The variables of several parts, by unique names."""
     return {
         f"{part}_{name}": variable
         for part, owner in parts.items()

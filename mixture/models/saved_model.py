@@ -34,7 +34,6 @@ class Exporter:
         self._built: dict[int, tuple[tf.Module, ServedFeatures]] = {}
 
     def write(self, directory: Path, place: int) -> None:
-        """Write SavedModel and features.json of the variant at a place into a folder."""
         if place not in self._built:
             self._built[place] = self._build(place)
         module, features = self._built[place]

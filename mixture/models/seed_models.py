@@ -95,7 +95,6 @@ class SeedModels:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """Everything that a checkpoint holds, by name."""
         found = {f"{m.name}_{name}": v for m in self.models for name, v in m.variables.items()}
         for label, head in zip(self._labels, self.heads, strict=True):
             variables = {} if head is None else head.variables
@@ -122,7 +121,6 @@ class SeedModels:
         return list({id(each): each for each in served}.values())
 
     def parts(self, feed: Feed, phase: Phase) -> tuple[Parts, ...]:
-        """What a minibatch trains in each variant."""
         return tuple(each.parts(feed, phase) for each in self.models)
 
     def answers(
@@ -156,7 +154,6 @@ class SeedModels:
         feed: Feed,
         parts: Sequence[Parts],
     ) -> SeedStepped:
-        """One step of every variant, and of the delay heads."""
         fresh = feed == "stream" and any(parts)
         q = [
             head.known_share(inputs, rows.delays) if head is not None and fresh else None

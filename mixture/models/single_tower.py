@@ -30,7 +30,6 @@ class SingleTower(ParadigmModel):
         stacks: Sequence[Stack],
         model: ModelSpec,
     ) -> None:
-        """Draw tables and tower."""
         super().__init__(variant, delays)
         self._tables = Tables(stacks, model.seed, model.embedding_learning_rate)
         self._tower = Tower(
@@ -43,30 +42,24 @@ class SingleTower(ParadigmModel):
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """Tables and tower with their optimisers."""
         return named_variables({"embeddings": self._tables, "tower": self._tower})
 
     @property
     def served(self) -> list[tf.Variable]:
-        """Tables and tower."""
         return [*self._tables.tables, self._tower.weights]
 
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
-        """The tower's answer."""
         features = inputs.features(self._tables.read(inputs.places))
         return {"score": self._tower.forward(self._tower.weights, features).logit}
 
     def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
-        """The answer of the paradigm `batch`."""
         return self.logits(inputs)["score"] if self.variant.paradigm == "batch" else None
 
     @property
     def reference_served(self) -> list[tf.Variable]:
-        """Like `served`."""
         return self.served if self.variant.paradigm == "batch" else []
 
     def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
-        """Train the tower and the rows, whatever the feed."""
         loss = losses["tower"]
         return stepped(loss, lambda: self._learn(inputs, loss))
 

@@ -48,7 +48,6 @@ class VariableFile:
         self._all = tf.train.Checkpoint(variables=self._variables)
 
     def write(self, path: Path) -> None:
-        """Write all of them."""
         self._all.write(str(path))
 
     def read(self, path: Path) -> None:
@@ -128,7 +127,6 @@ class TowersLearner:
 
     @property
     def paradigms(self) -> Sequence[str]:
-        """Names of the variants, the serving one first."""
         return [one.name for one in self._models]
 
     @property
@@ -140,11 +138,9 @@ class TowersLearner:
         return self._columns
 
     def set_phase(self, phase: Phase) -> None:
-        """Set which phase the next minibatches belong to."""
         self._phase = phase
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
-        """Probabilities float32[N, columns] as the models are now."""
         probabilities = self._score(minibatch.dense, minibatch.ids, minibatch.lists)
         return np.asarray(probabilities.numpy(), np.float32)
 
@@ -214,7 +210,6 @@ class TowersLearner:
         return f", whose largest number is {number:g} of feature {self._layout.dense[place]!r}"
 
     def seen(self) -> list[RowSums]:
-        """Row sums from the model's own variable, by source index."""
         return [
             RowSums(rows=rows, sum=total, sum_of_squares=squares)
             for rows, total, squares in self._counters.row_sums.numpy().tolist()
@@ -234,7 +229,6 @@ class TowersLearner:
         return found
 
     def left_out(self) -> dict[str, LeftOut]:
-        """Rows that corrected and guarded variants of the first seed were not trained on."""
         masked, paused = self._counters.masked, self._counters.paused
         if masked is None or paused is None:
             return {}
@@ -242,7 +236,6 @@ class TowersLearner:
         return {name: LeftOut(*each) for name, each in zip(self._answers, rows, strict=True)}
 
     def held(self) -> npt.NDArray[np.bool_] | None:
-        """Rows of the last minibatch that guards of the first seed held: bool[N, labels]."""
         return self._held
 
     def guards(self) -> dict[str, list[GuardState | None]]:
@@ -257,13 +250,11 @@ class TowersLearner:
 
     @property
     def _answers(self) -> list[str]:
-        """Variants, then those for each of several labels."""
         labels = self._labels if len(self._labels) > 1 else []
         of_labels = [ScoreColumn(n, label=label).name for label in labels for n in self.paradigms]
         return [*self.paradigms, *of_labels]
 
     def save(self, directory: Path) -> None:
-        """Write every variable, including optimisers and row sums, and the model's identity."""
         self._state.write(directory / VARIABLES)
         (directory / IDENTITY).write_text(self._identity.model_dump_json(indent=1))
 
@@ -278,7 +269,6 @@ class TowersLearner:
         self._state.read(directory / VARIABLES)
 
     def export(self, directory: Path, variant: str | None = None) -> None:
-        """Write a SavedModel of a variant, the first one unless named, that takes raw columns."""
         self._exporter.write(directory, 0 if variant is None else self.paradigms.index(variant))
 
     def _require_finite(self, minibatch: Minibatch) -> None:

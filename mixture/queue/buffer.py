@@ -36,7 +36,6 @@ class BufferedChunk:
 
     @property
     def size(self) -> Size:
-        """All that the chunk keeps in memory."""
         size: int = self.batch.get_total_buffer_size()
         return Size(self.batch.num_rows, size + self.hours.nbytes + self.token_bytes)
 
@@ -104,8 +103,6 @@ def _always(position: object) -> Token:
 
 
 class ServingBuffer:
-    """Waiting rows of one source."""
-
     def __init__(self, room: Room) -> None:
         self.rows = 0
         self.room = room
@@ -119,7 +116,6 @@ class ServingBuffer:
         self.room.open(task)
 
     def ask(self, task: Hashable) -> None:
-        """Ask for room for the task's next chunk."""
         self._waiting.add(task)
 
     def begin(self, task: Hashable) -> bool:
@@ -150,7 +146,6 @@ class ServingBuffer:
 
     @property
     def open_tasks(self) -> int:
-        """Tasks that may still add rows."""
         return sum(queue.end is None for queue in self._queues.values())
 
     def reading(self) -> dict[Hashable, int]:
@@ -202,7 +197,6 @@ class ServingBuffer:
         return queue[1].head_run() if queue else 0
 
     def take(self, hour: int, rows_max: int) -> TakenRows:
-        """Remove up to `rows_max` rows of the hour, as one slice."""
         found = self._head(hour)
         if found is None:
             raise LookupError(f"no row of hour {hour} is waiting")

@@ -76,14 +76,11 @@ class FrameRows:
 
     @property
     def rows(self) -> int:
-        """Rows in all batches."""
         return sum(rows for _, rows in self.segments)
 
 
 @dataclass
 class _Assembly:
-    """A minibatch that is being put together."""
-
     rows: int = 0
     begun: int = 0  # at which move of rows
     since: float = 0.0
@@ -202,7 +199,6 @@ class PrioritisedQueue:
             self._grant()
 
     def end_task(self, source: int, task: Hashable, token: object) -> None:
-        """A task was read to its end."""
         with self._changed:
             self._check_open()
             self._buffers[source].end_task(task, token)
@@ -265,7 +261,6 @@ class PrioritisedQueue:
             self._changed.notify_all()
 
     def queued(self) -> dict[str, int]:
-        """Rows waiting by source."""
         with self._changed:
             rows = [buffer.rows for buffer in self._buffers]
         return dict(zip(self._sources.names, rows, strict=False))
@@ -437,7 +432,6 @@ class PrioritisedQueue:
         return min((hour for hour in hours if hour is not None), default=0)
 
     def _is_left(self, assembly: _Assembly, hour: int) -> bool:
-        """Whether rows of an hour are too late for an assembly."""
         most = self._limits.hours_together
         return most is not None and assembly.rows > 0 and hour - assembly.hour > most
 

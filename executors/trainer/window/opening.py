@@ -27,8 +27,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class WindowOpener:
-    """Opens one window after another. Not safe for several threads."""
-
     def __init__(self, parts: TrainerParts) -> None:
         self._parts = parts
 
@@ -101,7 +99,6 @@ class WindowOpener:
     def _writers(
         self, window: WindowRequest, plan: WindowPlan, parent: Link | None, seal: Seal | None
     ) -> tuple[ScoreWriter | None, EventJudge | None]:
-        """The writer of scores, and the judge; a warm start judges nothing."""
         parts = self._parts
         if window.warm_start and parts.join is None:
             return None, None

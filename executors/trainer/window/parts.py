@@ -32,7 +32,6 @@ class LoadedModel:
         model_fingerprint: str,
         checkpoints_kept: int,
     ) -> None:
-        """Nothing is loaded: the learner has its initial values."""
         self._learner = learner
         self._chain = chain
         self._archive = archive
@@ -71,7 +70,6 @@ class LoadedModel:
         self._standing = None
 
     def ended(self, link: Link) -> None:
-        """Its steps ended with this link."""
         self._standing = link.name
 
 

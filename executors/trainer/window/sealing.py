@@ -13,8 +13,6 @@ from forebay.mixture.guard_alarm import GuardAlarm
 
 
 class WindowSealer:
-    """Seals the window that is open. Not safe for several threads."""
-
     def __init__(self, parts: TrainerParts) -> None:
         self._parts = parts
         self._alarm = GuardAlarm(parts.learner, parts.names)

@@ -28,7 +28,6 @@ class Stack:
 
     @property
     def width(self) -> int:
-        """Floats that this stack adds to a tower's input."""
         return self.dimension * (len(self.ids) + len(self.lists))
 
 
@@ -144,12 +143,10 @@ class Tables:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
         tables = {f"table{n}": table for n, table in enumerate(self.tables)}
         return tables | {f"sums{n}": sums for n, sums in enumerate(self.sums)}
 
     def read(self, places: Sequence[Place]) -> list[tf.Tensor]:
-        """The rows that a minibatch needs, for each stack."""
         return [
             table.sparse_read(place.rows) for table, place in zip(self.tables, places, strict=True)
         ]

@@ -12,7 +12,6 @@ class Adam:
     """Adam over one flat variable: one fused operation for all dense weights of a tower."""
 
     def __init__(self, size: int, rate: float) -> None:
-        """Start with zero moments."""
         self._rate = rate
         self.first = tf.Variable(tf.zeros([size]), trainable=False)
         self.second = tf.Variable(tf.zeros([size]), trainable=False)
@@ -21,7 +20,6 @@ class Adam:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
         return {
             "first": self.first,
             "second": self.second,
@@ -30,7 +28,6 @@ class Adam:
         }
 
     def apply(self, weights: tf.Variable, gradient: tf.Tensor) -> None:
-        """Update `weights` by one step."""
         tf.raw_ops.ResourceApplyAdam(
             var=weights.handle,
             m=self.first.handle,

@@ -63,7 +63,6 @@ class Tower:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
         adam = {f"adam_{name}": variable for name, variable in self._adam.variables.items()}
         return {"weights": self.weights, **adam}
 
@@ -93,7 +92,6 @@ class Tower:
         return Output(tf.squeeze(logit, axis=1) if self._outputs == 1 else logit, hidden)
 
     def update(self, gradient: tf.Tensor) -> None:
-        """One Adam step."""
         self._adam.apply(self.weights, gradient)
 
 
@@ -111,7 +109,6 @@ class MemoryInputs:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
         adam = {f"adam_{name}": variable for name, variable in self._adam.variables.items()}
         return {"weights": self.weights, **adam}
 
@@ -120,7 +117,6 @@ class MemoryInputs:
         return tf.matmul(inputs, tf.reshape(weights, self._shape))
 
     def update(self, gradient: tf.Tensor) -> None:
-        """One Adam step."""
         self._adam.apply(self.weights, gradient)
 
 
