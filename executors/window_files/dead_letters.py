@@ -14,6 +14,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -229,45 +230,29 @@ def _covered(spans: list[tuple[int, int]]) -> int:
 
 def _lines(task: DataTask, dead: Sequence[DeadRow], before: int, most: int, kept: int) -> str:
     """Letters of rows for as long as there is room, and a line for the others."""
+    letter = partial(DeadLetter, source=task.source, window=task.window, generation=task.generation)
     lines: list[str] = []
     number = before
     for index, row in enumerate(dead):
         if kept >= most:
-            rows = sum(each.rows for each in dead[index:])
-            lines.append(_left_out(task, number, rows, most))
+            found = letter(
+                location={},
+                reason=f"not kept: the source's dead letters have reached {most:,} bytes in this "
+                "window (dead_letter_bytes_max)",
+                rows=sum(each.rows for each in dead[index:]),
+                number=number,
+                left_out=True,
+            )
+            lines.append(found.model_dump_json() + "\n")
             break
-        lines.append(_letter(task, row, number).model_dump_json() + "\n")
+        reason = redacted(row.reason)[:_REASON_MAX]
+        found = letter(
+            location=row.location, reason=reason, row=_row(row.row), rows=row.rows, number=number
+        )
+        lines.append(found.model_dump_json() + "\n")
         kept += len(lines[-1].encode())
         number += row.rows
     return "".join(lines)
-
-
-def _left_out(task: DataTask, number: int, rows: int, most: int) -> str:
-    letter = DeadLetter(
-        source=task.source,
-        window=task.window,
-        generation=task.generation,
-        location={},
-        reason=f"not kept: the source's dead letters have reached {most:,} bytes in this window "
-        "(dead_letter_bytes_max)",
-        rows=rows,
-        number=number,
-        left_out=True,
-    )
-    return letter.model_dump_json() + "\n"
-
-
-def _letter(task: DataTask, dead: DeadRow, number: int) -> DeadLetter:
-    return DeadLetter(
-        source=task.source,
-        window=task.window,
-        generation=task.generation,
-        location=dead.location,
-        reason=redacted(dead.reason)[:_REASON_MAX],
-        row=_row(dead.row),
-        rows=dead.rows,
-        number=number,
-    )
 
 
 def _row(text: str | None) -> object:
