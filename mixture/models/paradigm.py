@@ -114,6 +114,23 @@ def checked(loss: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
     return tf.where(sound, loss, float("nan"))
 
 
+def trained(
+    tower: Tower, tables: Tables, inputs: Inputs, rows: Loss, *, with_tables: bool = True
+) -> tf.Tensor:
+    """Update a tower and the rows that it reads by one step; the mean loss before it."""
+    read = tables.read(inputs.places)
+    weights = tower.weights.read_value()
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([weights, *read])
+        logit = tower.forward(weights, inputs.features(read)).logit
+        loss = rows.mean(logit)
+    gradient, *row_gradients = tape.gradient(loss, [weights, *read])
+    tower.update(gradient)
+    if with_tables:
+        tables.update(inputs.places, row_gradients)
+    return checked(loss, gradient)
+
+
 def named_variables(parts: Mapping[str, Tables | Tower | MemoryInputs]) -> dict[str, tf.Variable]:
     return {
         f"{part}_{name}": variable

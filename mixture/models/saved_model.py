@@ -70,12 +70,7 @@ class Exporter:
         if len(self._labels) == 1:
             return dict(answers)
         return {
-            label if name == "score" else tower_output(name, label): values[:, at]
+            label if name == "score" else f"{name}_of_{label}": values[:, at]
             for name, values in answers.items()
             for at, label in enumerate(self._labels)
         }
-
-
-def tower_output(tower: str, label: str) -> str:
-    """The name, in the signature, of a further tower's answer for one of several labels."""
-    return f"{tower}_of_{label}"

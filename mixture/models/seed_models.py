@@ -10,7 +10,7 @@ import tensorflow as tf
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import Phase
 from forebay.config.specs.labels import LabelSpec, delay_of
-from forebay.config.specs.models import Delay, ModelSpec, Variant
+from forebay.config.specs.models import ModelSpec, Variant
 from forebay.mixture.models.late.delay_head import DelayHead
 from forebay.mixture.models.late.guard import Guard
 from forebay.mixture.models.late.late_labels import RowLoss
@@ -80,8 +80,10 @@ class SeedModels:
         self._labels = list(labels)
         self._weights = [label.share_of_loss for label in labels.values()]
         delays = [[delay_of(label, each) for label in labels.values()] for each in variants]
-        self.models = [
-            make_paradigm(each, of_labels, dense, stacks, model)
+        self.models: list[ParadigmModel] = [
+            Mixture(each, of_labels, dense, stacks, model)
+            if each.paradigm == "mixture"
+            else SingleTower(each, of_labels, dense, stacks, model)
             for each, of_labels in zip(variants, delays, strict=True)
         ]
         self.heads = [
@@ -262,19 +264,3 @@ def _reference(models: Sequence[ParadigmModel]) -> ParadigmModel | None:
     """The model with a tower that only batch rows train; a mixture's memory rather than `batch`."""
     able = [model for model in models if model.reference_served]
     return min(able, key=lambda model: model.variant.paradigm != "mixture", default=None)
-
-
-def make_paradigm(
-    variant: Variant,
-    delays: Sequence[Delay],
-    dense: int,
-    stacks: Sequence[Stack],
-    model: ModelSpec,
-) -> ParadigmModel:
-    """The model of one variant for inputs of `dense` numbers and these stacks.
-
-    delays: how it corrects each label; as many as it has outputs.
-    """
-    if variant.paradigm == "mixture":
-        return Mixture(variant, delays, dense, stacks, model)
-    return SingleTower(variant, delays, dense, stacks, model)

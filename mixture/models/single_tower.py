@@ -10,13 +10,7 @@ from forebay.config.specs.models import Delay, ModelSpec, Variant
 from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Stack, Tables
 from forebay.mixture.models.layers.towers import Tower
-from forebay.mixture.models.paradigm import (
-    Inputs,
-    ParadigmModel,
-    checked,
-    named_variables,
-    stepped,
-)
+from forebay.mixture.models.paradigm import Inputs, ParadigmModel, named_variables, stepped, trained
 
 
 class SingleTower(ParadigmModel):
@@ -61,16 +55,4 @@ class SingleTower(ParadigmModel):
 
     def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
         loss = losses["tower"]
-        return stepped(loss, lambda: self._learn(inputs, loss))
-
-    def _learn(self, inputs: Inputs, rows: Loss) -> tf.Tensor:
-        read = self._tables.read(inputs.places)
-        weights = self._tower.weights.read_value()
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([weights, *read])
-            logit = self._tower.forward(weights, inputs.features(read)).logit
-            loss = rows.mean(logit)
-        gradient, *row_gradients = tape.gradient(loss, [weights, *read])
-        self._tower.update(gradient)
-        self._tables.update(inputs.places, row_gradients)
-        return checked(loss, gradient)
+        return stepped(loss, lambda: trained(self._tower, self._tables, inputs, loss))

@@ -30,44 +30,6 @@ from forebay.mixture.row_sums import RowSums
 from forebay.mixture.score_columns import ScoreColumn
 
 _KEY = "variables/{}/.ATTRIBUTES/VARIABLE_VALUE"
-
-
-class VariableFile:
-    """Reads and writes one learner's variables.
-
-    Some are resettable: they count and watch, and the model is the same without them. A file need
-    not hold those, and may hold some that are no longer wanted.
-    """
-
-    def __init__(
-        self, variables: Mapping[str, tf.Variable], resettable: Mapping[str, tf.Variable]
-    ) -> None:
-        """`variables` are all of them; a resettable one starts as zero."""
-        self._variables = dict(variables)
-        self._resettable = dict(resettable)
-        self._all = tf.train.Checkpoint(variables=self._variables)
-
-    def write(self, path: Path) -> None:
-        self._all.write(str(path))
-
-    def read(self, path: Path) -> None:
-        """Restore what was written; resettable variables that the file does not hold become zero.
-
-        Raises:
-            ConfigError: when it lacks one of the others.
-        """
-        held = tf.train.load_checkpoint(str(path)).get_variable_to_shape_map()
-        there = {name: each for name, each in self._variables.items() if _KEY.format(name) in held}
-        lacking = self._variables.keys() - there.keys() - self._resettable.keys()
-        if lacking:
-            raise ConfigError(f"{path}: the checkpoint has no {', '.join(sorted(lacking))}")
-        for name, variable in self._resettable.items():
-            if name not in there:
-                variable.assign(tf.zeros_like(variable))
-        status = tf.train.Checkpoint(variables=there).read(str(path))
-        status.assert_existing_objects_matched().expect_partial()
-
-
 VARIABLES = "variables"
 
 
@@ -82,10 +44,7 @@ class TowersLearner:
         source_count: int,
         labels: Mapping[str, LabelSpec],
     ) -> None:
-        """Draw the weights of every seed, the same for all variants.
-
-        labels: what is predicted, see `DatasetSpec.targets`.
-        """
+        """Draw the weights of every seed. labels: see `DatasetSpec.targets`."""
         self._layout = layout
         self._labels = list(labels)
         self._identity = ModelIdentity.of(layout, model, train, source_count, labels)
@@ -118,7 +77,10 @@ class TowersLearner:
             prefix = f"seed{seed}_" if seed else ""
             variables |= {f"{prefix}{name}": each for name, each in models.variables.items()}
             resettable |= {f"{prefix}{name}": each for name, each in models.resettable.items()}
-        self._state = VariableFile(variables, resettable)
+        # The resettable ones count and watch, and the model is the same without them: a checkpoint
+        # need not hold those, and may hold some that are no longer wanted.
+        self._variables, self._resettable = variables, resettable
+        self._checkpoint = tf.train.Checkpoint(variables=variables)
         self._score = score_function(layout, self._stacks, self._seeds, self._columns, self._labels)
         self._learn: dict[tuple[Feed, tuple[Parts, ...]], Function] = {}
         self._exporter = Exporter(layout, self._stacks, first, self._labels)
@@ -131,10 +93,6 @@ class TowersLearner:
 
     @property
     def columns(self) -> Sequence[ScoreColumn]:
-        """Variants of the first seed, their further towers, variants of further seeds.
-
-        The same follow for each label after the first.
-        """
         return self._columns
 
     def set_phase(self, phase: Phase) -> None:
@@ -216,10 +174,9 @@ class TowersLearner:
         ]
 
     def learnt(self) -> dict[str, list[int]]:
-        """Rows that each paradigm was trained on, by source index.
+        """With several labels, `sale:mixture` counts rows that were trained on for one of them.
 
-        With several labels, `sale:mixture` counts those for one label, and `sale/label_not_known`
-        rows that lack it.
+        `sale/label_not_known` counts rows that lack it.
         """
         found = dict(zip(self._answers, self._counters.learnt.numpy().tolist(), strict=True))
         unsaid = self._counters.unsaid
@@ -255,7 +212,7 @@ class TowersLearner:
         return [*self.paradigms, *of_labels]
 
     def save(self, directory: Path) -> None:
-        self._state.write(directory / VARIABLES)
+        self._checkpoint.write(str(directory / VARIABLES))
         (directory / IDENTITY).write_text(self._identity.model_dump_json(indent=1))
 
     def load(self, directory: Path) -> None:
@@ -266,7 +223,24 @@ class TowersLearner:
         """
         found = ModelIdentity.model_validate_json((directory / IDENTITY).read_text())
         self._identity.require(found)
-        self._state.read(directory / VARIABLES)
+        self._restore(directory / VARIABLES)
+
+    def _restore(self, path: Path) -> None:
+        """Read every variable; resettable ones that the file does not hold become zero.
+
+        Raises:
+            ConfigError: when it lacks one of the others.
+        """
+        held = tf.train.load_checkpoint(str(path)).get_variable_to_shape_map()
+        there = {name: each for name, each in self._variables.items() if _KEY.format(name) in held}
+        lacking = self._variables.keys() - there.keys() - self._resettable.keys()
+        if lacking:
+            raise ConfigError(f"{path}: the checkpoint has no {', '.join(sorted(lacking))}")
+        for name, variable in self._resettable.items():
+            if name not in there:
+                variable.assign(tf.zeros_like(variable))
+        status = tf.train.Checkpoint(variables=there).read(str(path))
+        status.assert_existing_objects_matched().expect_partial()
 
     def export(self, directory: Path, variant: str | None = None) -> None:
         self._exporter.write(directory, 0 if variant is None else self.paradigms.index(variant))
