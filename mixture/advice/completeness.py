@@ -91,12 +91,8 @@ class Completeness:
     def as_json(self) -> dict[str, Any]:
         known = self.at_publication
         return {
-            "events": self.events,
-            "twins": self.twins,
+            **vars(self),
             "at_publication": known.as_json() if known else None,
-            "taken_back": self.taken_back,
-            "wait_seconds": self.wait_seconds,
-            "basis": self.basis,
             "by_age": [each.as_json() for each in self.by_age],
         }
 

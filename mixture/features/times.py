@@ -31,7 +31,3 @@ def seconds_between(first: Ints, last: Ints) -> Seconds:
     # As doubles: for extreme instants in the data, an int64 difference would overflow.
     passed = np.maximum(np.subtract(last, first, dtype=np.float64), 0) / MICROSECONDS
     return np.where(unknown(first) | unknown(last), np.nan, passed).astype(np.float32)
-
-
-def nothing(rows: int) -> Seconds:
-    return np.full(rows, np.nan, np.float32)
