@@ -211,7 +211,12 @@ class PrioritisedQueue:
             QueueClosedError: when the epoch ended.
         """
         with self._changed:
-            return self._wait_open(lambda: self._buffers[source].room.settle(task), timeout_seconds)
+            self._check_open()
+            is_settled = self._changed.wait_for(
+                lambda: self._closed or self._buffers[source].room.settle(task), timeout_seconds
+            )
+            self._check_open()
+            return is_settled
 
     # For the server -------------------------------------------------------------------------
 
@@ -278,17 +283,6 @@ class PrioritisedQueue:
             return dict(self._passed_over)
 
     # Inside the lock ------------------------------------------------------------------------
-
-    def _wait_open(self, reached: Callable[[], bool], timeout_seconds: float) -> bool:
-        """Wait with the lock held; whether it was reached in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended before or meanwhile.
-        """
-        self._check_open()
-        found = self._changed.wait_for(lambda: self._closed or reached(), timeout_seconds)
-        self._check_open()
-        return found
 
     def _grant(self) -> None:
         """Something has changed: give room to those who wait for it, as far as there is any."""
