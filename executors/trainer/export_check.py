@@ -86,14 +86,8 @@ def check_served(
 ) -> float:
     """Compare a SavedModel with the learner that it was exported from.
 
-    Args:
-        directory: of the SavedModel.
-        learner: as it was exported.
-        dataset: whose features they read.
-        source: any source of it; types agree between sources.
-        layout: of the features.
-        threads: for TensorFlow, if it is not running yet.
-        variant: the one that was exported; None for the declared one.
+    source: any of the dataset's; types agree between them. threads: for TensorFlow, if it is not
+    running yet. variant: the one that was exported; None for the declared one.
 
     Returns:
         The largest difference between two probabilities.

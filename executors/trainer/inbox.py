@@ -61,10 +61,7 @@ class Frame:
 
 @dataclass
 class EpochQueue:
-    """Frames of one epoch in the order in which they were sent, and how far they were handed out.
-
-    Their order is kept, since it does not depend on when they arrived.
-    """
+    """Frames of one epoch in the order in which they were sent, whenever they arrived."""
 
     frames: deque[tuple[int, Frame]] = field(default_factory=deque)
     taken: dict[str, TaskProgress] = field(default_factory=dict)
@@ -110,10 +107,7 @@ class Inbox:
         return True
 
     def take(self) -> Frame | None:
-        """Hand out the next frame of an epoch.
-
-        Of several epochs, the one whose next frame has the earliest hour, or arrived first.
-        """
+        """Of several epochs, the one whose next frame has the earliest hour, or arrived first."""
         waiting = [queue for queue in self._epochs.values() if queue.frames]
         if not waiting:
             return None
@@ -139,10 +133,7 @@ class Inbox:
         return news
 
     def fence(self, epoch: int) -> dict[str, TaskProgress]:
-        """Refuse the epoch from now on; returns how far its rows were, or will be, trained on.
-
-        Later calls return the same.
-        """
+        """Refuse the epoch; returns, also later, how far its rows were, or will be, trained on."""
         queue = self._epochs.pop(epoch, None)
         if queue is not None:
             self.dropped_rows += sum(frame.rows for _, frame in queue.frames)

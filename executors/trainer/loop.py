@@ -48,11 +48,7 @@ class WindowTrainer:
         make_learner: Callable[[], Learner],
         lease_epoch: int | None,
     ) -> None:
-        """Connects to the driver; nothing is loaded before the first window.
-
-        make_learner: makes the learner to train, and a second one if rows have to be judged.
-        lease_epoch: see `ModelChain`.
-        """
+        """make_learner: called again if rows have to be judged. lease_epoch: see `ModelChain`."""
         self._request = request
         self._parts = parts = _parts_of(job_dir, request, layout, make_learner, lease_epoch)
         self._export = CheckedExport(request, layout, parts.learner, parts.progress)

@@ -80,10 +80,7 @@ class ProgressReporter:
         self._write(force=True)
 
     def stepped(self, counts: Counts, hour: int, step: int) -> float:
-        """One minibatch with these row counts was trained; returns the seconds of data left.
-
-        `hour` is its hour inside the window.
-        """
+        """After one minibatch; returns the seconds of data left. hour: inside the window."""
         self._rows += counts
         self._step = step
         self._lag_seconds = max(0.0, self._window_seconds - hour * _HOUR_SECONDS)

@@ -40,10 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def train(job_dir: Path, lease_epoch: int | None = None) -> None:
-    """The body of `main`, for a process that is already set up.
-
-    lease_epoch: of the line's lease; None if no other job can train the line.
-    """
+    """In a process that is set up. lease_epoch: None if no other job can train the line."""
     request = JobRequest.read(job_dir, "the trainer")
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())

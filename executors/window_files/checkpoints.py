@@ -35,13 +35,10 @@ KEPT_SEALS = 2
 class Seal(Message):
     """What one checkpoint holds.
 
-    step counts from the start of the model line, window_step from the start of the window.
-    plan is the fingerprint of the window's plan, parent the link that the window was begun from,
-    and model_fingerprint that of the model. base_seen and seen are the model's row sums at the
-    window's start and at this barrier, one for each source index; their difference is what this
-    window trained. base_learnt and learnt are rows that its paradigms were trained on, see
-    `Learner`.
-    runtime: whose it is, see `runtime_of`.
+    step counts from the start of the model line, window_step from that of the window. plan: a
+    fingerprint. parent: the link that the window was begun from. base_seen and seen are the model's
+    row sums at the window's start and at this barrier, by source index: their difference is what
+    this window trained. base_learnt, learnt: see `Learner`. runtime: see `runtime_of`.
     """
 
     window: str
@@ -64,11 +61,7 @@ class Seal(Message):
 
 
 class Beginning(NamedTuple):
-    """What a window's training begins with.
-
-    plan: the fingerprint of the window's plan. parent: the link that it starts from. base_seen:
-    that link's row sums, by source index; None without a link.
-    """
+    """plan: a fingerprint. base_seen: the parent's row sums, by source index; None without one."""
 
     plan: str
     parent: Parent | None

@@ -281,10 +281,7 @@ class Segments:
     label: str = ""
 
     def scores(self) -> pa.Table | None:
-        """Event ids, fresh labels, times, waits, sources, held flags and scores, as written.
-
-        None when there are none.
-        """
+        """Event ids, fresh labels, times, waits, sources, held flags and scores; None if none."""
         return self._read(_SCORES)
 
     def published(self) -> pa.Table | None:

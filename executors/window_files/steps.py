@@ -127,11 +127,7 @@ SHOWN_MAX = 200
 
 
 def shown_series(path: Path, points_max: int = SHOWN_MAX) -> dict[str, Any] | None:
-    """What the trainer of a window recorded; None if it recorded nothing.
-
-    Args:
-        path: the file of its steps.
-        points_max: the most points that are kept, including the first and the last.
+    """What the trainer of a window recorded, first and last point included; None if nothing.
 
     Returns:
         Lists of equal length: `steps`, `seconds`, `lag_seconds`, `rows` by source and `losses` by

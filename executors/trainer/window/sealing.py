@@ -20,8 +20,6 @@ class WindowSealer:
     def seal(self, opened: OpenWindow, *, final: bool) -> Seal:
         """Write a checkpoint of everything that was used; on return it is durable.
 
-        final: the window has no more rows.
-
         Raises:
             InfrastructureError: when the disk fails.
         """
