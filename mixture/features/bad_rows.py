@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from forebay.config.specs.labels import LabelSpec, LabelValues
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.mixture.features.labels import Value, among
-from forebay.mixture.features.times import unknown
-from forebay.mixture.features.values import Ints, Mask, null_as_null, null_mask
+from forebay.mixture.features.values import Ints, Mask, null_as_null, null_mask, unknown
 from forebay.mixture.kernels.codes import NUMBER_MAX
 
 NO_ID = "the event has no id"

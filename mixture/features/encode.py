@@ -21,8 +21,7 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.plans import Plans
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.features.served_times import NO_TIMES, ServedTimes
-from forebay.mixture.features.times import Seconds, instants, seconds_between, unknown
-from forebay.mixture.features.values import INT_NULL, Ints, Mask
+from forebay.mixture.features.values import INT_NULL, Ints, Mask, instants, seconds_between, unknown
 from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.arrow_columns import ColumnTable
 from forebay.mixture.kernels.library import kernels
@@ -157,7 +156,7 @@ class Encoder:
 
     def _served_times(
         self, happened: Ints, known: Sequence[Ints], published: Ints | None
-    ) -> Iterator[Ints | Seconds]:
+    ) -> Iterator[Ints | npt.NDArray[np.float32]]:
         if self._times.event_times:
             yield happened
         if self._times.waits:

@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.models.layers.optimisers import row_wise_adagrad
 
 INITIAL_SCALE = 0.05
 TABLE_SEED = 1_000  # tables use other random streams than tower layers
+ADAGRAD_EPSILON = 1e-10
 
 
 @dataclass(frozen=True)
@@ -156,4 +156,14 @@ class Tables:
         for table, sums, place, gradient in zip(
             self.tables, self.sums, places, gradients, strict=True
         ):
-            row_wise_adagrad(table, sums, place.rows, tf.convert_to_tensor(gradient), self._rate)
+            _row_wise_adagrad(table, sums, place.rows, tf.convert_to_tensor(gradient), self._rate)
+
+
+def _row_wise_adagrad(
+    table: tf.Variable, sums: tf.Variable, rows: tf.Tensor, gradient: tf.Tensor, rate: float
+) -> None:
+    """One Adagrad step on distinct `rows` of a table, with one squared-gradient sum per row."""
+    grown = sums.sparse_read(rows) + tf.reduce_mean(tf.square(gradient), axis=1)
+    sums.scatter_update(tf.IndexedSlices(grown, rows))
+    scale = rate * tf.math.rsqrt(grown + ADAGRAD_EPSILON)
+    table.scatter_sub(tf.IndexedSlices(gradient * scale[:, tf.newaxis], rows))
