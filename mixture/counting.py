@@ -28,17 +28,12 @@ class Counts(Message):
 class CountingLearner:
     """The learner of `kind: count`: a dry run whose row sums are as exact as a model's."""
 
+    paradigms: Sequence[str] = ()
+    columns: Sequence[ScoreColumn] = ()
+
     def __init__(self, source_count: int) -> None:
         self._steps = 0
         self._sums = np.zeros((source_count, 3), np.int64)
-
-    @property
-    def paradigms(self) -> Sequence[str]:
-        return ()
-
-    @property
-    def columns(self) -> Sequence[ScoreColumn]:
-        return ()
 
     def set_phase(self, phase: Phase) -> None:
         del phase

@@ -31,6 +31,8 @@ class Mixture(ParadigmModel):
     its memory inputs off: at the end, it is the same model as `batch_then_stream`.
     """
 
+    towers = ("memory",)
+
     def __init__(
         self,
         variant: Variant,
@@ -81,10 +83,6 @@ class Mixture(ParadigmModel):
         if self._memory_tables is not self._adapt_tables:
             tables += self._memory_tables.tables
         return [*tables, self._memory.weights, self._adapt.weights, self._inputs.weights]
-
-    @property
-    def towers(self) -> Sequence[str]:
-        return ("memory",)
 
     def parts(self, feed: Feed, phase: Phase) -> Parts:
         """Batch rows train the memory tower, stream rows the adapt tower, plus what is declared.

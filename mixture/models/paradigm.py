@@ -36,7 +36,9 @@ class Inputs(NamedTuple):
 
 
 class ParadigmModel(ABC):
-    """One variant's model."""
+    """One variant's model. towers: names of what `logits` returns besides `score`."""
+
+    towers: Sequence[str] = ()
 
     def __init__(self, variant: Variant, delays: Sequence[Delay]) -> None:
         """delays: how it corrects each label; as many as it has outputs."""
@@ -73,11 +75,6 @@ class ParadigmModel(ABC):
     @abstractmethod
     def served(self) -> list[tf.Variable]:
         """The variables that `logits` reads."""
-
-    @property
-    def towers(self) -> Sequence[str]:
-        """Names of what `logits` returns besides `score`."""
-        return ()
 
     @abstractmethod
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:

@@ -63,7 +63,8 @@ class TowersLearner:
         ]
         first = self._seeds[0]
         self._models = first.models
-        self._columns = [
+        self.paradigms = [one.name for one in self._models]
+        self.columns = [
             replace(column, label=label)
             for label in ["", *self._labels[1:]]
             for column in _columns(first, train.seeds)
@@ -81,19 +82,11 @@ class TowersLearner:
         # need not hold those, and may hold some that are no longer wanted.
         self._variables, self._resettable = variables, resettable
         self._checkpoint = tf.train.Checkpoint(variables=variables)
-        self._score = score_function(layout, self._stacks, self._seeds, self._columns, self._labels)
+        self._score = score_function(layout, self._stacks, self._seeds, self.columns, self._labels)
         self._learn: dict[tuple[Feed, tuple[Parts, ...]], Function] = {}
         self._exporter = Exporter(layout, self._stacks, first, self._labels)
         self._phase: Phase = "window"
         self._held: npt.NDArray[np.bool_] | None = None
-
-    @property
-    def paradigms(self) -> Sequence[str]:
-        return [one.name for one in self._models]
-
-    @property
-    def columns(self) -> Sequence[ScoreColumn]:
-        return self._columns
 
     def set_phase(self, phase: Phase) -> None:
         self._phase = phase
