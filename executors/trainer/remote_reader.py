@@ -81,16 +81,10 @@ class _Session:
 class RemoteReader:
     """Takes minibatches from data executors, window by window. Used from one thread."""
 
-    def __init__(
-        self,
-        job_dir: Path,
-        layout: FeatureLayout,
-        source_names: Sequence[str],
-    ) -> None:
+    def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
         request = JobRequest.read(job_dir, "the trainer")
         pipeline, specs = request.pipeline_spec(), request.source_specs()
         job = pipeline.job
-        patience = patience_seconds(job)
         self._job_dir, self._pipeline = job_dir, pipeline.name
         self._layout = layout
         self._credits = job.buffers.credits
@@ -99,8 +93,8 @@ class RemoteReader:
             for name in source_names
             if (most := specs[source_of(name)].dead_letter_rows_max) is not None
         }
-        self._patience = patience
-        self._client = DriverClient(job_dir, patience)
+        self._patience = patience_seconds(job)
+        self._client = DriverClient(job_dir, self._patience)
         self._changed = threading.Condition()
         self._opening = threading.Lock()  # one `open` call at a time
         self._session: _Session | None = None

@@ -11,13 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from forebay.mixture.advice.recommendation import Advice, Gain, Recommendation
-from forebay.mixture.advice.regimes import (
-    MeasuredVariant,
-    Regime,
-    RegimeTable,
-    difference_of,
-    fits,
-)
+from forebay.mixture.advice.regimes import MeasuredVariant, Regime, RegimeTable, difference_of, fits
 from forebay.mixture.advice.share import Share
 from forebay.mixture.metrics.verdict import COMPLETENESS_MIN
 

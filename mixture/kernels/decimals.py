@@ -5,13 +5,7 @@ Texts of up to 16 characters are hashed in registers and never written.
 
 from __future__ import annotations
 
-from forebay.mixture.kernels.fingerprint import (
-    fingerprint64,
-    of_1_to_3,
-    of_4_to_7,
-    of_8_to_16,
-    u64,
-)
+from forebay.mixture.kernels.fingerprint import fingerprint64, of_1_to_3, of_4_to_7, of_8_to_16, u64
 from forebay.mixture.kernels.memory import (
     inlined,
     kernel,

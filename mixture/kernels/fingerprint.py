@@ -9,14 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from forebay.mixture.kernels.memory import (
-    inlined,
-    kernel,
-    load_u8,
-    load_u32,
-    load_u64,
-    unsigned,
-)
+from forebay.mixture.kernels.memory import inlined, kernel, load_u8, load_u32, load_u64, unsigned
 
 
 def u64(value: int) -> int:
