@@ -89,31 +89,23 @@ def locate(
     distinct: bool,
 ) -> tuple[Place, ...]:
     """Find the rows of a minibatch. `distinct` reads each row once, which learning needs."""
-    return tuple(_locate(stack, ids, lists, distinct=distinct) for stack in stacks)
-
-
-def _locate(
-    stack: Stack,
-    ids: tf.Tensor,
-    lists: Sequence[tuple[tf.Tensor, tf.Tensor]],
-    *,
-    distinct: bool,
-) -> Place:
-    count = tf.shape(ids)[0]
-    chosen = tf.constant(stack.ids, tf.int32, [len(stack.ids)])  # may be empty: only lists
-    mine = ids if len(stack.ids) == ids.shape[1] else tf.gather(ids, chosen, axis=1)
-    parts = [tf.reshape(mine + tf.constant(stack.id_offsets, tf.int64, [len(stack.ids)]), [-1])]
-    segments = []
-    for place, offset in zip(stack.lists, stack.list_offsets, strict=True):
-        splits, values = lists[place]
-        parts.append(values + offset)
-        lengths = splits[1:] - splits[:-1]
-        segments.append(tf.repeat(tf.range(count), lengths))
-    rows = tf.concat(parts, axis=0) if segments else parts[0]
-    if not distinct:
-        return Place(stack, count, rows, None, tuple(segments))
-    once, places = tf.unique(rows)
-    return Place(stack, count, once, places, tuple(segments))
+    found = []
+    for stack in stacks:
+        count = tf.shape(ids)[0]
+        chosen = tf.constant(stack.ids, tf.int32, [len(stack.ids)])  # may be empty: only lists
+        mine = ids if len(stack.ids) == ids.shape[1] else tf.gather(ids, chosen, axis=1)
+        offsets = tf.constant(stack.id_offsets, tf.int64, [len(stack.ids)])
+        parts = [tf.reshape(mine + offsets, [-1])]
+        segments = []
+        for place, offset in zip(stack.lists, stack.list_offsets, strict=True):
+            splits, values = lists[place]
+            parts.append(values + offset)
+            lengths = splits[1:] - splits[:-1]
+            segments.append(tf.repeat(tf.range(count), lengths))
+        rows = tf.concat(parts, axis=0) if segments else parts[0]
+        rows, places = tf.unique(rows) if distinct else (rows, None)
+        found.append(Place(stack, count, rows, places, tuple(segments)))
+    return tuple(found)
 
 
 def _mean(values: tf.Tensor, segment: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
@@ -152,18 +144,14 @@ class Tables:
         ]
 
     def update(self, places: Sequence[Place], gradients: Sequence[tf.Tensor]) -> None:
-        """Update the rows that were read; they must be distinct."""
-        for table, sums, place, gradient in zip(
-            self.tables, self.sums, places, gradients, strict=True
-        ):
-            _row_wise_adagrad(table, sums, place.rows, tf.convert_to_tensor(gradient), self._rate)
+        """One Adagrad step on the rows that were read, with one squared-gradient sum per row.
 
-
-def _row_wise_adagrad(
-    table: tf.Variable, sums: tf.Variable, rows: tf.Tensor, gradient: tf.Tensor, rate: float
-) -> None:
-    """One Adagrad step on distinct `rows` of a table, with one squared-gradient sum per row."""
-    grown = sums.sparse_read(rows) + tf.reduce_mean(tf.square(gradient), axis=1)
-    sums.scatter_update(tf.IndexedSlices(grown, rows))
-    scale = rate * tf.math.rsqrt(grown + ADAGRAD_EPSILON)
-    table.scatter_sub(tf.IndexedSlices(gradient * scale[:, tf.newaxis], rows))
+        The rows must be distinct.
+        """
+        each = zip(self.tables, self.sums, places, gradients, strict=True)
+        for table, sums, place, read in each:
+            gradient = tf.convert_to_tensor(read)
+            grown = sums.sparse_read(place.rows) + tf.reduce_mean(tf.square(gradient), axis=1)
+            sums.scatter_update(tf.IndexedSlices(grown, place.rows))
+            scale = self._rate * tf.math.rsqrt(grown + ADAGRAD_EPSILON)
+            table.scatter_sub(tf.IndexedSlices(gradient * scale[:, tf.newaxis], place.rows))
