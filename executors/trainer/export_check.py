@@ -104,7 +104,9 @@ def check_served(
     }
     if not all(np.isfinite(one).all() for one in answers.values()):
         raise TrainingError("the trained model's probabilities are not finite")
-    served = _served(directory, rows, layout, threads)
+    types = layout.types
+    written = [{name: _json(types[name], value) for name, value in row.items()} for row in rows]
+    served = ServedModel(directory).score(written, threads)
     return max(
         _difference(directory, rows, one, np.array([row[output] for row in served]))
         for output, one in answers.items()
@@ -134,16 +136,6 @@ def _difference(
             "published, and is kept there for inspection"
         )
     return float(differences[worst])
-
-
-def _served(
-    directory: Path, rows: Sequence[Row], layout: FeatureLayout, threads: int
-) -> list[dict[str, float]]:
-    written = [
-        {column: _json(layout.types[column], value) for column, value in row.items()}
-        for row in rows
-    ]
-    return ServedModel(directory).score(written, threads)
 
 
 def _minibatch(

@@ -136,7 +136,9 @@ class CheckpointStore:
         if newest is None:
             return None
         seal, folder = newest
-        damaged = _differences(seal.checksums, folder_checksums(folder))
+        sealed, found = seal.checksums, folder_checksums(folder)
+        names = sorted(sealed.keys() | found.keys())
+        damaged = [name for name in names if sealed.get(name) != found.get(name)]
         if damaged:
             raise InfrastructureError(
                 f"checkpoint {folder.parent} is damaged ({', '.join(damaged)} changed since it was "
@@ -164,8 +166,3 @@ class CheckpointStore:
             keep = 1 if folders and folders[-1].name.endswith("-final") else KEPT_SEALS
             for folder in folders[:-keep]:
                 remove_tree(folder)
-
-
-def _differences(sealed: dict[str, str], found: dict[str, str]) -> list[str]:
-    names = sorted(sealed.keys() | found.keys())
-    return [name for name in names if sealed.get(name) != found.get(name)]

@@ -112,7 +112,10 @@ class _Assembly:
 
 
 class PrioritisedQueue:
-    """Buffers of all sources under one lock. Task runners put, one server thread pops."""
+    """Buffers of all sources under one lock. Task runners put, one server thread pops.
+
+    What they call raises QueueClosedError once the epoch has ended.
+    """
 
     def __init__(
         self,
@@ -157,21 +160,12 @@ class PrioritisedQueue:
             self._buffers[source].open_task(task, hour)
 
     def chunk_rows(self, source: int) -> int:
-        """The most rows that a chunk of the source may have.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
         with self._changed:
             self._check_open()
             return self._buffers[source].room.chunk_rows
 
     def reserve(self, source: int, task: Hashable, timeout_seconds: float) -> bool:
-        """Take room for the task's next chunk, before it is decoded. False if none came in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
+        """Take room for the task's next chunk, before it is decoded. False if none came in time."""
         with self._changed:
             self._check_open()
             buffer = self._buffers[source]
@@ -188,11 +182,7 @@ class PrioritisedQueue:
             return is_granted
 
     def put(self, source: int, task: Hashable, chunk: BufferedChunk) -> None:
-        """Add the rows that room was reserved for; there may be none.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
+        """Add the rows that room was reserved for; there may be none."""
         with self._changed:
             self._check_open()
             self._buffers[source].put(task, chunk)
@@ -205,11 +195,7 @@ class PrioritisedQueue:
             self._grant()
 
     def settle(self, source: int, task: Hashable, timeout_seconds: float) -> bool:
-        """Wait until another task may be read in place of one that ended; False if not in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
+        """Wait until another task may be read in place of one that ended; False if not in time."""
         with self._changed:
             self._check_open()
             is_settled = self._changed.wait_for(
@@ -221,11 +207,7 @@ class PrioritisedQueue:
     # For the server -------------------------------------------------------------------------
 
     def pop(self, timeout_seconds: float) -> FrameRows | None:
-        """The next minibatch, or only positions; None if there was nothing in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
+        """The next minibatch, or only positions; None if there was nothing in time."""
         deadline = self._clock() + timeout_seconds
         with self._changed:
             while True:
