@@ -24,8 +24,6 @@ POISONS_MAX = 100
 
 
 class PoisonRecord:
-    """The poisons of one (line, window, generation)."""
-
     def __init__(self, window_folder: Path) -> None:
         self._window_folder = window_folder
         self._folder = window_folder / POISONS_FOLDER

@@ -370,7 +370,6 @@ def _further(column: str, labels: Sequence[str]) -> list[tuple[str, pa.DataType]
 
 
 def _others(minibatch: Minibatch) -> list[npt.NDArray[Any]]:
-    """The rows' values of the labels after the first."""
     return [each.labels for each in minibatch.further]
 
 

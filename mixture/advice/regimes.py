@@ -86,8 +86,6 @@ class Regime(Message):
 
 
 class RegimeTable(Message):
-    """What was measured, when, and by which command or from where."""
-
     measured: date
     origin: str
     command: str = ""

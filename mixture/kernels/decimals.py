@@ -54,8 +54,7 @@ def _length(high: int, low: int) -> int:
 def write_decimal(value: int, target: int) -> int:
     """Write a number's text at an address with room for 24 bytes.
 
-    Returns:
-        start * 32 + length; `start` bytes after the address.
+    Returns start * 32 + length; `start` bytes after the address.
     """
     size = unsigned(value)
     if value < 0:

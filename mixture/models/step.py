@@ -59,7 +59,6 @@ class Counters(NamedTuple):
 
     @property
     def resettable(self) -> dict[str, tf.Variable]:
-        """Those that a checkpoint need not hold."""
         return {n: each for n, each in self.variables.items() if n in {"masked", "paused"}}
 
     def see(self, sources: tf.Tensor, row_ids: tf.Tensor) -> None:

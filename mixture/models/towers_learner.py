@@ -135,7 +135,6 @@ class TowersLearner:
         head_losses: npt.NDArray[np.float32],
         minibatch: Minibatch,
     ) -> dict[str, float]:
-        """The losses of what was trained, by column; refused when any is not finite."""
         found = {
             ScoreColumn(name, seed=seed).name: (float(losses[seed, place]), int(rows[seed, place]))
             for seed in range(len(losses))

@@ -85,7 +85,6 @@ class TaskQueue:
         return rows
 
     def head_run(self) -> int:
-        """Rows at the head that share the head's hour; there is a chunk."""
         hours = self.chunks[0].hours
         return _end_of(hours, hours[self.cursor]) - self.cursor
 
@@ -223,7 +222,6 @@ class ServingBuffer:
         return TakenRows(task, batch, rows, hour, token, size)
 
     def take_ended(self) -> list[TakenRows]:
-        """Remove tasks that have ended and have no rows waiting."""
         ended = [
             TakenRows(task, None, 0, queue.hour, _always(queue.end))
             for task, queue in self._queues.items()

@@ -120,7 +120,6 @@ class Room:
         self._lacking = None
 
     def end(self, task: Hashable) -> None:
-        """A task was read to its end: its rows become fewer from now on."""
         self._ended.add(task)
         self._lacking = None
 
