@@ -45,18 +45,15 @@ def _nulls(array: int) -> int:
         return 0
     place = load_i64(array, _OFFSET)
     end = place + count
-    while place < end and place & 7 != 0:
-        if not _bit(bits, place):
-            return bits
-        place += 1
-    while place + 64 <= end:
-        if load_i64(bits + (place >> 3), 0) != -1:
-            return bits
-        place += 64
     while place < end:
-        if not _bit(bits, place):
-            return bits
-        place += 1
+        if place & 7 == 0 and place + 64 <= end:
+            if load_i64(bits + (place >> 3), 0) != -1:
+                return bits
+            place += 64
+        else:
+            if not _bit(bits, place):
+                return bits
+            place += 1
     return 0
 
 

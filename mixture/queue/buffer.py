@@ -213,7 +213,10 @@ class ServingBuffer:
         size = 0
         if queue.cursor == chunk.batch.num_rows:
             size = chunk.size.bytes
-            self._drop_chunk(queue)
+            queue.chunks.popleft()
+            queue.cursor = 0
+            # Without a next chunk the last row's hour is the earliest that may still come.
+            queue.hour = int(queue.chunks[0].hours[0] if queue.chunks else chunk.hours[-1])
             if queue.end is not None and not queue.chunks:
                 token = _always(queue.end)
                 del self._queues[task]
@@ -253,10 +256,3 @@ class ServingBuffer:
             return frozenset()
         empty = frozenset(task for task in self._waiting if not self._queues[task].chunks)
         return frozenset() if any(map(self._may_begin, empty)) else empty
-
-    @staticmethod
-    def _drop_chunk(queue: TaskQueue) -> None:
-        chunk = queue.chunks.popleft()
-        queue.cursor = 0
-        # Without a next chunk the last row's hour is the earliest that may still come.
-        queue.hour = int(queue.chunks[0].hours[0] if queue.chunks else chunk.hours[-1])
