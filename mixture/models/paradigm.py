@@ -1,4 +1,4 @@
-"""What all paradigms share: what they read, what they answer, how they are saved."""
+"""What all paradigms share, and those with one tower: all but `mixture`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import Phase, learns_from
-from forebay.config.specs.models import Delay, Variant
+from forebay.config.specs.models import Delay, ModelSpec, Variant
 from forebay.mixture.models.late.late_labels import Loss
-from forebay.mixture.models.layers.embeddings import Place, Tables
+from forebay.mixture.models.layers.embeddings import Place, Stack, Tables
 from forebay.mixture.models.layers.towers import MemoryInputs, Tower
 
 # The labels that a part of a model is trained on: of batch rows, the complete ones, those of
@@ -134,3 +134,51 @@ def named_variables(parts: Mapping[str, Tables | Tower | MemoryInputs]) -> dict[
         for part, owner in parts.items()
         for name, variable in owner.variables.items()
     }
+
+
+class SingleTower(ParadigmModel):
+    """One tower on one set of tables: `batch`, `stream`, `batch_then_stream` and `mixed`.
+
+    They differ in the minibatches that they take.
+    """
+
+    def __init__(
+        self,
+        variant: Variant,
+        delays: Sequence[Delay],
+        dense: int,
+        stacks: Sequence[Stack],
+        model: ModelSpec,
+    ) -> None:
+        super().__init__(variant, delays)
+        self._tables = Tables(stacks, model.seed, model.embedding_learning_rate)
+        self._tower = Tower(
+            dense + sum(stack.width for stack in stacks),
+            model.tower.hidden,
+            seed=model.seed,
+            rate=model.dense_learning_rate,
+            outputs=len(delays),
+        )
+
+    @property
+    def variables(self) -> dict[str, tf.Variable]:
+        return named_variables({"embeddings": self._tables, "tower": self._tower})
+
+    @property
+    def served(self) -> list[tf.Variable]:
+        return [*self._tables.tables, self._tower.weights]
+
+    def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
+        features = inputs.features(self._tables.read(inputs.places))
+        return {"score": self._tower.forward(self._tower.weights, features).logit}
+
+    def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
+        return self.logits(inputs)["score"] if self.variant.paradigm == "batch" else None
+
+    @property
+    def reference_served(self) -> list[tf.Variable]:
+        return self.served if self.variant.paradigm == "batch" else []
+
+    def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
+        loss = losses["tower"]
+        return stepped(loss, lambda: trained(self._tower, self._tables, inputs, loss))

@@ -17,8 +17,7 @@ from forebay.mixture.models.late.late_labels import RowLoss
 from forebay.mixture.models.late.lessons import LabelTensors, Lessons, taken, together
 from forebay.mixture.models.layers.embeddings import Stack
 from forebay.mixture.models.memory_adapt import Mixture
-from forebay.mixture.models.paradigm import Inputs, ParadigmModel, Parts
-from forebay.mixture.models.single_tower import SingleTower
+from forebay.mixture.models.paradigm import Inputs, ParadigmModel, Parts, SingleTower
 
 
 class Rows(NamedTuple):
