@@ -21,8 +21,6 @@ COUNTS = "counts.json"
 
 
 class Counts(Message):
-    """What a counting model consists of."""
-
     steps: int
     seen: list[RowSums]
 
@@ -30,26 +28,17 @@ class Counts(Message):
 class CountingLearner:
     """The learner of `kind: count`: a dry run whose row sums are as exact as a model's."""
 
+    paradigms: Sequence[str] = ()
+    columns: Sequence[ScoreColumn] = ()
+
     def __init__(self, source_count: int) -> None:
         self._steps = 0
         self._sums = np.zeros((source_count, 3), np.int64)
 
-    @property
-    def paradigms(self) -> Sequence[str]:
-        """None: counting scores nothing."""
-        return ()
-
-    @property
-    def columns(self) -> Sequence[ScoreColumn]:
-        """None."""
-        return ()
-
     def set_phase(self, phase: Phase) -> None:
-        """Rows are counted alike in every phase."""
         del phase
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
-        """No columns for N rows."""
         return np.empty((len(minibatch), 0), np.float32)
 
     def learn(self, minibatch: Minibatch) -> dict[str, float]:
@@ -61,30 +50,24 @@ class CountingLearner:
         return {}
 
     def seen(self) -> list[RowSums]:
-        """Row sums by source index."""
         return [
             RowSums(rows=rows, sum=total, sum_of_squares=squares)
             for rows, total, squares in self._sums.tolist()
         ]
 
     def learnt(self) -> dict[str, list[int]]:
-        """None."""
         return {}
 
     def left_out(self) -> dict[str, LeftOut]:
-        """None."""
         return {}
 
     def held(self) -> npt.NDArray[np.bool_] | None:
-        """None."""
         return None
 
     def guards(self) -> dict[str, list[GuardState | None]]:
-        """None."""
         return {}
 
     def save(self, directory: Path) -> None:
-        """Write counts.json."""
         counts = Counts(steps=self._steps, seen=self.seen())
         (directory / COUNTS).write_text(counts.model_dump_json(indent=1))
 

@@ -24,7 +24,6 @@ class GuardAlarm:
         self._paused: dict[str, list[str]] = {}
 
     def look(self, window: str, step: int) -> None:
-        """Log what changed since the last check."""
         guards = self._learner.guards()
         watched = len({at for states in guards.values() for at, one in enumerate(states) if one})
         paused: dict[str, list[str]] = {}

@@ -12,10 +12,7 @@ NOT_KNOWN = "/label_not_known"
 
 
 def unsaid(learnt: Mapping[str, int]) -> dict[str, int]:
-    """Rows of a source that lacked a label in time, by label; only labels with such rows.
-
-    learnt: rows by what happened to them, see `learnt_and_left_out`.
-    """
+    """Rows that lacked a label in time, by label, if any. learnt: see `learnt_and_left_out`."""
     return {
         name.removesuffix(NOT_KNOWN): rows
         for name, rows in learnt.items()

@@ -86,5 +86,4 @@ class Minibatch:
         return replace(self, held=held[:, 0], further=further)
 
     def __len__(self) -> int:
-        """Rows."""
         return len(self.row_ids)

@@ -53,7 +53,6 @@ def _columns(minibatch: Minibatch) -> list[str]:
 
 
 def _arrays(rows: LabelRows) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a label, which have an entry per row; what is None is left out."""
     found = {field.name: getattr(rows, field.name) for field in fields(rows)}
     return {name: each for name, each in found.items() if each is not None}
 

@@ -28,7 +28,6 @@ class ScoreColumn:
 
     @property
     def name(self) -> str:
-        """The name in segments and summaries."""
         tower = f"/{self.tower}" if self.tower else ""
         seed = f"@{self.seed}" if self.seed else ""
         label = f"{self.label}:" if self.label else ""

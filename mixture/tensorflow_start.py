@@ -27,8 +27,10 @@ def start_tensorflow(threads: int) -> None:
         MissingExtraError: when TensorFlow is not installed.
     """
     require_extra("train")
-    if "tensorflow" not in sys.modules:
-        _count_start()
+    if "tensorflow" not in sys.modules and (counted := os.environ.get(STARTS)):
+        # A start takes seconds: the test suite reports how many there were in all its processes.
+        with Path(counted).open("ab") as file:
+            file.write(b".")
     if "tensorflow" not in sys.modules and os.environ.get(LOG_LEVEL) != "0":
         os.environ.setdefault(LOG_LEVEL, "2")
         with _quiet_start():
@@ -67,13 +69,6 @@ def _without_keras() -> Iterator[None]:
         yield
     finally:
         del sys.modules["keras"]
-
-
-def _count_start() -> None:
-    """A start takes seconds: the test suite reports how many there were in all its processes."""
-    if counted := os.environ.get(STARTS):
-        with Path(counted).open("ab") as file:
-            file.write(b".")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.errors import TrainingError
-from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.job.request import JobRequest
 from forebay.executors.judging.evidence.gate_evidence import EVIDENCE_FILE
 from forebay.executors.judging.gate import GATE_FILE
 from forebay.executors.judging.serving_gate import choose_variant
@@ -51,17 +51,17 @@ class CheckedExport:
             self._check(folder, window, variant)
 
     def store(
-        self, window: WindowRequest, link: Link, chain: ModelChain, archive: WindowArchive
+        self, link: Link, chain: ModelChain, archive: WindowArchive
     ) -> dict[FileKind, Stored]:
         """Store the model that serves of a window, and before it, why that variant serves.
 
-        link: of the window; it may not be recorded yet, its scores are in the store.
+        link: it may not be recorded yet, its scores are in the store.
 
         Raises:
             DataError: when scores of earlier windows are missing or damaged.
             InfrastructureError: when the store is full or cannot be reached.
         """
-        key, generation = window.key, window.generation
+        key, generation = link.window, link.generation
         folder, found = chain.folder(key, generation), dict[FileKind, Stored]()
         chosen = choose_variant(self.request.pipeline_spec(), chain, link)
         self.write(folder / "saved_model", key, None if chosen is None else chosen.decision.variant)

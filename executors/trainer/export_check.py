@@ -86,14 +86,8 @@ def check_served(
 ) -> float:
     """Compare a SavedModel with the learner that it was exported from.
 
-    Args:
-        directory: of the SavedModel.
-        learner: as it was exported.
-        dataset: whose features they read.
-        source: any source of it; types agree between sources.
-        layout: of the features.
-        threads: for TensorFlow, if it is not running yet.
-        variant: the one that was exported; None for the declared one.
+    source: any of the dataset's; types agree between them. threads: for TensorFlow, if it is not
+    running yet. variant: the one that was exported; None for the declared one.
 
     Returns:
         The largest difference between two probabilities.
@@ -110,7 +104,9 @@ def check_served(
     }
     if not all(np.isfinite(one).all() for one in answers.values()):
         raise TrainingError("the trained model's probabilities are not finite")
-    served = _served(directory, rows, layout, threads)
+    types = layout.types
+    written = [{name: _json(types[name], value) for name, value in row.items()} for row in rows]
+    served = ServedModel(directory).score(written, threads)
     return max(
         _difference(directory, rows, one, np.array([row[output] for row in served]))
         for output, one in answers.items()
@@ -131,7 +127,6 @@ def _difference(
     trained: npt.NDArray[np.float32],
     served: npt.NDArray[np.float64],
 ) -> float:
-    """The largest difference between both models' answers to one label."""
     differences = np.abs(served - trained)
     worst = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
     if not differences[worst] <= TOLERANCE:
@@ -141,16 +136,6 @@ def _difference(
             "published, and is kept there for inspection"
         )
     return float(differences[worst])
-
-
-def _served(
-    directory: Path, rows: Sequence[Row], layout: FeatureLayout, threads: int
-) -> list[dict[str, float]]:
-    written = [
-        {column: _json(layout.types[column], value) for column, value in row.items()}
-        for row in rows
-    ]
-    return ServedModel(directory).score(written, threads)
 
 
 def _minibatch(
@@ -167,7 +152,6 @@ def _minibatch(
 
 
 def _json(kind: ColumnType, value: object) -> object:
-    """A value as it is written in a JSON row."""
     if kind is ColumnType.TIMESTAMP and isinstance(value, int):
         return (EPOCH + timedelta(microseconds=value)).isoformat()
     return value
@@ -180,7 +164,6 @@ def _in_turn(random: np.random.Generator, values: Sequence[object]) -> Iterator[
 
 
 def _values_of(layout: FeatureLayout, column: str) -> list[_Value | None]:
-    """What made-up rows hold in a column, besides null."""
     kind = LIST_ITEMS.get(layout.types[column], layout.types[column])
     specs = [spec for name, spec in layout.specs.items() if column in layout.columns_of(name)]
     found = [*_COMMON[kind], *(value for spec in specs for value in _named(spec, kind))]
@@ -189,7 +172,6 @@ def _values_of(layout: FeatureLayout, column: str) -> list[_Value | None]:
 
 
 def _named(spec: FeatureSpec, kind: ColumnType) -> Iterator[_Value | None]:
-    """Values of a column that mean something to a feature."""
     if isinstance(spec, CrossFeature) or spec.part is not None:
         return
     if isinstance(spec, VocabularyFeature):

@@ -44,7 +44,6 @@ class Frame:
 
     @classmethod
     def of(cls, head: FrameHead, batch: pa.RecordBatch | None, layout: FeatureLayout) -> Frame:
-        """What a data executor sent. batch: its rows; None where only positions moved."""
         minibatch = None
         if batch is not None and head.rows:
             minibatch = to_minibatch(batch, head.segments, head.feed, layout)
@@ -62,10 +61,7 @@ class Frame:
 
 @dataclass
 class EpochQueue:
-    """Frames of one epoch in the order in which they were sent, and how far they were handed out.
-
-    Their order is kept, since it does not depend on when they arrived.
-    """
+    """Frames of one epoch in the order in which they were sent, whenever they arrived."""
 
     frames: deque[tuple[int, Frame]] = field(default_factory=deque)
     taken: dict[str, TaskProgress] = field(default_factory=dict)
@@ -80,7 +76,6 @@ class Inbox:
     """Frames and positions of one window in one trainer process."""
 
     def __init__(self, sealed: Mapping[str, TaskProgress]) -> None:
-        """Start from what the newest checkpoint holds."""
         self.used: dict[str, TaskProgress] = dict(sealed)
         self._taken: dict[str, TaskProgress] = dict(sealed)
         self.ended = sum(progress.ended for progress in sealed.values())
@@ -99,7 +94,6 @@ class Inbox:
             self._epochs.setdefault(epoch, EpochQueue())
 
     def is_open(self, epoch: int) -> bool:
-        """Whether frames of the epoch are accepted."""
         return epoch in self._epochs
 
     def put(self, frame: Frame) -> bool:
@@ -113,10 +107,7 @@ class Inbox:
         return True
 
     def take(self) -> Frame | None:
-        """Hand out the next frame of an epoch.
-
-        Of several epochs, the one whose next frame has the earliest hour, or arrived first.
-        """
+        """Of several epochs, the one whose next frame has the earliest hour, or arrived first."""
         waiting = [queue for queue in self._epochs.values() if queue.frames]
         if not waiting:
             return None
@@ -127,7 +118,6 @@ class Inbox:
         return frame
 
     def use(self, frame: Frame) -> None:
-        """A step trained on the frame."""
         for task_id, progress in frame.progress.items():
             before = self.used.get(task_id)
             after = further(before, progress)
@@ -143,10 +133,7 @@ class Inbox:
         return news
 
     def fence(self, epoch: int) -> dict[str, TaskProgress]:
-        """Refuse the epoch from now on; returns how far its rows were, or will be, trained on.
-
-        Later calls return the same.
-        """
+        """Refuse the epoch; returns, also later, how far its rows were, or will be, trained on."""
         queue = self._epochs.pop(epoch, None)
         if queue is not None:
             self.dropped_rows += sum(frame.rows for _, frame in queue.frames)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from forebay.config.specs.feeds import joins_labels
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.tasks import TaskProgress
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judges import EventJudges
 from forebay.executors.label_join.join import LabelJoins
@@ -48,11 +47,7 @@ class WindowTrainer:
         make_learner: Callable[[], Learner],
         lease_epoch: int | None,
     ) -> None:
-        """Connects to the driver; nothing is loaded before the first window.
-
-        make_learner: makes the learner to train, and a second one if rows have to be judged.
-        lease_epoch: see `ModelChain`.
-        """
+        """make_learner: called again if rows have to be judged. lease_epoch: see `ModelChain`."""
         self._request = request
         self._parts = parts = _parts_of(job_dir, request, layout, make_learner, lease_epoch)
         self._export = CheckedExport(request, layout, parts.learner, parts.progress)
@@ -71,22 +66,22 @@ class WindowTrainer:
             link = self._train_to_end(window, position, export=last)
         elif last and "saved_model" not in link.files:
             parts.model.bring_to(link)
-            for kind, stored in self._exported(window, link).items():
+            for kind, stored in self._exported(link).items():
                 link = parts.chain.add_file(link, kind, stored)
         self._remove_local(window)
         self._finish(link, publish=last and self._request.publishes)
 
     def close(self) -> None:
-        """Close connections."""
         self._parts.copier.close()
         self._parts.reader.close()
 
     def _train_to_end(self, window: WindowRequest, position: int, *, export: bool) -> Link:
-        """Train, seal, judge, export and link: the link of the job's last window has its model."""
         parts = self._parts
         opened = self._opener.open(window)
-        self._begin(opened, position)
         sealed = opened.last_seal
+        parts.progress.begin(window, position, opened.step, sealed, opened.resumed_from_runtime)
+        done = sealed.progress if sealed else {}
+        parts.reader.begin(window.key, window.generation, done, opened.step)
         if sealed is None or not sealed.final:
             self._consume(opened)
             with parts.progress.phase("store"):
@@ -96,20 +91,14 @@ class WindowTrainer:
         parts.reader.sealed(sealed.step, sealed.progress)
         files = self._ending.stored(opened)
         if export:
-            files |= self._exported(window, link.model_copy(update={"files": files}))
+            files |= self._exported(link.model_copy(update={"files": files}))
         link = link.model_copy(update={"files": files, "finished_at": datetime.now(UTC)})
         parts.chain.record(link)
         parts.model.ended(link)
         return link
 
-    def _exported(self, window: WindowRequest, link: Link) -> dict[FileKind, Stored]:
-        return self._export.store(window, link, self._parts.chain, self._parts.archive)
-
-    def _begin(self, opened: OpenWindow, position: int) -> None:
-        sealed: Mapping[str, TaskProgress] = opened.last_seal.progress if opened.last_seal else {}
-        request, resumed_from = opened.request, opened.resumed_from_runtime
-        self._parts.progress.begin(request, position, opened.step, opened.last_seal, resumed_from)
-        self._parts.reader.begin(request.key, request.generation, sealed, opened.step)
+    def _exported(self, link: Link) -> dict[FileKind, Stored]:
+        return self._export.store(link, self._parts.chain, self._parts.archive)
 
     def _consume(self, opened: OpenWindow) -> None:
         parts = self._parts

@@ -35,15 +35,7 @@ class ProgressReporter:
         self._names = source_names
         self._rows = np.zeros(len(source_names), dtype=np.int64)
         self._phases: dict[str, float] = dict(earlier.phases_seconds) if earlier else {}
-        self._total = windows_total
-        self._pid = os.getpid()
-        self._window = ""
-        self._done = 0
-        self._step = 0
-        self._sealed_step = 0
-        self._sealed_at = 0.0
-        self._resumed = ""
-        self._lag_seconds = 0.0
+        self._report = Progress(windows_total=windows_total, pid=os.getpid())
         self._window_seconds = 0.0
         self._written = 0.0
         self._written_rows = 0
@@ -69,40 +61,38 @@ class ProgressReporter:
         sealed_by: str | None = None,
     ) -> None:
         """A window starts, or continues from a seal. sealed_by: the runtime, if it was another."""
-        self._window, self._done, self._step = window.key, position, step
-        self._sealed_step = step
-        self._sealed_at = 0.0 if seal is None else seal.sealed_at.timestamp()
-        self._resumed = ""
+        resumed = ""
         if seal is not None and sealed_by is not None:
-            self._resumed = f"resumed from step {seal.window_step:,}, sealed by {sealed_by}"
+            resumed = f"resumed from step {seal.window_step:,}, sealed by {sealed_by}"
         self._window_seconds = (window.end - window.start).total_seconds()
-        self._lag_seconds = self._window_seconds
-        self._write(force=True)
+        self._write(
+            force=True,
+            window=window.key,
+            windows_done=position,
+            step=step,
+            sealed_step=step,
+            sealed_at=0.0 if seal is None else seal.sealed_at.timestamp(),
+            resumed=resumed,
+            lag_seconds=self._window_seconds,
+        )
 
     def stepped(self, counts: Counts, hour: int, step: int) -> float:
-        """One minibatch with these row counts was trained; returns the seconds of data left.
-
-        `hour` is its hour inside the window.
-        """
+        """After one minibatch; returns the seconds of data left. hour: inside the window."""
         self._rows += counts
-        self._step = step
-        self._lag_seconds = max(0.0, self._window_seconds - hour * _HOUR_SECONDS)
-        self._write(force=False)
-        return self._lag_seconds
+        lag_seconds = max(0.0, self._window_seconds - hour * _HOUR_SECONDS)
+        self._write(force=False, step=step, lag_seconds=lag_seconds)
+        return lag_seconds
 
     def sealed(self, seal: Seal) -> None:
-        """Everything up to the step of a seal is in its checkpoint."""
-        self._sealed_step, self._sealed_at = seal.step, seal.sealed_at.timestamp()
-        self._write(force=True)
+        self._write(force=True, sealed_step=seal.step, sealed_at=seal.sealed_at.timestamp())
 
     def finished(self, window: str) -> None:
-        """A window is trained, linked and counted."""
-        self._window = window
-        self._done += 1
-        self._lag_seconds = 0.0
-        self._write(force=True)
+        done = self._report.windows_done + 1
+        self._write(force=True, window=window, windows_done=done, lag_seconds=0.0)
 
-    def _write(self, *, force: bool) -> None:
+    def _write(self, *, force: bool, **news: object) -> None:
+        """Take over news of the report, and write it if it is time."""
+        self._report = self._report.model_copy(update=news)
         now = time.monotonic()
         elapsed = now - self._written
         if not force and elapsed < WRITE_EVERY_SECONDS:
@@ -111,19 +101,11 @@ class ProgressReporter:
         if elapsed >= WRITE_EVERY_SECONDS:
             self._rate = (total - self._written_rows) / elapsed if self._written else 0.0
             self._written, self._written_rows = now, total
-        progress = Progress(
-            window=self._window,
-            windows_done=self._done,
-            windows_total=self._total,
-            step=self._step,
-            sealed_step=self._sealed_step,
-            sealed_at=self._sealed_at,
-            resumed=self._resumed,
-            reported_at=time.time(),
-            rows=dict(zip(self._names, self._rows.tolist(), strict=True)),
-            rows_per_second=round(self._rate, 1),
-            lag_seconds=self._lag_seconds,
-            pid=self._pid,
-            phases_seconds={name: round(value, 3) for name, value in self._phases.items()},
-        )
-        write_atomically(self._path, json.dumps(progress.model_dump()))
+        latest = {
+            "reported_at": time.time(),
+            "rows": dict(zip(self._names, self._rows.tolist(), strict=True)),
+            "rows_per_second": round(self._rate, 1),
+            "phases_seconds": {name: round(value, 3) for name, value in self._phases.items()},
+        }
+        report = self._report.model_copy(update=latest)
+        write_atomically(self._path, json.dumps(report.model_dump()))

@@ -68,7 +68,6 @@ class _Session:
     error: ForebayError | None = None
 
     def check_dead_rows(self) -> None:
-        """Raise when a source has more dead letters in this window than it may."""
         for source, most in self.dead_rows_max.items():
             found = self.inbox.dead_rows[source]
             if found > most:
@@ -82,17 +81,10 @@ class _Session:
 class RemoteReader:
     """Takes minibatches from data executors, window by window. Used from one thread."""
 
-    def __init__(
-        self,
-        job_dir: Path,
-        layout: FeatureLayout,
-        source_names: Sequence[str],
-    ) -> None:
-        """Read the job's folder; nothing is called before `begin`."""
+    def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
         request = JobRequest.read(job_dir, "the trainer")
         pipeline, specs = request.pipeline_spec(), request.source_specs()
         job = pipeline.job
-        patience = patience_seconds(job)
         self._job_dir, self._pipeline = job_dir, pipeline.name
         self._layout = layout
         self._credits = job.buffers.credits
@@ -101,8 +93,8 @@ class RemoteReader:
             for name in source_names
             if (most := specs[source_of(name)].dead_letter_rows_max) is not None
         }
-        self._patience = patience
-        self._client = DriverClient(job_dir, patience)
+        self._patience = patience_seconds(job)
+        self._client = DriverClient(job_dir, self._patience)
         self._changed = threading.Condition()
         self._opening = threading.Lock()  # one `open` call at a time
         self._session: _Session | None = None
@@ -225,7 +217,6 @@ class RemoteReader:
             return self._session.inbox.dropped_rows if self._session else 0
 
     def close(self) -> None:
-        """Stop all threads and close connections."""
         self._leave()
         with self._changed:
             self._closed = True
@@ -369,7 +360,6 @@ class RemoteReader:
     # Frames -------------------------------------------------------------------------------
 
     def _receive_from(self, session: _Session, serving: Serving) -> None:
-        """Receive one epoch's frames until it is fenced or its stream ends."""
         try:
             stream = open_stream(self._job_dir, serving.address, serving.epoch)
             with self._changed:
@@ -411,14 +401,12 @@ class Silence:
     """How long no frame has come although rows are left: waiting for them must be bounded."""
 
     def __init__(self, reader: RemoteReader, window: str, job: JobSpec) -> None:
-        """The window has just begun."""
         deadlines = job.failover.progress_deadlines
         self._longest = SILENCE_SECONDS + max(deadlines.data, deadlines.driver).total_seconds()
         self._reader, self._window = reader, window
         self._seconds, self._orders = 0.0, reader.orders
 
     def broken(self) -> None:
-        """A frame came."""
         self._seconds = 0.0
 
     def lasted(self, seconds: float) -> None:

@@ -93,7 +93,6 @@ class SealCopier:
             self._raise_problem()
 
     def close(self) -> None:
-        """Begin no further copy."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -104,17 +103,14 @@ class SealCopier:
 
     def _run(self) -> None:
         with Activity("copying a seal to the store"):
-            self._copy_all()
-
-    def _copy_all(self) -> None:
-        while self._problem is None and (checkpoints := self._next()) is not None:
-            try:
-                self._copy(checkpoints)
-            except Exception as error:  # noqa: BLE001 - reported, or raised in the trainer's thread
-                self._failed(error)
-            with self._changed:
-                self._is_copying = False
-                self._changed.notify_all()
+            while self._problem is None and (checkpoints := self._next()) is not None:
+                try:
+                    self._copy(checkpoints)
+                except Exception as error:  # noqa: BLE001 - reported, or raised by the trainer
+                    self._failed(error)
+                with self._changed:
+                    self._is_copying = False
+                    self._changed.notify_all()
 
     def _next(self) -> CheckpointStore | None:
         with waiting(), self._changed:

@@ -27,7 +27,6 @@ class WindowArchive:
     line: str
 
     def folder(self, window: str) -> str:
-        """Where in the store everything of a window goes."""
         return f"{MODELS}/{self.pipeline}/{self.line}/{window}"
 
     def put(self, window: str, generation: int, kind: FileKind, source: Path) -> Stored:
@@ -68,11 +67,7 @@ class WindowArchive:
         Raises:
             DataError: when it is not what was stored.
         """
-        try:
-            folder = self.store.tree(link.files["checkpoint"])
-        except DataError as error:
-            raise self._damaged(link.window, error) from error
-        learner.load(folder / MODEL_FOLDER)
+        learner.load(self._tree(link.files["checkpoint"], link.window) / MODEL_FOLDER)
 
     def put_seal(self, window: str, generation: int, copy: Path) -> Stored:
         """Store what `copy_seal` gathered; on return it is durable.
@@ -88,10 +83,13 @@ class WindowArchive:
         Raises:
             DataError: when it is not what was stored.
         """
+        return self._tree(seal.stored, seal.window)
+
+    def _tree(self, stored: Stored, window: str) -> Path:
         try:
-            return self.store.tree(seal.stored)
+            return self.store.tree(stored)
         except DataError as error:
-            raise self._damaged(seal.window, error) from error
+            raise DataError(f"{error}; or {self._train_again(window)}") from error
 
     def _require_letters(self, seal: Seal, gathered: Counter[str]) -> None:
         counted: Counter[str] = Counter()
@@ -102,9 +100,6 @@ class WindowArchive:
                 f"window {seal.window}: {rows} of the {counted[source]} dead letters of {source} "
                 f"are not on disk: {self._train_again(seal.window)}"
             )
-
-    def _damaged(self, window: str, error: DataError) -> DataError:
-        return DataError(f"{error}; or {self._train_again(window)}")
 
     def _train_again(self, window: str) -> str:
         line = "" if self.line == DEFAULT_LINE else f" --line {self.line}"

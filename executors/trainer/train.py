@@ -28,7 +28,6 @@ from forebay.system.memory import available_bytes
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Train every window of the job that is not trained yet."""
     given = role_arguments("trainer", arguments, "lease-epoch")
     job_dir: Path = given.job
     start_role("trainer", 0, job_dir)
@@ -41,10 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def train(job_dir: Path, lease_epoch: int | None = None) -> None:
-    """The body of `main`, for a process that is already set up.
-
-    lease_epoch: of the line's lease; None if no other job can train the line.
-    """
+    """In a process that is set up. lease_epoch: None if no other job can train the line."""
     request = JobRequest.read(job_dir, "the trainer")
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())

@@ -35,13 +35,10 @@ KEPT_SEALS = 2
 class Seal(Message):
     """What one checkpoint holds.
 
-    step counts from the start of the model line, window_step from the start of the window.
-    plan is the fingerprint of the window's plan, parent the link that the window was begun from,
-    and model_fingerprint that of the model. base_seen and seen are the model's row sums at the
-    window's start and at this barrier, one for each source index; their difference is what this
-    window trained. base_learnt and learnt are rows that its paradigms were trained on, see
-    `Learner`.
-    runtime: whose it is, see `runtime_of`.
+    step counts from the start of the model line, window_step from that of the window. plan: a
+    fingerprint. parent: the link that the window was begun from. base_seen and seen are the model's
+    row sums at the window's start and at this barrier, by source index: their difference is what
+    this window trained. base_learnt, learnt: see `Learner`. runtime: see `runtime_of`.
     """
 
     window: str
@@ -64,11 +61,7 @@ class Seal(Message):
 
 
 class Beginning(NamedTuple):
-    """What a window's training begins with.
-
-    plan: the fingerprint of the window's plan. parent: the link that it starts from. base_seen:
-    that link's row sums, by source index; None without a link.
-    """
+    """plan: a fingerprint. base_seen: the parent's row sums, by source index; None without one."""
 
     plan: str
     parent: Parent | None
@@ -76,7 +69,6 @@ class Beginning(NamedTuple):
     base_seen: Sequence[RowSums] | None
 
     def is_that_of(self, seal: Seal) -> bool:
-        """Whether a seal's window was begun with the same."""
         same = (self.plan, self.parent, self.model_fingerprint) == (
             seal.plan,
             seal.parent,
@@ -89,7 +81,6 @@ class CheckpointStore:
     """Checkpoints of one (window, generation), below its model folder."""
 
     def __init__(self, model_folder: Path) -> None:
-        """Use `<model_folder>/checkpoints`; nothing is created yet."""
         self.window_folder = model_folder
         self.folder = model_folder / CHECKPOINTS_FOLDER
         self._pruning = threading.Lock()
@@ -145,7 +136,9 @@ class CheckpointStore:
         if newest is None:
             return None
         seal, folder = newest
-        damaged = _differences(seal.checksums, folder_checksums(folder))
+        sealed, found = seal.checksums, folder_checksums(folder)
+        names = sorted(sealed.keys() | found.keys())
+        damaged = [name for name in names if sealed.get(name) != found.get(name)]
         if damaged:
             raise InfrastructureError(
                 f"checkpoint {folder.parent} is damaged ({', '.join(damaged)} changed since it was "
@@ -173,8 +166,3 @@ class CheckpointStore:
             keep = 1 if folders and folders[-1].name.endswith("-final") else KEPT_SEALS
             for folder in folders[:-keep]:
                 remove_tree(folder)
-
-
-def _differences(sealed: dict[str, str], found: dict[str, str]) -> list[str]:
-    names = sorted(sealed.keys() | found.keys())
-    return [name for name in names if sealed.get(name) != found.get(name)]

@@ -14,6 +14,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -51,7 +52,6 @@ class LetterSizes:
             return self._seen[source] + self._added[source]
 
     def add(self, source: str, size: int) -> None:
-        """This many bytes were written."""
         with self._lock:
             self._added[source] += size
 
@@ -199,7 +199,6 @@ class _SeenLetters:
         self._last: DeadLetter | None = None
 
     def is_new(self, letter: DeadLetter) -> bool:
-        """Whether this is the first letter of its place."""
         place = json.dumps(letter.location, sort_keys=True)
         if place in self._places:
             return False
@@ -215,7 +214,6 @@ class _SeenLetters:
         self._without.append((first, first + letter.rows))
 
     def left_out(self) -> Iterator[DeadLetter]:
-        """One letter for all rows without letters, if there are any."""
         rows = _covered([*self._spans, *self._without]) - _covered(self._spans)
         if self._last is not None and rows:
             yield self._last.model_copy(update={"rows": rows, "number": None})
@@ -232,45 +230,29 @@ def _covered(spans: list[tuple[int, int]]) -> int:
 
 def _lines(task: DataTask, dead: Sequence[DeadRow], before: int, most: int, kept: int) -> str:
     """Letters of rows for as long as there is room, and a line for the others."""
+    letter = partial(DeadLetter, source=task.source, window=task.window, generation=task.generation)
     lines: list[str] = []
     number = before
     for index, row in enumerate(dead):
         if kept >= most:
-            rows = sum(each.rows for each in dead[index:])
-            lines.append(_left_out(task, number, rows, most))
+            found = letter(
+                location={},
+                reason=f"not kept: the source's dead letters have reached {most:,} bytes in this "
+                "window (dead_letter_bytes_max)",
+                rows=sum(each.rows for each in dead[index:]),
+                number=number,
+                left_out=True,
+            )
+            lines.append(found.model_dump_json() + "\n")
             break
-        lines.append(_letter(task, row, number).model_dump_json() + "\n")
+        reason = redacted(row.reason)[:_REASON_MAX]
+        found = letter(
+            location=row.location, reason=reason, row=_row(row.row), rows=row.rows, number=number
+        )
+        lines.append(found.model_dump_json() + "\n")
         kept += len(lines[-1].encode())
         number += row.rows
     return "".join(lines)
-
-
-def _left_out(task: DataTask, number: int, rows: int, most: int) -> str:
-    letter = DeadLetter(
-        source=task.source,
-        window=task.window,
-        generation=task.generation,
-        location={},
-        reason=f"not kept: the source's dead letters have reached {most:,} bytes in this window "
-        "(dead_letter_bytes_max)",
-        rows=rows,
-        number=number,
-        left_out=True,
-    )
-    return letter.model_dump_json() + "\n"
-
-
-def _letter(task: DataTask, dead: DeadRow, number: int) -> DeadLetter:
-    return DeadLetter(
-        source=task.source,
-        window=task.window,
-        generation=task.generation,
-        location=dead.location,
-        reason=redacted(dead.reason)[:_REASON_MAX],
-        row=_row(dead.row),
-        rows=dead.rows,
-        number=number,
-    )
 
 
 def _row(text: str | None) -> object:

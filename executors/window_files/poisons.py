@@ -24,10 +24,7 @@ POISONS_MAX = 100
 
 
 class PoisonRecord:
-    """The poisons of one (line, window, generation)."""
-
     def __init__(self, window_folder: Path) -> None:
-        """Use `<window_folder>/poisons`, which is made with the first poison."""
         self._window_folder = window_folder
         self._folder = window_folder / POISONS_FOLDER
 

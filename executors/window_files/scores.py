@@ -40,12 +40,9 @@ def label_column(column: str, label: str) -> str:
 
 
 def of_label(table: pa.Table, label: str, *, every_row: bool) -> pa.Table:
-    """The part of a segment for one label, as if there were no other.
+    """The part of a segment for one label ("" is the first), as if there were no other.
 
-    Args:
-        table: of a segment.
-        label: whose; "" is the only one, or the first.
-        every_row: rows without the label are kept, with NaN.
+    every_row: rows without the label are kept, with NaN.
     """
     names = {name: _name(name, label) for name in table.column_names}
     if all(new == old for old, new in names.items()):
@@ -72,7 +69,6 @@ def _name(column: str, label: str) -> str | None:
     return column
 
 
-_Columns = Mapping[str, tuple[pa.DataType, float]]
 SCORES_FOLDER = "scores"
 # The `event_time` of a row that has none.
 NO_TIME = np.iinfo(np.int64).min
@@ -81,16 +77,15 @@ _PUBLISHED = "published"
 _ROWS_IN_MEMORY = 8_192
 _SLICE_PREFIX = "slice:"
 _ROWS_MAX = b"rows_max"
-# Columns of a segment beside ids, labels and scores, each with its type and its value for unknown.
-_TIME: _Columns = {"event_time": (pa.int64(), NO_TIME)}
-_WAIT: _Columns = {"wait": (pa.float32(), np.nan)}
-_SOURCE: _Columns = {"source": (pa.int32(), -1)}
-_HELD: _Columns = {HELD: (pa.bool_(), False)}
-_ADDED = {
-    _SCORES: {**_TIME, **_WAIT, **_SOURCE, **_HELD},
-    _LABELS: {**_TIME, **_SOURCE},
-    _PUBLISHED: {**_TIME, **_WAIT, **_SOURCE, **_HELD},
-}
+# Of rows of a stream, before scores and further labels.
+_STREAM = (
+    ("event_id", pa.int64()),
+    ("fresh", pa.float32()),
+    ("event_time", pa.int64()),
+    ("wait", pa.float32()),
+    ("source", pa.int32()),
+    (HELD, pa.bool_()),
+)
 
 
 class _Segment:
@@ -142,40 +137,28 @@ class ScoreWriter:
     ) -> None:
         """Create the folder; nothing in it is touched before `restore`.
 
-        Args:
-            folder: of the window's segments.
-            paradigms: names of the score columns.
-            slices: features whose ids judged rows keep, with their places in `Minibatch.ids`.
-            judge_rows_max: how many events of the window are judged, for readers of the segments.
-            labels: names of the labels after the first.
+        slices: features whose ids judged rows keep, with their places in `Minibatch.ids`.
+        judge_rows_max: how many events of the window are judged, for readers of the segments.
+        labels: names of the labels after the first.
         """
         self._folder = folder
         self._slices = dict(slices or {})
+        further = [*_further(FRESH, labels), *_further(HELD, labels)]
         self._schemas = {
             _SCORES: pa.schema(
-                [("event_id", pa.int64()), ("fresh", pa.float32()), *_fields(_SCORES)]
-                + [(SCORE_PREFIX + name, pa.float32()) for name in paradigms]
-                + _further(FRESH, labels)
-                + _further(HELD, labels)
+                [*_STREAM, *((SCORE_PREFIX + name, pa.float32()) for name in paradigms), *further]
             ),
             _LABELS: pa.schema(
                 [
                     ("event_id", pa.int64()),
                     ("complete", pa.float32()),
-                    *_fields(_LABELS),
+                    ("event_time", pa.int64()),
+                    ("source", pa.int32()),
                     *_further(COMPLETE, labels),
                 ]
             ),
             _JUDGED: _judged_schema(paradigms, self._slices, judge_rows_max, labels),
-            _PUBLISHED: pa.schema(
-                [
-                    ("event_id", pa.int64()),
-                    ("fresh", pa.float32()),
-                    *_fields(_PUBLISHED),
-                    *_further(FRESH, labels),
-                    *_further(HELD, labels),
-                ]
-            ),
+            _PUBLISHED: pa.schema([*_STREAM, *further]),
         }
         self._paradigms = len(paradigms)
         self._open: dict[str, _Segment] = {}
@@ -189,24 +172,34 @@ class ScoreWriter:
         Raises:
             ValueError: when the scores' shape does not fit.
         """
-        known: list[npt.NDArray[Any]] = [minibatch.event_ids, minibatch.labels]
-        times = _or_unknown(minibatch.event_times, len(minibatch), _TIME)
         if scores is None:
-            self._segment(_LABELS).append([*known, times, minibatch.sources, *_others(minibatch)])
+            times = _or_unknown(minibatch.event_times, len(minibatch), np.int64(NO_TIME))
+            known = (minibatch.event_ids, minibatch.labels, times, minibatch.sources)
+            self._segment(_LABELS).append([*known, *_others(minibatch)])
             return
         if scores.shape != (len(minibatch), self._paradigms):
             raise ValueError(f"scores of shape {scores.shape} for {len(minibatch)} rows")
-        waits = _or_unknown(minibatch.waits, len(minibatch), _WAIT)
-        self._segment(_SCORES).append(
+        self._append_stream(_SCORES, minibatch, np.ascontiguousarray(scores.T))
+
+    def append_published(self, minibatch: Minibatch) -> None:
+        """Keep stream rows that nothing scores."""
+        self._append_stream(_PUBLISHED, minibatch, ())
+
+    def _append_stream(
+        self, kind: str, minibatch: Minibatch, scores: Iterable[npt.NDArray[np.float32]]
+    ) -> None:
+        rows = len(minibatch)
+        self._segment(kind).append(
             [
-                *known,
-                times,
-                waits,
+                minibatch.event_ids,
+                minibatch.labels,
+                _or_unknown(minibatch.event_times, rows, np.int64(NO_TIME)),
+                _or_unknown(minibatch.waits, rows, np.float32(np.nan)),
                 minibatch.sources,
-                _or_unknown(minibatch.held, len(minibatch), _HELD),
-                *np.ascontiguousarray(scores.T),
+                _or_unknown(minibatch.held, rows, np.False_),
+                *scores,
                 *_others(minibatch),
-                *_others_held(minibatch),
+                *(_or_unknown(each.held, rows, np.False_) for each in minibatch.further),
             ]
         )
 
@@ -240,23 +233,6 @@ class ScoreWriter:
         found = Segments("", self._folder).judged()
         return np.empty(0, np.int64) if found is None else found.column("event_id").to_numpy()
 
-    def append_published(self, minibatch: Minibatch) -> None:
-        """Keep stream rows that nothing scores."""
-        times = _or_unknown(minibatch.event_times, len(minibatch), _TIME)
-        waits = _or_unknown(minibatch.waits, len(minibatch), _WAIT)
-        self._segment(_PUBLISHED).append(
-            [
-                minibatch.event_ids,
-                minibatch.labels,
-                times,
-                waits,
-                minibatch.sources,
-                _or_unknown(minibatch.held, len(minibatch), _HELD),
-                *_others(minibatch),
-                *_others_held(minibatch),
-            ]
-        )
-
     def seal(self) -> list[str]:
         """Make everything appended so far durable; returns the names of all sealed segments."""
         for segment in self._open.values():
@@ -283,7 +259,7 @@ class ScoreWriter:
             with _reading(self._folder / name):
                 pass
         self._sealed = list(sealed)
-        self._next = 1 + max((_number(name) for name in sealed), default=-1)
+        self._next = 1 + max(map(_number, sealed), default=-1)
 
     def _segment(self, kind: str) -> _Segment:
         if kind not in self._open:
@@ -305,18 +281,12 @@ class Segments:
     label: str = ""
 
     def scores(self) -> pa.Table | None:
-        """Event ids, fresh labels, times, waits, sources, held flags and scores, as written.
-
-        None when there are none.
-        """
+        """Event ids, fresh labels, times, waits, sources, held flags and scores; None if none."""
         return self._read(_SCORES)
 
     def published(self) -> pa.Table | None:
         """As `scores`, without the scores, and including rows that were not scored."""
-        columns = ["event_id", "fresh", *_ADDED[_PUBLISHED]]
-        found = [self._read(kind, columns) for kind in (_PUBLISHED, _SCORES)]
-        tables = [table for table in found if table is not None]
-        return pa.concat_tables(tables).combine_chunks() if tables else None
+        return self._read(_PUBLISHED, _SCORES, columns=[name for name, _ in _STREAM])
 
     def labels(self) -> pa.Table | None:
         """Event ids, complete labels, times and sources in the order written; None without any."""
@@ -329,18 +299,17 @@ class Segments:
         """
         return self._read(_JUDGED)
 
-    def _read(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
+    def _read(self, *kinds: str, columns: Sequence[str] | None = None) -> pa.Table | None:
+        if self.folder is None:
+            return None
         tables = [
             of_label(_read_segment(path), self.label, every_row=kind == _JUDGED)
-            for path in self._paths(kind)
+            for kind in kinds
+            for path in sorted(self.folder.glob(f"{kind}-*.arrow"))
         ]
         if columns is not None:
             tables = [table.select(columns) for table in tables]
         return pa.concat_tables(tables).combine_chunks() if tables else None
-
-    def _paths(self, kind: str) -> Iterator[Path]:
-        if self.folder is not None:
-            yield from sorted(self.folder.glob(f"{kind}-*.arrow"))
 
 
 def paradigms_of(scores: pa.Table) -> tuple[str, ...]:
@@ -350,23 +319,19 @@ def paradigms_of(scores: pa.Table) -> tuple[str, ...]:
 
 
 def empty_judged(paradigms: Sequence[str]) -> pa.Table:
-    """Judged rows of a window without any."""
     return _judged_schema(paradigms, (), 0).empty_table()
 
 
 def slices_of(judged: pa.Table) -> tuple[str, ...]:
-    """Features whose ids a table of judged rows holds."""
     names = [name for name in judged.column_names if name.startswith(_SLICE_PREFIX)]
     return tuple(name.removeprefix(_SLICE_PREFIX) for name in names)
 
 
 def without_slices(judged: pa.Table) -> pa.Table:
-    """The same rows without the ids of features."""
     return judged.drop_columns([_SLICE_PREFIX + name for name in slices_of(judged)])
 
 
 def slice_ids(judged: pa.Table, feature: str) -> npt.NDArray[np.int64]:
-    """The ids of one of them, int64[N]."""
     return np.asarray(judged.column(_SLICE_PREFIX + feature).to_numpy(), np.int64)
 
 
@@ -405,24 +370,13 @@ def _further(column: str, labels: Sequence[str]) -> list[tuple[str, pa.DataType]
 
 
 def _others(minibatch: Minibatch) -> list[npt.NDArray[Any]]:
-    """The rows' values of the labels after the first."""
     return [each.labels for each in minibatch.further]
 
 
-def _others_held(minibatch: Minibatch) -> list[npt.NDArray[Any]]:
-    """Which rows the guards of the labels after the first held."""
-    return [_or_unknown(each.held, len(minibatch), _HELD) for each in minibatch.further]
-
-
-def _fields(kind: str) -> list[tuple[str, pa.DataType]]:
-    return [(name, kind_of) for name, (kind_of, _) in _ADDED[kind].items()]
-
-
-def _or_unknown(values: npt.NDArray[Any] | None, rows: int, column: _Columns) -> npt.NDArray[Any]:
-    if values is not None:
-        return values
-    ((stored, unknown),) = column.values()
-    return np.full(rows, unknown, stored.to_pandas_dtype())
+def _or_unknown(
+    values: npt.NDArray[Any] | None, rows: int, unknown: np.generic
+) -> npt.NDArray[Any]:
+    return np.full(rows, unknown) if values is None else values
 
 
 def _read_segment(path: Path) -> pa.Table:

@@ -57,7 +57,6 @@ def copy_seal(checkpoints: CheckpointStore) -> tuple[Seal, Path]:
 
 
 def remove_copy(checkpoints: CheckpointStore) -> None:
-    """Remove what `copy_seal` made."""
     copy = checkpoints.window_folder / _COPY_FOLDER
     with writing(copy):
         if copy.exists():

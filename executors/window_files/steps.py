@@ -39,8 +39,6 @@ Counts = npt.NDArray[np.int64]
 
 
 class StepPoint(Message):
-    """One line of the file."""
-
     step: int
     seconds: float
     rows: dict[str, int] = Field(default_factory=dict)
@@ -94,7 +92,6 @@ class StepSeries:
             self._losses[f"{name} {feed}"] = (total + loss, steps + 1)
 
     def stepped(self, counts: Counts, lag_seconds: float) -> None:
-        """One more minibatch, with these row counts by source."""
         self._step += 1
         self._rows += counts
         self._lag_seconds = lag_seconds
@@ -130,11 +127,7 @@ SHOWN_MAX = 200
 
 
 def shown_series(path: Path, points_max: int = SHOWN_MAX) -> dict[str, Any] | None:
-    """What the trainer of a window recorded; None if it recorded nothing.
-
-    Args:
-        path: the file of its steps.
-        points_max: the most points that are kept, including the first and the last.
+    """What the trainer of a window recorded, first and last point included; None if nothing.
 
     Returns:
         Lists of equal length: `steps`, `seconds`, `lag_seconds`, `rows` by source and `losses` by

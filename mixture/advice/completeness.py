@@ -65,7 +65,6 @@ class AgeShare:
     share: Share
 
     def as_json(self) -> dict[str, Any]:
-        """The figures as a JSON object."""
         ages = {"after_seconds": self.after_seconds, "until_seconds": self.until_seconds}
         return {**ages, **self.share.as_json()}
 
@@ -90,15 +89,10 @@ class Completeness:
     by_age: tuple[AgeShare, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The figures as a JSON object."""
         known = self.at_publication
         return {
-            "events": self.events,
-            "twins": self.twins,
+            **vars(self),
             "at_publication": known.as_json() if known else None,
-            "taken_back": self.taken_back,
-            "wait_seconds": self.wait_seconds,
-            "basis": self.basis,
             "by_age": [each.as_json() for each in self.by_age],
         }
 
@@ -124,7 +118,6 @@ def measure_completeness(fresh: FreshRows, complete: CompleteRows) -> Completene
 
 
 def _first_copies(fresh: FreshRows) -> Mask:
-    """The first row with a label of each event."""
     rows = np.flatnonzero(~np.isnan(fresh.labels))
     _, places = np.unique(fresh.event_ids[rows], return_index=True)
     found = np.zeros(len(fresh.event_ids), np.bool_)

@@ -11,13 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from forebay.mixture.advice.recommendation import Advice, Gain, Recommendation
-from forebay.mixture.advice.regimes import (
-    MeasuredVariant,
-    Regime,
-    RegimeTable,
-    difference_of,
-    fits,
-)
+from forebay.mixture.advice.regimes import MeasuredVariant, Regime, RegimeTable, difference_of, fits
 from forebay.mixture.advice.share import Share
 from forebay.mixture.metrics.verdict import COMPLETENESS_MIN
 
@@ -27,10 +21,9 @@ SPARSE = 0.5  # share of events that are in the stream
 POSITIVES_MIN = 30  # fewer say too little about the rest
 
 _BATCH_READERS = {"batch", "batch_then_stream", "mixed", "mixture"}
+# In a window, these train on the label that a stream row carries, as it is.
 _STREAM_READERS = {"stream", "batch_then_stream", "mixed", "mixture"}
 _NEEDS_WARM_START = "batch_then_stream"
-# In a window, these train on the label that a stream row carries, as it is.
-_FRESH_LEARNERS = {"stream", "batch_then_stream", "mixed", "mixture"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Situation:
 
 def learns_late_labels(variant: str) -> bool:
     """Whether a variant trains on the labels of a stream without correcting late ones."""
-    return variant in _FRESH_LEARNERS
+    return variant in _STREAM_READERS
 
 
 def is_incomplete(completeness: float | None) -> bool:
@@ -87,18 +80,16 @@ def recommend(
 ) -> Recommendation | None:
     """What to declare; None if too little is known, or nothing suitable was measured.
 
-    Args:
-        situation: that of the data.
-        declared: the variant that the pipeline declares.
-        settings: the pipeline's, by dotted key.
-        table: what was measured.
+    settings: the pipeline's, by dotted key.
     """
     if situation.completeness is None or not situation.has_stream:
         return None
     for like in _narrowing(regimes_like(situation, table), situation.completeness):
         losses = _losses(like, situation)
         best = min(losses, key=lambda name: losses[name], default=None)
-        if best is not None and (losses[best] <= LOSS_MAX or _are_nearest(like)):
+        # Narrowing further would separate regimes that are equally near.
+        is_last = len({each.completeness for each in like}) == 1
+        if best is not None and (losses[best] <= LOSS_MAX or is_last):
             measured_as = _measured_as(declared, situation)
             return _recommendation(like, best, declared, measured_as, settings, table)
     return None
@@ -117,11 +108,6 @@ def regimes_like(situation: Situation, table: RegimeTable) -> list[Regime]:
     return found
 
 
-def situation_of(regime: Regime) -> Situation:
-    """What `forebay check` would find in the data of a regime."""
-    return Situation(regime.completeness, regime.stream_share, crowded=regime.crowded)
-
-
 def _narrowing(regimes: Sequence[Regime], completeness: float) -> Iterator[list[Regime]]:
     """All regimes, then fewer and fewer: those whose completeness is farthest are dropped first.
 
@@ -132,11 +118,6 @@ def _narrowing(regimes: Sequence[Regime], completeness: float) -> Iterator[list[
         nearest = [each for each in regimes if distances[each.name] <= farthest]
         yield nearest
     yield from ([each] for each in nearest)
-
-
-def _are_nearest(regimes: Sequence[Regime]) -> bool:
-    """Whether narrowing further would separate regimes that are equally near."""
-    return len({each.completeness for each in regimes}) == 1
 
 
 def _losses(regimes: Sequence[Regime], situation: Situation) -> dict[str, float]:
@@ -152,7 +133,6 @@ def _losses(regimes: Sequence[Regime], situation: Situation) -> dict[str, float]
 
 
 def _usable(regime: Regime, situation: Situation) -> list[MeasuredVariant]:
-    """Variants that a pipeline with these feeds can declare."""
     return [each for each in regime.variants if _can_learn(each.variant, situation)]
 
 

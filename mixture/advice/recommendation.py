@@ -62,7 +62,6 @@ class Recommendation:
 
     @property
     def words(self) -> str:
-        """One sentence with the expected difference."""
         expected = "; ".join(gain.words for gain in self.gains)
         if not self.changes:
             regimes = " and ".join(repr(gain.regime) for gain in self.gains)
@@ -73,7 +72,6 @@ class Recommendation:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The facts as a JSON object."""
         return {
             "changes": self.changes,
             "variant": self.variant,
@@ -124,7 +122,6 @@ class Advice:
         return f"{known}; {self.recommendation.words}"
 
     def as_json(self) -> dict[str, Any]:
-        """The facts as a JSON object, with the words."""
         found = self.recommendation
         return {
             "declared": self.declared,

@@ -47,7 +47,6 @@ class MeasuredVariant(Message):
 
     @property
     def name(self) -> str:
-        """The variant with its options, for people."""
         settings = ", ".join(f"{key}: {setting_text(value)}" for key, value in self.options.items())
         return f"{self.variant} ({settings})" if settings else self.variant
 
@@ -83,13 +82,10 @@ class Regime(Message):
 
     @property
     def best(self) -> MeasuredVariant:
-        """The variant with the highest AUC."""
         return max(self.variants, key=lambda each: each.auc)
 
 
 class RegimeTable(Message):
-    """What was measured, when, and by which command or from where."""
-
     measured: date
     origin: str
     command: str = ""
@@ -98,7 +94,6 @@ class RegimeTable(Message):
 
 @cache
 def measured_regimes() -> RegimeTable:
-    """The table that comes with this version."""
     return read_table(TABLE)
 
 
@@ -135,5 +130,4 @@ def fits(options: Mapping[str, Setting], settings: Mapping[str, object]) -> bool
 
 
 def setting_text(value: Setting) -> str:
-    """A setting as YAML writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

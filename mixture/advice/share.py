@@ -21,7 +21,6 @@ class Share:
 
     @property
     def value(self) -> float:
-        """The share itself."""
         return self.part / self.whole
 
     @classmethod
@@ -51,7 +50,6 @@ class Share:
         return f"{100 * self.part // self.whole}% ({low}-{high}) of {self.whole:,}"
 
     def as_json(self) -> dict[str, float | int]:
-        """The figures as a JSON object."""
         return {
             "share": self.value,
             "low": self.low,

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from forebay.config.specs.labels import LabelSpec, LabelValues
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.mixture.features.labels import Value, among
-from forebay.mixture.features.times import unknown
-from forebay.mixture.features.values import Ints, Mask, null_as_null, null_mask
+from forebay.mixture.features.values import Ints, Mask, null_as_null, null_mask, unknown
 from forebay.mixture.kernels.codes import NUMBER_MAX
 
 NO_ID = "the event has no id"
@@ -27,16 +26,13 @@ class BadRows:
     """Bad rows of one batch, by index, with the first reason that was found for each."""
 
     def __init__(self) -> None:
-        """None yet."""
         self.reasons: dict[int, str] = {}
 
     def add(self, bad: Mask, reason: str) -> None:
-        """These rows are bad, all for one reason."""
         for row in np.flatnonzero(bad).tolist():
             self.reasons.setdefault(row, reason)
 
     def add_each(self, bad: Mask, what: str, values: Sequence[object]) -> None:
-        """These rows are bad, each for its value."""
         for row in np.flatnonzero(bad).tolist():
             self.reasons.setdefault(row, f"{what} is {values[row]}")
 
@@ -99,7 +95,6 @@ def check_labels(found: BadRows, stored: pa.Array, rule: LabelSpec, kind: Column
 
 
 def check_known(found: BadRows, known: Ints, happened: Ints) -> None:
-    """Find rows whose label was known before their event."""
     found.add((known < happened) & ~unknown(known), KNOWN_BEFORE)
 
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from forebay.config.checks.column_fit import label_misfits
 from forebay.config.specs.datasets import DatasetSpec, Feed
-from forebay.config.specs.labels import LabelSpec
-from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.errors import ConfigError
 from forebay.mixture.features import bad_rows
 from forebay.mixture.features.bad_rows import BadRows
@@ -22,14 +21,7 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.plans import Plans
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.features.served_times import NO_TIMES, ServedTimes
-from forebay.mixture.features.times import (
-    Seconds,
-    instants,
-    nothing,
-    seconds_between,
-    unknown,
-)
-from forebay.mixture.features.values import INT_NULL, Ints, Mask
+from forebay.mixture.features.values import INT_NULL, Ints, Mask, instants, seconds_between, unknown
 from forebay.mixture.kernels import codes
 from forebay.mixture.kernels.arrow_columns import ColumnTable
 from forebay.mixture.kernels.library import kernels
@@ -105,15 +97,16 @@ class Encoder:
         """
         entries = kernels()
         encoded = encode_rows(entries, self._table.views(entries, batch), self._plans)
-        identity = [self._typed(batch, name) for name in self._event_id]
-        stored = [self._typed(batch, each.column) for each in self._labels]
-        said = [labels(*one) for one in _ruled(stored, self._labels)]
+        types = self._types
+        identity = [(batch.column(name), types[name]) for name in self._event_id]
+        ruled = [(batch.column(each.column), each, types[each.column]) for each in self._labels]
+        said = [labels(*one) for one in ruled]
         bad, layout = BadRows(), self._layout
         bad_rows.check_ids(bad, identity)
         if encoded.may_hold(codes.MAYBE_NOT_STORED_FINITE):
             bad_rows.check_stored(bad, batch, self._read)
-        for values, rule, kind in _ruled(stored, self._labels):
-            bad_rows.check_labels(bad, values, rule, kind)
+        for one in ruled:
+            bad_rows.check_labels(bad, *one)
         happened = self._instants(batch, self._event_time)
         known = [self._instants(batch, each) for each in self._known_at]
         for each in known:
@@ -163,24 +156,13 @@ class Encoder:
 
     def _served_times(
         self, happened: Ints, known: Sequence[Ints], published: Ints | None
-    ) -> Iterator[Ints | Seconds]:
+    ) -> Iterator[Ints | npt.NDArray[np.float32]]:
         if self._times.event_times:
             yield happened
         if self._times.waits:
             if published is None or self._feed == "batch":
-                yield nothing(len(happened))
+                yield np.full(len(happened), np.nan, np.float32)
             else:
                 yield seconds_between(happened, published)
         if self._times.label_ages:
             yield from (seconds_between(happened, each) for each in known)
-
-    def _typed(self, batch: pa.RecordBatch, column: str) -> tuple[pa.Array, ColumnType]:
-        return batch.column(column), self._types[column]
-
-
-def _ruled(
-    stored: Sequence[tuple[pa.Array, ColumnType]], rules: Sequence[LabelSpec]
-) -> Iterator[tuple[pa.Array, LabelSpec, ColumnType]]:
-    """Values and type of each label with its rule."""
-    for (values, kind), rule in zip(stored, rules, strict=True):
-        yield values, rule, kind

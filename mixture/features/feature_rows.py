@@ -39,13 +39,11 @@ class FeatureRows:
     lists_flags: Ints
 
     def may_hold(self, flag: int) -> bool:
-        """Whether any feature has this flag."""
         every = (self.dense_flags, self.ids_flags, self.lists_flags)
         return any((flags & flag).any() for flags in every)
 
 
 def encode_rows(entries: Kernels, views: Views, plans: Plans) -> FeatureRows:
-    """Encode all features."""
     dense, dense_flags = _dense(entries, views, plans)
     ids, ids_flags = id_rows(entries, views, plans.ids)
     lists_flags = np.zeros(len(plans.lists), np.int64)

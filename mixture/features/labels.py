@@ -29,7 +29,8 @@ def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
     if rule.positive is not None:
         positives = rule.positive if isinstance(rule.positive, list) else [rule.positive]
         return among(values, positives, kind)
-    if rule.greater_than is None and rule.less_than is None and _is_plain(values, kind):
+    is_plain = kind is ColumnType.INT and not values.null_count  # whole numbers in memory
+    if rule.greater_than is None and rule.less_than is None and is_plain:
         return np.asarray(np.not_equal(values.to_numpy(), 0), np.bool_)
     known = numbers(values, kind)
     if rule.greater_than is not None:
@@ -37,11 +38,6 @@ def _positive(values: pa.Array, rule: LabelSpec, kind: ColumnType) -> Mask:
     if rule.less_than is not None:
         return np.less(known, rule.less_than)
     return np.not_equal(known, 0)
-
-
-def _is_plain(values: pa.Array, kind: ColumnType) -> bool:
-    """Whether these are plain whole numbers in memory, without nulls."""
-    return kind is ColumnType.INT and not values.null_count
 
 
 def among(values: pa.Array, listed: Sequence[Value], kind: ColumnType) -> Mask:

@@ -68,11 +68,9 @@ class FeatureLayout:
 
     @property
     def names(self) -> list[str]:
-        """All features in layout order."""
         return [*self.dense, *(column.name for column in (*self.ids, *self.lists))]
 
     def columns_of(self, feature: str) -> list[str]:
-        """Stored columns that a feature reads."""
         return feature_columns(feature, self.specs[feature])
 
 

@@ -46,9 +46,13 @@ class Plans:
         return np.array(rows, np.int64).reshape(-1, codes.PLAN_WIDTH)
 
     def _plan(self, feature: str, spec: FeatureSpec) -> list[int]:
-        if isinstance(spec, CrossFeature):
-            return self._cross(spec)
         plan = [0] * codes.PLAN_WIDTH
+        if isinstance(spec, CrossFeature):
+            places = np.array([self._places[column] for column in spec.columns], np.int64)
+            plan[codes.METHOD], plan[codes.COUNT] = codes.CROSS, len(places)
+            plan[codes.TABLE] = self._kept(places)
+            _set_modulus(plan, spec.buckets - 1)
+            return plan
         plan[codes.VIEW] = self._places[self._layout.columns_of(feature)[0]]
         plan[codes.PART] = _PARTS[spec.part]
         if isinstance(spec, NumericFeature):
@@ -61,13 +65,6 @@ class Plans:
             plan[codes.TABLE] = self._kept(np.array(spec.boundaries, np.float64))
         else:
             self._plan_vocabulary(plan, spec)
-        return plan
-
-    def _cross(self, spec: CrossFeature) -> list[int]:
-        plan = [0] * codes.PLAN_WIDTH
-        plan[codes.METHOD], plan[codes.COUNT] = codes.CROSS, len(spec.columns)
-        _set_modulus(plan, spec.buckets - 1)
-        plan[codes.TABLE] = self._kept(np.array([self._places[c] for c in spec.columns], np.int64))
         return plan
 
     def _plan_vocabulary(self, plan: list[int], spec: VocabularyFeature) -> None:

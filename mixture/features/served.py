@@ -84,15 +84,11 @@ def arrays_by_column(batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any] | tupl
 
     Numbers and ids side by side are [rows, width]; lists are (row_splits int64[N+1], values).
     """
-    return {
-        name: _array_of(batch, name, column)
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    }
+    return {name: _array_of(batch, name) for name in batch.schema.names}
 
 
-def _array_of(
-    batch: pa.RecordBatch, name: str, column: pa.Array
-) -> npt.NDArray[Any] | tuple[Ints, Ints]:
+def _array_of(batch: pa.RecordBatch, name: str) -> npt.NDArray[Any] | tuple[Ints, Ints]:
+    column = batch.column(name)
     kind = column.type
     if pa.types.is_fixed_size_list(kind):
         return _side_by_side(batch, name, kind.list_size, kind.value_type.to_pandas_dtype())

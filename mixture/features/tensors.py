@@ -44,14 +44,12 @@ TENSOR_TYPES = {
 
 
 def input_spec(kind: ColumnType, name: str) -> tf.TensorSpec:
-    """The SavedModel's input for a column of this type."""
     if kind in LIST_ITEMS:
         return tf.TensorSpec([None, None], TENSOR_TYPES[LIST_ITEMS[kind]], name)
     return tf.TensorSpec([None], TENSOR_TYPES[kind], name)
 
 
 def null_of(values: tf.Tensor, kind: ColumnType) -> tf.Tensor:
-    """True where a value is null."""
     if kind is ColumnType.FLOAT:
         return tf.math.is_nan(values)
     if TENSOR_TYPES[kind] is tf.string:
@@ -103,7 +101,6 @@ class RawEncoder:
     def encode(
         self, raw: Mapping[str, tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor, tuple[RaggedIds, ...]]:
-        """Encode tensors by column."""
         layout = self._layout
         count = tf.shape(next(iter(raw.values())))[0]
         dense = [self._dense(raw, name) for name in layout.dense]

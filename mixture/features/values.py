@@ -31,10 +31,10 @@ FIRST_WEEKDAY = 3  # 1970-01-01 was a Thursday; Monday is 0
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Seconds = npt.NDArray[np.float32]
 
 
 def null_mask(values: pa.Array) -> Mask:
-    """True where an Arrow array is null."""
     return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
@@ -90,3 +90,24 @@ def time_part(values: pa.Array, part: TimePart) -> pa.Array:
     micros = known.fill_null(0).to_numpy(zero_copy_only=False)
     parts = micros // HOUR % 24 if part == "hour" else (micros // DAY + FIRST_WEEKDAY) % 7
     return pa.array(parts, pa.int64(), mask=null_mask(known))
+
+
+def instants(values: pa.Array) -> Ints:
+    """Timestamps as microseconds since 1970 UTC; the smallest int64 where there is none."""
+    known = null_as_null(values, ColumnType.TIMESTAMP)
+    return np.asarray(known.fill_null(INT_NULL).to_numpy(zero_copy_only=False), np.int64)
+
+
+def unknown(times: Ints) -> Mask:
+    return np.equal(times, INT_NULL)
+
+
+def seconds_between(first: Ints, last: Ints) -> Seconds:
+    """From one time to the other, never below 0; NaN where one of them is unknown.
+
+    A row may be published before its event, such as a departure planned for later. Its wait is then
+    0 seconds.
+    """
+    # As doubles: for extreme instants in the data, an int64 difference would overflow.
+    passed = np.maximum(np.subtract(last, first, dtype=np.float64), 0) / MICROSECONDS
+    return np.where(unknown(first) | unknown(last), np.nan, passed).astype(np.float32)

@@ -53,11 +53,9 @@ class Views:
 
     @property
     def address(self) -> int:
-        """The address of the table."""
         return self.table.ctypes.data
 
     def items(self, view: int) -> int:
-        """How many items the lists of a column have."""
         return int(self.table[view, codes.ITEMS])
 
 
@@ -65,7 +63,6 @@ class ColumnTable:
     """The columns that kernels read, in order. Safe for use from several threads."""
 
     def __init__(self, columns: Sequence[tuple[str, ColumnType]]) -> None:
-        """columns: name and declared type of each."""
         self.columns = tuple(columns)
         self._known: tuple[pa.Schema, npt.NDArray[np.int64]] | None = None
 

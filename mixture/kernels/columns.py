@@ -45,18 +45,15 @@ def _nulls(array: int) -> int:
         return 0
     place = load_i64(array, _OFFSET)
     end = place + count
-    while place < end and place & 7 != 0:
-        if not _bit(bits, place):
-            return bits
-        place += 1
-    while place + 64 <= end:
-        if load_i64(bits + (place >> 3), 0) != -1:
-            return bits
-        place += 64
     while place < end:
-        if not _bit(bits, place):
-            return bits
-        place += 1
+        if place & 7 == 0 and place + 64 <= end:
+            if load_i64(bits + (place >> 3), 0) != -1:
+                return bits
+            place += 64
+        else:
+            if not _bit(bits, place):
+                return bits
+            place += 1
     return 0
 
 
@@ -108,7 +105,6 @@ def is_null(bits: int, place: int) -> bool:
 
 @kernel
 def load_int(code: int, values: int, place: int) -> int:
-    """A whole number or a bool of any width."""
     if code == codes.INT64 or code == codes.TIMESTAMP:
         return load_i64(values, place)
     if code == codes.INT32:
@@ -144,7 +140,6 @@ def value_place(view: int, row: int) -> int:
 
 @kernel
 def text_span(view: int, place: int) -> tuple[int, int]:
-    """Address and length of a stored text."""
     offsets, texts = load_i64(view, codes.VALUES), load_i64(view, codes.TEXTS)
     if load_i64(view, codes.CODE) == codes.STRING:
         first = load_i32(offsets, place)

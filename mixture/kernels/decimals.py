@@ -5,13 +5,7 @@ Texts of up to 16 characters are hashed in registers and never written.
 
 from __future__ import annotations
 
-from forebay.mixture.kernels.fingerprint import (
-    fingerprint64,
-    of_1_to_3,
-    of_4_to_7,
-    of_8_to_16,
-    u64,
-)
+from forebay.mixture.kernels.fingerprint import fingerprint64, of_1_to_3, of_4_to_7, of_8_to_16, u64
 from forebay.mixture.kernels.memory import (
     inlined,
     kernel,
@@ -60,8 +54,7 @@ def _length(high: int, low: int) -> int:
 def write_decimal(value: int, target: int) -> int:
     """Write a number's text at an address with room for 24 bytes.
 
-    Returns:
-        start * 32 + length; `start` bytes after the address.
+    Returns start * 32 + length; `start` bytes after the address.
     """
     size = unsigned(value)
     if value < 0:

@@ -9,14 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from forebay.mixture.kernels.memory import (
-    inlined,
-    kernel,
-    load_u8,
-    load_u32,
-    load_u64,
-    unsigned,
-)
+from forebay.mixture.kernels.memory import inlined, kernel, load_u8, load_u32, load_u64, unsigned
 
 
 def u64(value: int) -> int:
@@ -161,7 +154,6 @@ def _of_65_and_more(s: int, length: int) -> int:
 
 @kernel
 def fingerprint64(s: int, length: int) -> int:
-    """Fingerprint64 of `length` bytes at address `s`."""
     if length > 64:
         return _of_65_and_more(s, length)
     if length > 32:

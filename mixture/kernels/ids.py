@@ -178,8 +178,7 @@ def _vocabulary_ids(
 def _joined(views: int, plan: int, row: int, scratch: int, room: int) -> int:
     """Write the texts of a row's columns with U+001F between them after the first 24 bytes.
 
-    Returns:
-        Their total length; only what fits into `room` bytes was written.
+    Returns their total length; only what fits into `room` bytes was written.
     """
     parts, length = load_i64(plan, codes.TABLE), 0
     for number in range(load_i64(plan, codes.COUNT)):
@@ -262,7 +261,6 @@ def _cross_ids(
 def _ids(
     views: int, plan: int, first: int, count: int, target: int, width: int, flag: int, scratch: int
 ) -> None:
-    """Ids of rows or items by any method that reads one column."""
     view = views + 8 * codes.VIEW_WIDTH * load_i64(plan, codes.VIEW)
     method = load_i64(plan, codes.METHOD)
     if method == codes.HASH:
@@ -279,10 +277,8 @@ def encode_ids(
 ) -> int:  # fmt: skip
     """Id features side by side: int64[rows, count] from `target` on.
 
-    flags: int64[count]. scratch: 24 bytes, and as many as `room` and as int64[block].
-
-    Returns:
-        0, or how much room the joined texts of a row need; then the target is not usable.
+    flags: int64[count]. scratch: 24 bytes, and as many as `room` and as int64[block]. Returns 0, or
+    how much room the joined texts of a row need; then the target is not usable.
     """
     first = 0
     while first < rows:
@@ -324,10 +320,7 @@ def encode_list(
 ) -> int:  # fmt: skip
     """Ids of the items of lists, without nulls: int64 from `target`, int32[rows + 1] offsets.
 
-    target: room for all items. scratch: as for `encode_ids`.
-
-    Returns:
-        How many ids there are.
+    target: room for all items. scratch: as for `encode_ids`. Returns how many ids there are.
     """
     view = views + 8 * codes.VIEW_WIDTH * load_i64(plan, codes.VIEW)
     if rows == 0:

@@ -69,7 +69,6 @@ def _loaded() -> Kernels:
 
 
 def target_machine() -> Any:
-    """LLVM's idea of this machine."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -97,17 +96,14 @@ def machine_code(machine: Any) -> bytes:
 
 def _key(machine: Any) -> str:
     """What the machine code depends on: our sources, the compilers, the processor."""
+    import llvmlite.binding as llvm
+
     sources = sorted(Path(__file__).parent.glob("*.py"))
     parts = [source.read_bytes() for source in sources]
     parts += [f"{name} {version(name)}".encode() for name in ("numba", "llvmlite", "numpy")]
-    parts += [f"{machine.triple} {_processor()}".encode()]
+    processor = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    parts += [f"{machine.triple} {processor}".encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
-
-
-def _processor() -> str:
-    import llvmlite.binding as llvm
-
-    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 def _build() -> bytes:

@@ -79,11 +79,7 @@ def _read_ints(view: int, part: int, first: int, count: int, target: int) -> Non
 
 @kernel
 def read_numbers(view: int, part: int, first: int, count: int, target: int) -> int:
-    """Write values as doubles, NaN where they are null.
-
-    Returns:
-        More than 0 if a value that is not null may be NaN or infinite.
-    """
+    """Write values as doubles, NaN where they are null; returns > 0 if others may not be finite."""
     code, odd = load_i64(view, codes.CODE), 0
     if code == codes.FLOAT32 or code == codes.FLOAT64:
         odd = _read_floats(view, first, count, target)
@@ -142,13 +138,10 @@ def _scale_column(plan: int, scaling: int, source: int, count: int, target: int)
 def _scale_floats(
     bits: int, is_log: int, is_scaled: int, start: int, scaling: int, count: int, target: int
 ) -> int:
-    """`_read_floats` and `_scale_column` in one pass, for values without nulls.
+    """`_read_floats` and `_scale_column` in one pass, for values without nulls; returns flags.
 
     bits: of a stored float. The first three are constants where this is called, and cost nothing
     there; the arithmetic is that of the other two, to the last bit.
-
-    Returns:
-        Flags of what was found.
     """
     mean, scale, missing = load_f64(scaling, 0), load_f64(scaling, 1), load_f64(scaling, 2)
     not_finite, too_large = 0, 0
@@ -202,7 +195,6 @@ def _encode_column(
 
 @kernel
 def _join_four(columns: int, count: int, target: int) -> None:
-    """float32[4, count] as float32[count, 4]."""
     second, third, fourth = columns + 4 * count, columns + 8 * count, columns + 12 * count
     for row in range(count):
         store_f32(target, 4 * row, load_f32(columns, row))

@@ -61,7 +61,6 @@ class CalibrationCurve:
 
 
 def added(curves: Iterable[CalibrationCurve]) -> CalibrationCurve:
-    """The curve of all rows of several curves."""
     each = list(curves)
     return CalibrationCurve(
         rows=tuple(map(sum, zip(*(one.rows for one in each), strict=True))) or (0,) * BINS,

@@ -23,12 +23,10 @@ class Estimate:
     seeds: int = 1
 
     def as_json(self) -> dict[str, float]:
-        """All of it as a JSON object."""
         return asdict(self)
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval is on one side of 0."""
         return self.low > 0 or self.high < 0
 
     @property

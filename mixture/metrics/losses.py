@@ -31,7 +31,6 @@ class LossEstimate:
         return mean_of(self.values, self.covariance, columns).estimate()
 
     def difference(self, first: Columns, second: Columns) -> Estimate:
-        """Loss of `first` minus loss of `second` on the same rows."""
         return difference_of(self.values, self.covariance, first, second).estimate()
 
     def normalised(self) -> LossEstimate:

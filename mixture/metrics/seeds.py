@@ -25,7 +25,6 @@ class SeedMean:
     seeds: int
 
     def estimate(self) -> Estimate:
-        """The estimate, with a symmetric interval."""
         return Estimate(self.value, self.value - self.reach, self.value + self.reach, self.seeds)
 
 

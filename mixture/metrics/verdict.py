@@ -12,7 +12,6 @@ _TRUSTS_FRESH_LABELS = ("mixture", "stream", "batch_then_stream")
 
 
 def difference_words(first: str, second: str, difference: Estimate) -> str:
-    """One line that says whether two paradigms differ, with the figures."""
     figures = (
         f"(difference {difference.value:.4f}, "
         f"95% interval {difference.low:.4f} to {difference.high:.4f}, {difference.covers})"

@@ -35,7 +35,6 @@ class ModelIdentity(Message):
         source_count: int,
         labels: Mapping[str, LabelSpec],
     ) -> Self:
-        """The identity of a learner. labels: see `DatasetSpec.targets`."""
         mixture, paradigms = model.mixture, [each.paradigm for each in train.variants]
         shapes: dict[str, Any] = {"tower": list(model.tower.hidden)}
         if "mixture" in paradigms:
@@ -71,7 +70,23 @@ class ModelIdentity(Message):
 
     def differences(self, found: ModelIdentity) -> list[str]:
         """What differs in another identity, which the text calls `there`."""
-        return _differences(self, found)
+        said = []
+        if self.paradigms != found.paradigms:
+            said.append(f"paradigms {found.paradigms} there, {self.paradigms} here")
+        if self.sources != found.sources:
+            said.append(f"{found.sources} sources there, {self.sources} here")
+        for what, here, there in (
+            ("", self.shapes, found.shapes),
+            ("feature ", self.features, found.features),
+        ):
+            said += [
+                f"{what}{name}{_change(there.get(name, _NOT), here.get(name, _NOT))}"
+                for name in {**there, **here}
+                if there.get(name) != here.get(name)
+            ]
+        if not said and list(self.features) != list(found.features):
+            said.append("the order of the features")
+        return said
 
     def require(self, found: ModelIdentity) -> None:
         """Refuse a checkpoint of another model.
@@ -84,26 +99,6 @@ class ModelIdentity(Message):
                 f"the checkpoint is of another model: {'; '.join(differences)}. Undo the change,"
                 " or train it from the first window on another line"
             )
-
-
-def _differences(wanted: ModelIdentity, found: ModelIdentity) -> list[str]:
-    said = []
-    if wanted.paradigms != found.paradigms:
-        said.append(f"paradigms {found.paradigms} there, {wanted.paradigms} here")
-    if wanted.sources != found.sources:
-        said.append(f"{found.sources} sources there, {wanted.sources} here")
-    for what, here, there in (
-        ("", wanted.shapes, found.shapes),
-        ("feature ", wanted.features, found.features),
-    ):
-        said += [
-            f"{what}{name}{_change(there.get(name, _NOT), here.get(name, _NOT))}"
-            for name in {**there, **here}
-            if there.get(name) != here.get(name)
-        ]
-    if not said and list(wanted.features) != list(found.features):
-        said.append("the order of the features")
-    return said
 
 
 def _change(there: object, here: object) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import Phase
-from forebay.config.specs.models import Delay, MixtureSpec, ModelSpec, Variant
+from forebay.config.specs.models import Delay, ModelSpec, Variant
 from forebay.mixture.models.late.late_labels import Loss
 from forebay.mixture.models.layers.embeddings import Stack, Tables
 from forebay.mixture.models.layers.towers import MemoryInputs, Output, Tower
@@ -20,14 +19,8 @@ from forebay.mixture.models.paradigm import (
     checked,
     named_variables,
     stepped,
+    trained,
 )
-
-
-class _Remembered(NamedTuple):
-    """The memory tower's output, and the features that it read."""
-
-    output: Output
-    features: tf.Tensor
 
 
 class Mixture(ParadigmModel):
@@ -38,6 +31,8 @@ class Mixture(ParadigmModel):
     its memory inputs off: at the end, it is the same model as `batch_then_stream`.
     """
 
+    towers = ("memory",)
+
     def __init__(
         self,
         variant: Variant,
@@ -46,14 +41,14 @@ class Mixture(ParadigmModel):
         stacks: Sequence[Stack],
         model: ModelSpec,
     ) -> None:
-        """Draw both towers and one or two sets of tables."""
         super().__init__(variant, delays)
         self._spec = spec = model.mixture
         width = dense + sum(stack.width for stack in stacks)
         seed, rate, labels = model.seed, model.dense_learning_rate, len(delays)
         hidden = spec.memory_tower.hidden
         self._memory = Tower(width, hidden, seed=seed, rate=rate, outputs=labels)
-        extra = _output_width(spec, (hidden or [width])[-1], labels)
+        last = (hidden or [width])[-1]
+        extra = {"logit": labels, "hidden": last, "both": last + labels}[spec.memory_output]
         if spec.memory_embeddings:
             extra += width - dense
         self._zero = spec.memory_inputs == "zero"
@@ -71,7 +66,6 @@ class Mixture(ParadigmModel):
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """Both towers and one or two sets of tables with their optimisers."""
         parts: dict[str, Tables | Tower | MemoryInputs] = {
             "embeddings": self._adapt_tables,
             "memory": self._memory,
@@ -85,16 +79,10 @@ class Mixture(ParadigmModel):
 
     @property
     def served(self) -> list[tf.Variable]:
-        """Both towers and every table."""
         tables = list(self._adapt_tables.tables)
         if self._memory_tables is not self._adapt_tables:
             tables += self._memory_tables.tables
         return [*tables, self._memory.weights, self._adapt.weights, self._inputs.weights]
-
-    @property
-    def towers(self) -> Sequence[str]:
-        """The memory tower's own answer."""
-        return ("memory",)
 
     def parts(self, feed: Feed, phase: Phase) -> Parts:
         """Batch rows train the memory tower, stream rows the adapt tower, plus what is declared.
@@ -116,12 +104,11 @@ class Mixture(ParadigmModel):
         return (memory, *((("adapt", tuple(lessons)),) if any(lessons) else ()))
 
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
-        """The adapt tower's answer, and the memory tower's own."""
         features = inputs.features(self._adapt_tables.read(inputs.places))
-        remembered = self._remember(inputs, features)
-        side = self._side(remembered)
+        remembered, read = self._remember(inputs, features)
+        side = self._side(remembered, read)
         adapt = self._adapting(self._adapt.weights, self._inputs.weights, features, side)
-        return {"score": adapt, "memory": remembered.output.logit}
+        return {"score": adapt, "memory": remembered.logit}
 
     def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
         """The memory tower's logit, if no stream gradient changes its rows."""
@@ -132,7 +119,6 @@ class Mixture(ParadigmModel):
 
     @property
     def reference_served(self) -> list[tf.Variable]:
-        """The memory tower and its tables."""
         return [*self._memory_tables.tables, self._memory.weights] if self._apart else []
 
     def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
@@ -141,23 +127,12 @@ class Mixture(ParadigmModel):
         for part in ("adapt", "alone"):
             if part in losses:
                 found[part] = self._stepped_adapt(inputs, losses[part], alone=part == "alone")
-        rows = losses.get("memory")
-        if rows is not None:
-            found["memory"] = self._learn_memory(inputs, rows)
+        if (rows := losses.get("memory")) is not None:
+            both = self._spec.embeddings != "adapt_only"
+            found["memory"] = trained(
+                self._memory, self._memory_tables, inputs, rows, with_tables=both
+            )
         return found[next(iter(losses))]
-
-    def _learn_memory(self, inputs: Inputs, rows: Loss) -> tf.Tensor:
-        read = self._memory_tables.read(inputs.places)
-        weights = self._memory.weights.read_value()
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([weights, *read])
-            logit = self._memory.forward(weights, inputs.features(read)).logit
-            loss = rows.mean(logit)
-        gradient, *row_gradients = tape.gradient(loss, [weights, *read])
-        self._memory.update(gradient)
-        if self._spec.embeddings != "adapt_only":
-            self._memory_tables.update(inputs.places, row_gradients)
-        return checked(loss, gradient)
 
     def _stepped_adapt(self, inputs: Inputs, rows: Loss, *, alone: bool) -> tf.Tensor:
         return stepped(rows, lambda: self._learn_adapt(inputs, rows, alone=alone))
@@ -169,7 +144,7 @@ class Mixture(ParadigmModel):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([weights, reading, *read])
             features = inputs.features(read)
-            side = None if alone else self._side(self._remember(inputs, features))
+            side = None if alone else self._side(*self._remember(inputs, features))
             if side is not None and self._spec.stop_gradient == "output":
                 side = tf.stop_gradient(side)
             loss = rows.mean(self._adapting(weights, reading, features, side))
@@ -197,21 +172,17 @@ class Mixture(ParadigmModel):
             side = tf.zeros([tf.shape(features)[0], self._extra])
         return self._adapt.forward(weights, tf.concat([features, side], axis=1)).logit
 
-    def _remember(self, inputs: Inputs, features: tf.Tensor) -> _Remembered:
+    def _remember(self, inputs: Inputs, features: tf.Tensor) -> tuple[Output, tf.Tensor]:
+        """The memory tower's output, and the features that it read."""
         if self._memory_tables is not self._adapt_tables:
             features = inputs.features(self._memory_tables.read(inputs.places))
-        return _Remembered(self._memory.forward(self._memory.weights, features), features)
+        return self._memory.forward(self._memory.weights, features), features
 
-    def _side(self, remembered: _Remembered) -> tf.Tensor:
+    def _side(self, output: Output, features: tf.Tensor) -> tf.Tensor:
         """What the adapt tower reads from the memory: float32[N, extra]."""
-        output = remembered.output
         logit = output.logit[:, tf.newaxis] if len(self.delays) == 1 else output.logit
         chosen = {"logit": [logit], "hidden": [output.hidden], "both": [output.hidden, logit]}
         side = self._spec.gain * tf.concat(chosen[self._spec.memory_output], axis=1)
         if self._spec.memory_embeddings:
-            side = tf.concat([side, remembered.features[:, self._dense :]], axis=1)
+            side = tf.concat([side, features[:, self._dense :]], axis=1)
         return side
-
-
-def _output_width(spec: MixtureSpec, hidden: int, labels: int) -> int:
-    return {"logit": labels, "hidden": hidden, "both": hidden + labels}[spec.memory_output]

@@ -1,4 +1,4 @@
-"""What all paradigms share: what they read, what they answer, how they are saved."""
+"""What all paradigms share, and those with one tower: all but `mixture`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import Phase, learns_from
-from forebay.config.specs.models import Delay, Variant
+from forebay.config.specs.models import Delay, ModelSpec, Variant
 from forebay.mixture.models.late.late_labels import Loss
-from forebay.mixture.models.layers.embeddings import Place, Tables
+from forebay.mixture.models.layers.embeddings import Place, Stack, Tables
 from forebay.mixture.models.layers.towers import MemoryInputs, Tower
 
 # The labels that a part of a model is trained on: of batch rows, the complete ones, those of
@@ -36,7 +36,9 @@ class Inputs(NamedTuple):
 
 
 class ParadigmModel(ABC):
-    """One variant's model."""
+    """One variant's model. towers: names of what `logits` returns besides `score`."""
+
+    towers: Sequence[str] = ()
 
     def __init__(self, variant: Variant, delays: Sequence[Delay]) -> None:
         """delays: how it corrects each label; as many as it has outputs."""
@@ -53,7 +55,6 @@ class ParadigmModel(ABC):
         return (("tower", tuple(lessons)),) if any(lessons) else ()
 
     def each(self, lesson: Lesson) -> tuple[Lesson, ...]:
-        """The same for every label."""
         return (lesson,) * len(self.delays)
 
     def batch_lesson(self, delay: Delay, phase: Phase, *, complete: bool) -> Lesson | None:
@@ -74,11 +75,6 @@ class ParadigmModel(ABC):
     @abstractmethod
     def served(self) -> list[tf.Variable]:
         """The variables that `logits` reads."""
-
-    @property
-    def towers(self) -> Sequence[str]:
-        """Names of what `logits` returns besides `score`."""
-        return ()
 
     @abstractmethod
     def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
@@ -115,10 +111,74 @@ def checked(loss: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
     return tf.where(sound, loss, float("nan"))
 
 
+def trained(
+    tower: Tower, tables: Tables, inputs: Inputs, rows: Loss, *, with_tables: bool = True
+) -> tf.Tensor:
+    """Update a tower and the rows that it reads by one step; the mean loss before it."""
+    read = tables.read(inputs.places)
+    weights = tower.weights.read_value()
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([weights, *read])
+        logit = tower.forward(weights, inputs.features(read)).logit
+        loss = rows.mean(logit)
+    gradient, *row_gradients = tape.gradient(loss, [weights, *read])
+    tower.update(gradient)
+    if with_tables:
+        tables.update(inputs.places, row_gradients)
+    return checked(loss, gradient)
+
+
 def named_variables(parts: Mapping[str, Tables | Tower | MemoryInputs]) -> dict[str, tf.Variable]:
-    """The variables of several parts, by unique names."""
     return {
         f"{part}_{name}": variable
         for part, owner in parts.items()
         for name, variable in owner.variables.items()
     }
+
+
+class SingleTower(ParadigmModel):
+    """One tower on one set of tables: `batch`, `stream`, `batch_then_stream` and `mixed`.
+
+    They differ in the minibatches that they take.
+    """
+
+    def __init__(
+        self,
+        variant: Variant,
+        delays: Sequence[Delay],
+        dense: int,
+        stacks: Sequence[Stack],
+        model: ModelSpec,
+    ) -> None:
+        super().__init__(variant, delays)
+        self._tables = Tables(stacks, model.seed, model.embedding_learning_rate)
+        self._tower = Tower(
+            dense + sum(stack.width for stack in stacks),
+            model.tower.hidden,
+            seed=model.seed,
+            rate=model.dense_learning_rate,
+            outputs=len(delays),
+        )
+
+    @property
+    def variables(self) -> dict[str, tf.Variable]:
+        return named_variables({"embeddings": self._tables, "tower": self._tower})
+
+    @property
+    def served(self) -> list[tf.Variable]:
+        return [*self._tables.tables, self._tower.weights]
+
+    def logits(self, inputs: Inputs) -> dict[str, tf.Tensor]:
+        features = inputs.features(self._tables.read(inputs.places))
+        return {"score": self._tower.forward(self._tower.weights, features).logit}
+
+    def reference_logit(self, inputs: Inputs) -> tf.Tensor | None:
+        return self.logits(inputs)["score"] if self.variant.paradigm == "batch" else None
+
+    @property
+    def reference_served(self) -> list[tf.Variable]:
+        return self.served if self.variant.paradigm == "batch" else []
+
+    def learn(self, inputs: Inputs, losses: Mapping[str, Loss]) -> tf.Tensor:
+        loss = losses["tower"]
+        return stepped(loss, lambda: trained(self._tower, self._tables, inputs, loss))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import tensorflow as tf
@@ -16,25 +17,20 @@ from forebay.mixture.models.step import AUTOGRAPH
 from forebay.mixture.serving.served_features import FEATURES, SIGNATURE, ServedFeatures
 
 
+@dataclass(eq=False)
 class Exporter:
-    """Writes SavedModels of one learner: a variant's graph is traced once, at its first export."""
+    """Writes SavedModels of one learner: a variant's graph is traced once, at its first export.
 
-    def __init__(
-        self,
-        layout: FeatureLayout,
-        stacks: Sequence[Stack],
-        models: SeedModels,
-        labels: Sequence[str],
-    ) -> None:
-        """Nothing is traced yet. labels: the names of several, or a single ""."""
-        self._labels = labels
-        self._layout = layout
-        self._stacks = stacks
-        self._models = models
-        self._built: dict[int, tuple[tf.Module, ServedFeatures]] = {}
+    labels: the names of several, or a single "".
+    """
+
+    layout: FeatureLayout
+    stacks: Sequence[Stack]
+    models: SeedModels
+    labels: Sequence[str]
+    _built: dict[int, tuple[tf.Module, ServedFeatures]] = field(default_factory=dict)
 
     def write(self, directory: Path, place: int) -> None:
-        """Write SavedModel and features.json of the variant at a place into a folder."""
         if place not in self._built:
             self._built[place] = self._build(place)
         module, features = self._built[place]
@@ -42,20 +38,20 @@ class Exporter:
         (directory / FEATURES).write_text(features.model_dump_json(indent=1))
 
     def _build(self, place: int) -> tuple[tf.Module, ServedFeatures]:
-        features = ServedFeatures.of(self._models.models[place].name, self._layout.types, [])
-        encoder = RawEncoder(self._layout)
+        features = ServedFeatures.of(self.models.models[place].name, self.layout.types, [])
+        encoder = RawEncoder(self.layout)
 
         def serve(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
             columns = {name: raw[column.input] for name, column in features.columns.items()}
             dense, ids, lists = encoder.encode(columns)
-            inputs = Inputs(dense, locate(self._stacks, ids, lists, distinct=False))
-            logits = self._models.answers(inputs, [place])[0]
+            inputs = Inputs(dense, locate(self.stacks, ids, lists, distinct=False))
+            logits = self.models.answers(inputs, [place])[0]
             return self._outputs({name: tf.sigmoid(logit) for name, logit in logits.items()})
 
         specs = [input_spec(column.type, column.input) for column in features.columns.values()]
         module = tf.Module()
         # Variables and tables that the function captures are saved only if they are tracked.
-        module.served = self._models.served(place)
+        module.served = self.models.served(place)
         module.vocabularies = encoder.vocabularies
         module.serve = tf.function(serve, autograph=AUTOGRAPH).get_concrete_function(
             **{spec.name: spec for spec in specs}
@@ -68,15 +64,10 @@ class Exporter:
 
         A further tower is called `memory`, or `memory_of_click` for several labels.
         """
-        if len(self._labels) == 1:
+        if len(self.labels) == 1:
             return dict(answers)
         return {
-            label if name == "score" else tower_output(name, label): values[:, at]
+            label if name == "score" else f"{name}_of_{label}": values[:, at]
             for name, values in answers.items()
-            for at, label in enumerate(self._labels)
+            for at, label in enumerate(self.labels)
         }
-
-
-def tower_output(tower: str, label: str) -> str:
-    """The name, in the signature, of a further tower's answer for one of several labels."""
-    return f"{tower}_of_{label}"

@@ -10,15 +10,14 @@ import tensorflow as tf
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import Phase
 from forebay.config.specs.labels import LabelSpec, delay_of
-from forebay.config.specs.models import Delay, ModelSpec, Variant
+from forebay.config.specs.models import ModelSpec, Variant
 from forebay.mixture.models.late.delay_head import DelayHead
 from forebay.mixture.models.late.guard import Guard
 from forebay.mixture.models.late.late_labels import RowLoss
 from forebay.mixture.models.late.lessons import LabelTensors, Lessons, taken, together
 from forebay.mixture.models.layers.embeddings import Stack
 from forebay.mixture.models.memory_adapt import Mixture
-from forebay.mixture.models.paradigm import Inputs, ParadigmModel, Parts
-from forebay.mixture.models.single_tower import SingleTower
+from forebay.mixture.models.paradigm import Inputs, ParadigmModel, Parts, SingleTower
 
 
 class Rows(NamedTuple):
@@ -80,8 +79,10 @@ class SeedModels:
         self._labels = list(labels)
         self._weights = [label.share_of_loss for label in labels.values()]
         delays = [[delay_of(label, each) for label in labels.values()] for each in variants]
-        self.models = [
-            make_paradigm(each, of_labels, dense, stacks, model)
+        self.models: list[ParadigmModel] = [
+            Mixture(each, of_labels, dense, stacks, model)
+            if each.paradigm == "mixture"
+            else SingleTower(each, of_labels, dense, stacks, model)
             for each, of_labels in zip(variants, delays, strict=True)
         ]
         self.heads = [
@@ -95,7 +96,6 @@ class SeedModels:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """Everything that a checkpoint holds, by name."""
         found = {f"{m.name}_{name}": v for m in self.models for name, v in m.variables.items()}
         for label, head in zip(self._labels, self.heads, strict=True):
             variables = {} if head is None else head.variables
@@ -122,7 +122,6 @@ class SeedModels:
         return list({id(each): each for each in served}.values())
 
     def parts(self, feed: Feed, phase: Phase) -> tuple[Parts, ...]:
-        """What a minibatch trains in each variant."""
         return tuple(each.parts(feed, phase) for each in self.models)
 
     def answers(
@@ -156,7 +155,6 @@ class SeedModels:
         feed: Feed,
         parts: Sequence[Parts],
     ) -> SeedStepped:
-        """One step of every variant, and of the delay heads."""
         fresh = feed == "stream" and any(parts)
         q = [
             head.known_share(inputs, rows.delays) if head is not None and fresh else None
@@ -265,19 +263,3 @@ def _reference(models: Sequence[ParadigmModel]) -> ParadigmModel | None:
     """The model with a tower that only batch rows train; a mixture's memory rather than `batch`."""
     able = [model for model in models if model.reference_served]
     return min(able, key=lambda model: model.variant.paradigm != "mixture", default=None)
-
-
-def make_paradigm(
-    variant: Variant,
-    delays: Sequence[Delay],
-    dense: int,
-    stacks: Sequence[Stack],
-    model: ModelSpec,
-) -> ParadigmModel:
-    """The model of one variant for inputs of `dense` numbers and these stacks.
-
-    delays: how it corrects each label; as many as it has outputs.
-    """
-    if variant.paradigm == "mixture":
-        return Mixture(variant, delays, dense, stacks, model)
-    return SingleTower(variant, delays, dense, stacks, model)

@@ -55,22 +55,18 @@ class Counters(NamedTuple):
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
         return {name: each for name, each in self._asdict().items() if each is not None}
 
     @property
     def resettable(self) -> dict[str, tf.Variable]:
-        """Those that a checkpoint need not hold."""
         return {n: each for n, each in self.variables.items() if n in {"masked", "paused"}}
 
     def see(self, sources: tf.Tensor, row_ids: tf.Tensor) -> None:
-        """Count one step with these rows."""
         self.steps.assign_add(1)
         parts = tf.stack([tf.ones_like(row_ids), row_ids, row_ids * row_ids], axis=1)
         self.row_sums.assign_add(self._by_source(parts, sources))
 
     def took(self, sources: tf.Tensor, models: Sequence[Stepped]) -> None:
-        """Count what each variant did with the rows."""
         kinds = [self.learnt, self.masked, self.paused]
         by_label = zip(*(each.by_label for each in models), strict=True)
         answers = [*(each.rows for each in models), *(rows for label in by_label for rows in label)]
@@ -81,7 +77,6 @@ class Counters(NamedTuple):
                 counted.assign_add(tf.transpose(self._by_source(parts, sources)))
 
     def read(self, sources: tf.Tensor, labels: Sequence[LabelTensors]) -> None:
-        """Count rows that lack one of several labels."""
         if self.unsaid is not None:
             without = [tf.cast(~rows.said, tf.int64) for rows in labels if rows.said is not None]
             parts = self._by_source(tf.stack(without, axis=1), sources)

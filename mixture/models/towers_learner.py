@@ -30,45 +30,6 @@ from forebay.mixture.row_sums import RowSums
 from forebay.mixture.score_columns import ScoreColumn
 
 _KEY = "variables/{}/.ATTRIBUTES/VARIABLE_VALUE"
-
-
-class VariableFile:
-    """Reads and writes one learner's variables.
-
-    Some are resettable: they count and watch, and the model is the same without them. A file need
-    not hold those, and may hold some that are no longer wanted.
-    """
-
-    def __init__(
-        self, variables: Mapping[str, tf.Variable], resettable: Mapping[str, tf.Variable]
-    ) -> None:
-        """`variables` are all of them; a resettable one starts as zero."""
-        self._variables = dict(variables)
-        self._resettable = dict(resettable)
-        self._all = tf.train.Checkpoint(variables=self._variables)
-
-    def write(self, path: Path) -> None:
-        """Write all of them."""
-        self._all.write(str(path))
-
-    def read(self, path: Path) -> None:
-        """Restore what was written; resettable variables that the file does not hold become zero.
-
-        Raises:
-            ConfigError: when it lacks one of the others.
-        """
-        held = tf.train.load_checkpoint(str(path)).get_variable_to_shape_map()
-        there = {name: each for name, each in self._variables.items() if _KEY.format(name) in held}
-        lacking = self._variables.keys() - there.keys() - self._resettable.keys()
-        if lacking:
-            raise ConfigError(f"{path}: the checkpoint has no {', '.join(sorted(lacking))}")
-        for name, variable in self._resettable.items():
-            if name not in there:
-                variable.assign(tf.zeros_like(variable))
-        status = tf.train.Checkpoint(variables=there).read(str(path))
-        status.assert_existing_objects_matched().expect_partial()
-
-
 VARIABLES = "variables"
 
 
@@ -83,10 +44,7 @@ class TowersLearner:
         source_count: int,
         labels: Mapping[str, LabelSpec],
     ) -> None:
-        """Draw the weights of every seed, the same for all variants.
-
-        labels: what is predicted, see `DatasetSpec.targets`.
-        """
+        """Draw the weights of every seed. labels: see `DatasetSpec.targets`."""
         self._layout = layout
         self._labels = list(labels)
         self._identity = ModelIdentity.of(layout, model, train, source_count, labels)
@@ -105,7 +63,8 @@ class TowersLearner:
         ]
         first = self._seeds[0]
         self._models = first.models
-        self._columns = [
+        self.paradigms = [one.name for one in self._models]
+        self.columns = [
             replace(column, label=label)
             for label in ["", *self._labels[1:]]
             for column in _columns(first, train.seeds)
@@ -119,32 +78,20 @@ class TowersLearner:
             prefix = f"seed{seed}_" if seed else ""
             variables |= {f"{prefix}{name}": each for name, each in models.variables.items()}
             resettable |= {f"{prefix}{name}": each for name, each in models.resettable.items()}
-        self._state = VariableFile(variables, resettable)
-        self._score = score_function(layout, self._stacks, self._seeds, self._columns, self._labels)
+        # The resettable ones count and watch, and the model is the same without them: a checkpoint
+        # need not hold those, and may hold some that are no longer wanted.
+        self._variables, self._resettable = variables, resettable
+        self._checkpoint = tf.train.Checkpoint(variables=variables)
+        self._score = score_function(layout, self._stacks, self._seeds, self.columns, self._labels)
         self._learn: dict[tuple[Feed, tuple[Parts, ...]], Function] = {}
         self._exporter = Exporter(layout, self._stacks, first, self._labels)
         self._phase: Phase = "window"
         self._held: npt.NDArray[np.bool_] | None = None
 
-    @property
-    def paradigms(self) -> Sequence[str]:
-        """Names of the variants, the serving one first."""
-        return [one.name for one in self._models]
-
-    @property
-    def columns(self) -> Sequence[ScoreColumn]:
-        """Variants of the first seed, their further towers, variants of further seeds.
-
-        The same follow for each label after the first.
-        """
-        return self._columns
-
     def set_phase(self, phase: Phase) -> None:
-        """Set which phase the next minibatches belong to."""
         self._phase = phase
 
     def score(self, minibatch: Minibatch) -> npt.NDArray[np.float32]:
-        """Probabilities float32[N, columns] as the models are now."""
         probabilities = self._score(minibatch.dense, minibatch.ids, minibatch.lists)
         return np.asarray(probabilities.numpy(), np.float32)
 
@@ -188,7 +135,6 @@ class TowersLearner:
         head_losses: npt.NDArray[np.float32],
         minibatch: Minibatch,
     ) -> dict[str, float]:
-        """The losses of what was trained, by column; refused when any is not finite."""
         found = {
             ScoreColumn(name, seed=seed).name: (float(losses[seed, place]), int(rows[seed, place]))
             for seed in range(len(losses))
@@ -214,17 +160,15 @@ class TowersLearner:
         return f", whose largest number is {number:g} of feature {self._layout.dense[place]!r}"
 
     def seen(self) -> list[RowSums]:
-        """Row sums from the model's own variable, by source index."""
         return [
             RowSums(rows=rows, sum=total, sum_of_squares=squares)
             for rows, total, squares in self._counters.row_sums.numpy().tolist()
         ]
 
     def learnt(self) -> dict[str, list[int]]:
-        """Rows that each paradigm was trained on, by source index.
+        """With several labels, `sale:mixture` counts rows that were trained on for one of them.
 
-        With several labels, `sale:mixture` counts those for one label, and `sale/label_not_known`
-        rows that lack it.
+        `sale/label_not_known` counts rows that lack it.
         """
         found = dict(zip(self._answers, self._counters.learnt.numpy().tolist(), strict=True))
         unsaid = self._counters.unsaid
@@ -234,7 +178,6 @@ class TowersLearner:
         return found
 
     def left_out(self) -> dict[str, LeftOut]:
-        """Rows that corrected and guarded variants of the first seed were not trained on."""
         masked, paused = self._counters.masked, self._counters.paused
         if masked is None or paused is None:
             return {}
@@ -242,7 +185,6 @@ class TowersLearner:
         return {name: LeftOut(*each) for name, each in zip(self._answers, rows, strict=True)}
 
     def held(self) -> npt.NDArray[np.bool_] | None:
-        """Rows of the last minibatch that guards of the first seed held: bool[N, labels]."""
         return self._held
 
     def guards(self) -> dict[str, list[GuardState | None]]:
@@ -257,14 +199,12 @@ class TowersLearner:
 
     @property
     def _answers(self) -> list[str]:
-        """Variants, then those for each of several labels."""
         labels = self._labels if len(self._labels) > 1 else []
         of_labels = [ScoreColumn(n, label=label).name for label in labels for n in self.paradigms]
         return [*self.paradigms, *of_labels]
 
     def save(self, directory: Path) -> None:
-        """Write every variable, including optimisers and row sums, and the model's identity."""
-        self._state.write(directory / VARIABLES)
+        self._checkpoint.write(str(directory / VARIABLES))
         (directory / IDENTITY).write_text(self._identity.model_dump_json(indent=1))
 
     def load(self, directory: Path) -> None:
@@ -275,10 +215,26 @@ class TowersLearner:
         """
         found = ModelIdentity.model_validate_json((directory / IDENTITY).read_text())
         self._identity.require(found)
-        self._state.read(directory / VARIABLES)
+        self._restore(directory / VARIABLES)
+
+    def _restore(self, path: Path) -> None:
+        """Read every variable; resettable ones that the file does not hold become zero.
+
+        Raises:
+            ConfigError: when it lacks one of the others.
+        """
+        held = tf.train.load_checkpoint(str(path)).get_variable_to_shape_map()
+        there = {name: each for name, each in self._variables.items() if _KEY.format(name) in held}
+        lacking = self._variables.keys() - there.keys() - self._resettable.keys()
+        if lacking:
+            raise ConfigError(f"{path}: the checkpoint has no {', '.join(sorted(lacking))}")
+        for name, variable in self._resettable.items():
+            if name not in there:
+                variable.assign(tf.zeros_like(variable))
+        status = tf.train.Checkpoint(variables=there).read(str(path))
+        status.assert_existing_objects_matched().expect_partial()
 
     def export(self, directory: Path, variant: str | None = None) -> None:
-        """Write a SavedModel of a variant, the first one unless named, that takes raw columns."""
         self._exporter.write(directory, 0 if variant is None else self.paradigms.index(variant))
 
     def _require_finite(self, minibatch: Minibatch) -> None:

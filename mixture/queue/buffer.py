@@ -36,7 +36,6 @@ class BufferedChunk:
 
     @property
     def size(self) -> Size:
-        """All that the chunk keeps in memory."""
         size: int = self.batch.get_total_buffer_size()
         return Size(self.batch.num_rows, size + self.hours.nbytes + self.token_bytes)
 
@@ -86,7 +85,6 @@ class TaskQueue:
         return rows
 
     def head_run(self) -> int:
-        """Rows at the head that share the head's hour; there is a chunk."""
         hours = self.chunks[0].hours
         return _end_of(hours, hours[self.cursor]) - self.cursor
 
@@ -104,8 +102,6 @@ def _always(position: object) -> Token:
 
 
 class ServingBuffer:
-    """Waiting rows of one source."""
-
     def __init__(self, room: Room) -> None:
         self.rows = 0
         self.room = room
@@ -119,7 +115,6 @@ class ServingBuffer:
         self.room.open(task)
 
     def ask(self, task: Hashable) -> None:
-        """Ask for room for the task's next chunk."""
         self._waiting.add(task)
 
     def begin(self, task: Hashable) -> bool:
@@ -150,7 +145,6 @@ class ServingBuffer:
 
     @property
     def open_tasks(self) -> int:
-        """Tasks that may still add rows."""
         return sum(queue.end is None for queue in self._queues.values())
 
     def reading(self) -> dict[Hashable, int]:
@@ -202,7 +196,6 @@ class ServingBuffer:
         return queue[1].head_run() if queue else 0
 
     def take(self, hour: int, rows_max: int) -> TakenRows:
-        """Remove up to `rows_max` rows of the hour, as one slice."""
         found = self._head(hour)
         if found is None:
             raise LookupError(f"no row of hour {hour} is waiting")
@@ -220,7 +213,10 @@ class ServingBuffer:
         size = 0
         if queue.cursor == chunk.batch.num_rows:
             size = chunk.size.bytes
-            self._drop_chunk(queue)
+            queue.chunks.popleft()
+            queue.cursor = 0
+            # Without a next chunk the last row's hour is the earliest that may still come.
+            queue.hour = int(queue.chunks[0].hours[0] if queue.chunks else chunk.hours[-1])
             if queue.end is not None and not queue.chunks:
                 token = _always(queue.end)
                 del self._queues[task]
@@ -229,7 +225,6 @@ class ServingBuffer:
         return TakenRows(task, batch, rows, hour, token, size)
 
     def take_ended(self) -> list[TakenRows]:
-        """Remove tasks that have ended and have no rows waiting."""
         ended = [
             TakenRows(task, None, 0, queue.hour, _always(queue.end))
             for task, queue in self._queues.items()
@@ -261,10 +256,3 @@ class ServingBuffer:
             return frozenset()
         empty = frozenset(task for task in self._waiting if not self._queues[task].chunks)
         return frozenset() if any(map(self._may_begin, empty)) else empty
-
-    @staticmethod
-    def _drop_chunk(queue: TaskQueue) -> None:
-        chunk = queue.chunks.popleft()
-        queue.cursor = 0
-        # Without a next chunk the last row's hour is the earliest that may still come.
-        queue.hour = int(queue.chunks[0].hours[0] if queue.chunks else chunk.hours[-1])

@@ -54,7 +54,6 @@ class FlooredPriority:
         return first + take(self._weights, queued, rows_max - _rows(first), self._unit)
 
     def served(self, queued_rows: Sequence[int], runs: Runs) -> None:
-        """Count rows that left while `queued_rows` were waiting."""
         total = _rows(runs)
         got = self._by_group(runs)
         waiting = self._waiting(queued_rows)

@@ -24,39 +24,19 @@ def priority(weight: float, queued_rows: int, queue_unit: float = 1.0) -> float:
     return weight * (1.0 / (1.0 + math.exp(-(queued_rows / queue_unit))))
 
 
-def next_buffer(
-    weights: Sequence[float],
-    queued_rows: Sequence[int],
-    queue_unit: float | Sequence[float] = 1.0,
-) -> int | None:
-    """The buffer that gives the next row; None when all are empty. This is the definition.
-
-    Raises:
-        ValueError: for a weight or unit that is not finite and > 0, a negative queue, or
-            sequences of different lengths.
-    """
-    units = _checked(weights, queued_rows, queue_unit)
-    best, found = _EMPTY, None
-    for index, rows in enumerate(queued_rows):
-        if rows:
-            value = priority(weights[index], rows, units[index])
-            if value > best:
-                best, found = value, index
-    return found
-
-
 def take(
     weights: Sequence[float],
     queued_rows: Sequence[int],
     rows_max: int,
     queue_unit: float | Sequence[float] = 1.0,
 ) -> list[tuple[int, int]]:
-    """The next `rows_max` rows as runs (buffer, rows), in the order that `next_buffer` gives.
+    """The next `rows_max` rows as runs (buffer, rows); fewer when the buffers hold fewer.
 
-    Adjacent runs belong to different buffers. Fewer rows are returned when the buffers hold fewer.
+    Adjacent runs belong to different buffers.
 
     Raises:
-        ValueError: like `next_buffer`, and for a negative `rows_max`.
+        ValueError: for a weight or unit that is not finite and > 0, a negative queue or `rows_max`,
+            or sequences of different lengths.
     """
     units = _checked(weights, queued_rows, queue_unit)
     if rows_max < 0:

@@ -76,14 +76,11 @@ class FrameRows:
 
     @property
     def rows(self) -> int:
-        """Rows in all batches."""
         return sum(rows for _, rows in self.segments)
 
 
 @dataclass
 class _Assembly:
-    """A minibatch that is being put together."""
-
     rows: int = 0
     begun: int = 0  # at which move of rows
     since: float = 0.0
@@ -115,7 +112,10 @@ class _Assembly:
 
 
 class PrioritisedQueue:
-    """Buffers of all sources under one lock. Task runners put, one server thread pops."""
+    """Buffers of all sources under one lock. Task runners put, one server thread pops.
+
+    What they call raises QueueClosedError once the epoch has ended.
+    """
 
     def __init__(
         self,
@@ -160,21 +160,12 @@ class PrioritisedQueue:
             self._buffers[source].open_task(task, hour)
 
     def chunk_rows(self, source: int) -> int:
-        """The most rows that a chunk of the source may have.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
         with self._changed:
             self._check_open()
             return self._buffers[source].room.chunk_rows
 
     def reserve(self, source: int, task: Hashable, timeout_seconds: float) -> bool:
-        """Take room for the task's next chunk, before it is decoded. False if none came in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
+        """Take room for the task's next chunk, before it is decoded. False if none came in time."""
         with self._changed:
             self._check_open()
             buffer = self._buffers[source]
@@ -191,40 +182,32 @@ class PrioritisedQueue:
             return is_granted
 
     def put(self, source: int, task: Hashable, chunk: BufferedChunk) -> None:
-        """Add the rows that room was reserved for; there may be none.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
+        """Add the rows that room was reserved for; there may be none."""
         with self._changed:
             self._check_open()
             self._buffers[source].put(task, chunk)
             self._grant()
 
     def end_task(self, source: int, task: Hashable, token: object) -> None:
-        """A task was read to its end."""
         with self._changed:
             self._check_open()
             self._buffers[source].end_task(task, token)
             self._grant()
 
     def settle(self, source: int, task: Hashable, timeout_seconds: float) -> bool:
-        """Wait until another task may be read in place of one that ended; False if not in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
+        """Wait until another task may be read in place of one that ended; False if not in time."""
         with self._changed:
-            return self._wait_open(lambda: self._buffers[source].room.settle(task), timeout_seconds)
+            self._check_open()
+            is_settled = self._changed.wait_for(
+                lambda: self._closed or self._buffers[source].room.settle(task), timeout_seconds
+            )
+            self._check_open()
+            return is_settled
 
     # For the server -------------------------------------------------------------------------
 
     def pop(self, timeout_seconds: float) -> FrameRows | None:
-        """The next minibatch, or only positions; None if there was nothing in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended.
-        """
+        """The next minibatch, or only positions; None if there was nothing in time."""
         deadline = self._clock() + timeout_seconds
         with self._changed:
             while True:
@@ -265,7 +248,6 @@ class PrioritisedQueue:
             self._changed.notify_all()
 
     def queued(self) -> dict[str, int]:
-        """Rows waiting by source."""
         with self._changed:
             rows = [buffer.rows for buffer in self._buffers]
         return dict(zip(self._sources.names, rows, strict=False))
@@ -283,17 +265,6 @@ class PrioritisedQueue:
             return dict(self._passed_over)
 
     # Inside the lock ------------------------------------------------------------------------
-
-    def _wait_open(self, reached: Callable[[], bool], timeout_seconds: float) -> bool:
-        """Wait with the lock held; whether it was reached in time.
-
-        Raises:
-            QueueClosedError: when the epoch ended before or meanwhile.
-        """
-        self._check_open()
-        found = self._changed.wait_for(lambda: self._closed or reached(), timeout_seconds)
-        self._check_open()
-        return found
 
     def _grant(self) -> None:
         """Something has changed: give room to those who wait for it, as far as there is any."""
@@ -437,7 +408,6 @@ class PrioritisedQueue:
         return min((hour for hour in hours if hour is not None), default=0)
 
     def _is_left(self, assembly: _Assembly, hour: int) -> bool:
-        """Whether rows of an hour are too late for an assembly."""
         most = self._limits.hours_together
         return most is not None and assembly.rows > 0 and hour - assembly.hour > most
 

@@ -22,13 +22,10 @@ _ENDED_CHUNKS = 2  # for tasks that were read to their end, whose rows wait
 
 
 class Size(NamedTuple):
-    """Rows and the bytes that they take."""
-
     rows: int
     bytes: int
 
     def plus(self, other: Size) -> Size:
-        """The sum of both."""
         return Size(self.rows + other.rows, self.bytes + other.bytes)
 
     def minus(self, other: Size) -> Size:
@@ -36,7 +33,6 @@ class Size(NamedTuple):
         return Size(max(0, self.rows - other.rows), max(0, self.bytes - other.bytes))
 
     def times(self, count: int) -> Size:
-        """This many times the size."""
         return Size(self.rows * count, self.bytes * count)
 
     def divided(self, count: int) -> Size:
@@ -44,7 +40,6 @@ class Size(NamedTuple):
         return Size(self.rows // count, self.bytes // count)
 
     def is_within(self, bound: Size) -> bool:
-        """Whether neither rows nor bytes exceed the bound."""
         return self.rows <= bound.rows and self.bytes <= bound.bytes
 
 
@@ -71,12 +66,10 @@ class Room:
 
     @property
     def is_decoding(self) -> bool:
-        """Whether a chunk is on its way."""
         return bool(self._decoding)
 
     @property
     def has_place(self) -> bool:
-        """Whether one more task may be read."""
         return len(self._places) < self._readers or any(map(self._may_settle, self._ended))
 
     def is_placed(self, task: Hashable) -> bool:
@@ -84,7 +77,6 @@ class Room:
         return task in self._places
 
     def open(self, task: Hashable) -> None:
-        """A task is read from now on."""
         self._places.add(task)
         self._lacking = None
 
@@ -110,7 +102,6 @@ class Room:
         return wanted.is_within(self._bound)
 
     def begin(self, task: Hashable) -> None:
-        """A chunk is being decoded from now on."""
         self._decoding[task] = self._chunk()
         self._hold(task, self._decoding[task])
 
@@ -122,7 +113,6 @@ class Room:
             self._row_bytes = max(self._row_bytes or 0.0, size.bytes / size.rows)
 
     def leave(self, task: Hashable, size: Size) -> None:
-        """Rows or bytes of a task have left."""
         self.held = self.held.minus(size)
         self._shares[task] = self.share(task).minus(size)
         if self._shares[task] == NOTHING:
@@ -130,7 +120,6 @@ class Room:
         self._lacking = None
 
     def end(self, task: Hashable) -> None:
-        """A task was read to its end: its rows become fewer from now on."""
         self._ended.add(task)
         self._lacking = None
 
@@ -180,7 +169,6 @@ class Room:
         self._lacking = None
 
     def _chunk(self) -> Size:
-        """How much a chunk is expected to take."""
         if self._row_bytes is None:
             return Size(self.chunk_rows, self._bound.bytes)
         expected = int(2 * self._row_bytes * self.chunk_rows)

@@ -18,20 +18,6 @@ from forebay.mixture.features.values import INT_NULL
 from forebay.mixture.serving.served_features import ServedColumn, ServedFeatures
 
 EPOCH = parse_instant("1970-01-01")
-NULLS: Mapping[ColumnType, object] = {
-    ColumnType.STRING: "",
-    ColumnType.BOOL: "",
-    ColumnType.INT: INT_NULL,
-    ColumnType.TIMESTAMP: INT_NULL,
-    ColumnType.FLOAT: math.nan,
-}
-ARRAY_TYPES: Mapping[ColumnType, Any] = {
-    ColumnType.STRING: object,
-    ColumnType.BOOL: object,
-    ColumnType.INT: np.int64,
-    ColumnType.TIMESTAMP: np.int64,
-    ColumnType.FLOAT: np.float64,
-}
 Row = Mapping[str, object]
 
 
@@ -68,7 +54,7 @@ def _column(column: str, served: ServedColumn, values: Sequence[object]) -> npt.
     try:
         if item is None:
             plain = [_value(served.type, value) for value in values]
-            return np.array(plain, ARRAY_TYPES[served.type])
+            return np.array(plain, _KINDS[served.type][1])
         return _padded(item, [_items(item, value) for value in values])
     except ValueError as error:
         raise UsageError(f"column {column!r} ({served.type}): {error}") from error
@@ -84,14 +70,16 @@ def _items(kind: ColumnType, value: object) -> list[object]:
 
 def _padded(kind: ColumnType, lists: Sequence[list[object]]) -> npt.NDArray[Any]:
     length = max((len(items) for items in lists), default=0)
-    padded = np.full((len(lists), length), NULLS[kind], ARRAY_TYPES[kind])
+    null, stored, _ = _KINDS[kind]
+    padded = np.full((len(lists), length), null, stored)
     for number, items in enumerate(lists):
         padded[number, : len(items)] = items
     return padded
 
 
 def _value(kind: ColumnType, value: object) -> object:
-    return NULLS[kind] if value is None else _READERS[kind](value)
+    null, _, read = _KINDS[kind]
+    return null if value is None else read(value)
 
 
 def _text(value: object) -> str:
@@ -124,10 +112,11 @@ def _timestamp(value: object) -> int:
     return (parse_instant(_text(value)) - EPOCH) // timedelta(microseconds=1)
 
 
-_READERS: Mapping[ColumnType, Callable[[object], object]] = {
-    ColumnType.STRING: _text,
-    ColumnType.BOOL: _bool,
-    ColumnType.INT: _int,
-    ColumnType.TIMESTAMP: _timestamp,
-    ColumnType.FLOAT: _float,
+# By type: what stands for null, the type of its array, and what reads a value that is not null.
+_KINDS: Mapping[ColumnType, tuple[object, Any, Callable[[object], object]]] = {
+    ColumnType.STRING: ("", object, _text),
+    ColumnType.BOOL: ("", object, _bool),
+    ColumnType.INT: (INT_NULL, np.int64, _int),
+    ColumnType.TIMESTAMP: (INT_NULL, np.int64, _timestamp),
+    ColumnType.FLOAT: (math.nan, np.float64, _float),
 }

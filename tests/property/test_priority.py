@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.cpu_limits import cpu_limit
 
-from forebay.mixture.queue.priority import next_buffer, priority, take
+from forebay.mixture.queue.priority import priority, take
 
 Runs = list[tuple[int, int]]
 Case = tuple[list[float], list[int], int, float | list[float]]
@@ -64,8 +64,6 @@ def test_runs_expand_to_the_row_by_row_order(case: Case) -> None:
     weights, queued, rows_max, unit = case
     runs = take(weights, queued, rows_max, unit)
     assert runs == row_by_row(weights, queued, rows_max, unit)
-    first = next_buffer(weights, queued, unit)
-    assert first == (row_by_row(weights, queued, 1, unit) or [(None, 0)])[0][0]
     assert all(one != other for (one, _), (other, _) in pairwise(runs))
 
 
@@ -91,10 +89,10 @@ def test_where_a_request_ends_does_not_change_the_order(case: Case, step: int) -
 def test_values_that_mean_nothing_are_refused(bad: float) -> None:
     for call in (
         lambda: take([1.0, bad], [1, 1], 1),
-        lambda: next_buffer([bad], [1]),
+        lambda: take([bad], [1], 1),
         lambda: take([1.0], [1], 1, bad),
-        lambda: next_buffer([1.0, 1.0], [1, 1], [1.0, bad]),
-        lambda: next_buffer([], [], bad),
+        lambda: take([1.0, 1.0], [1, 1], 1, [1.0, bad]),
+        lambda: take([], [], 1, bad),
     ):
         with pytest.raises(ValueError, match="finite and greater than 0"):
             call()
@@ -104,7 +102,7 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="do not match"):
         take([1.0], [1, 2], 1)
     with pytest.raises(ValueError, match="do not match"):
-        next_buffer([1.0, 1.0], [1, 2], [1.0])
+        take([1.0, 1.0], [1, 2], 1, [1.0])
     with pytest.raises(ValueError, match="-1"):
         take([1.0], [-1], 1)
     with pytest.raises(ValueError, match="rows_max"):
@@ -127,11 +125,10 @@ def test_a_million_queued_rows_cost_runs_and_not_rows(weights: list[float], runs
 
 
 def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
-    assert next_buffer([1.0, 1.2], [2, 1]) == 0, "of two units the other would be first"
-    assert take([1.0, 1.2], [2, 1], 1) == [(0, 1)]
+    assert take([1.0, 1.2], [2, 1], 1) == [(0, 1)], "of two units the other would be first"
 
 
 def test_the_smallest_weight_there_is_still_has_a_turn() -> None:
     smallest = math.ulp(0.0)
-    assert (priority(smallest, 1, 1e300), next_buffer([smallest], [1], 1e300)) == (0, 0)
+    assert priority(smallest, 1, 1e300) == 0
     assert take([smallest], [1], 1, 1e300) == [(0, 1)]

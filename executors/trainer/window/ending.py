@@ -17,10 +17,7 @@ from forebay.system.files.trees import remove_tree
 
 
 class WindowEnding:
-    """Judges and stores windows that ended. Not safe for several threads."""
-
     def __init__(self, parts: TrainerParts) -> None:
-        """Nothing ended yet."""
         self._parts = parts
 
     def link(self, opened: OpenWindow, sealed: Seal) -> Link:

@@ -35,15 +35,12 @@ class DurableCounters:
         self._values = np.memmap(path, dtype=np.int64, mode="r+", shape=(len(names),))
 
     def add(self, name: str, amount: int) -> None:
-        """Add to a counter."""
         self._values[self._index[name]] += amount
 
     def value(self, name: str) -> int:
-        """The value of a counter."""
         return int(self._values[self._index[name]])
 
     def sync(self) -> None:
-        """Make all that was added durable."""
         sync(self._path)
 
 

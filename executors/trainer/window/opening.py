@@ -27,8 +27,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class WindowOpener:
-    """Opens one window after another. Not safe for several threads."""
-
     def __init__(self, parts: TrainerParts) -> None:
         self._parts = parts
 
@@ -80,12 +78,9 @@ class WindowOpener:
 
     def _load(self, plan: WindowPlan, parent: Link | None, store: CheckpointStore) -> Seal | None:
         parts = self._parts
-        begun = Beginning(
-            plan.fingerprint,
-            None if parent is None else parent.name,
-            parts.model_fingerprint,
-            self._seen_by(parent),
-        )
+        names, parent_name = parts.names, parent.name if parent else None
+        seen = [parent.seen.get(name, RowSums()) for name in names] if parent else None
+        begun = Beginning(plan.fingerprint, parent_name, parts.model_fingerprint, seen)
         store.drop_others(begun)
         seal = store.load(parts.learner)
         if seal is None:
@@ -93,15 +88,9 @@ class WindowOpener:
             parts.model.bring_to_parent(parent)
         return seal
 
-    def _seen_by(self, link: Link | None) -> list[RowSums] | None:
-        if link is None:
-            return None
-        return [link.seen.get(name, RowSums()) for name in self._parts.names]
-
     def _writers(
         self, window: WindowRequest, plan: WindowPlan, parent: Link | None, seal: Seal | None
     ) -> tuple[ScoreWriter | None, EventJudge | None]:
-        """The writer of scores, and the judge; a warm start judges nothing."""
         parts = self._parts
         if window.warm_start and parts.join is None:
             return None, None
@@ -119,20 +108,15 @@ class WindowOpener:
         seal = opened.last_seal
         if seal is not None:
             opened.window_step = opened.sealed_step = seal.window_step
-            opened.resumed_from_runtime = self._other_runtime(seal)
+            if seal.runtime != self._parts.runtime:
+                opened.resumed_from_runtime = seal.runtime
+                _LOG.info(
+                    "window %s resumed from step %d, sealed by another host (%s)",
+                    seal.window,
+                    seal.window_step,
+                    seal.runtime,
+                )
             opened.series.restore(seal.window_step, window_rows(seal))
         # This does not resume an attempt that was begun from a different model.
         resumed = opened.counters.value("resumed_from_step")
         opened.counters.add("resumed_from_step", opened.window_step - resumed)
-
-    def _other_runtime(self, seal: Seal) -> str | None:
-        """The runtime that sealed a window that continues here; None if it is this one."""
-        if seal.runtime == self._parts.runtime:
-            return None
-        _LOG.info(
-            "window %s resumed from step %d, sealed by another host (%s)",
-            seal.window,
-            seal.window_step,
-            seal.runtime,
-        )
-        return seal.runtime

@@ -21,24 +21,19 @@ from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.mixture.learner import Learner
 
 
+@dataclass(eq=False)
 class LoadedModel:
-    """Loads the model of a link, unless the learner already holds it."""
+    """Loads the model of a link, unless the learner already holds it.
 
-    def __init__(
-        self,
-        learner: Learner,
-        chain: ModelChain,
-        archive: WindowArchive,
-        model_fingerprint: str,
-        checkpoints_kept: int,
-    ) -> None:
-        """Nothing is loaded: the learner has its initial values."""
-        self._learner = learner
-        self._chain = chain
-        self._archive = archive
-        self._model_fingerprint = model_fingerprint
-        self._checkpoints_kept = checkpoints_kept
-        self._standing: Parent | None = None
+    standing: the link whose model the learner holds; None if it holds initial values, or moves.
+    """
+
+    learner: Learner
+    chain: ModelChain
+    archive: WindowArchive
+    model_fingerprint: str
+    checkpoints_kept: int
+    standing: Parent | None = None
 
     def bring_to_parent(self, parent: Link | None) -> None:
         """Load the model of the window before; without one, keep the initial values.
@@ -48,10 +43,10 @@ class LoadedModel:
             InfrastructureError: when a window without a parent follows a trained one.
         """
         if parent is None:
-            if self._standing is not None:
+            if self.standing is not None:
                 raise InfrastructureError("a window without a parent follows a trained window")
             return
-        self._chain.require_same_fingerprint(parent, self._model_fingerprint)
+        self.chain.require_same_fingerprint(parent, self.model_fingerprint)
         self.bring_to(parent)
 
     def bring_to(self, link: Link) -> None:
@@ -61,18 +56,17 @@ class LoadedModel:
             ConfigError: when its checkpoint is no longer kept.
             DataError: when its checkpoint is damaged.
         """
-        if self._standing != link.name:
-            require_checkpoint(self._chain, link, self._checkpoints_kept)
-            self._archive.load(self._learner, link)
-            self._standing = link.name
+        if self.standing != link.name:
+            require_checkpoint(self.chain, link, self.checkpoints_kept)
+            self.archive.load(self.learner, link)
+            self.standing = link.name
 
     def moves(self) -> None:
         """Steps of a window begin: the learner no longer holds the model of a link."""
-        self._standing = None
+        self.standing = None
 
     def ended(self, link: Link) -> None:
-        """Its steps ended with this link."""
-        self._standing = link.name
+        self.standing = link.name
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ def window_rows(seal: Seal) -> Counts:
 
 
 def read_rows(names: Sequence[str], progress: Mapping[str, TaskProgress]) -> dict[str, ReadRows]:
-    """What data executors read of each source, from the final progress of its tasks."""
     found = {name: ReadRows() for name in names}
     for task, at in progress.items():
         name = task.rpartition("/")[0]

@@ -13,16 +13,12 @@ from forebay.mixture.guard_alarm import GuardAlarm
 
 
 class WindowSealer:
-    """Seals the window that is open. Not safe for several threads."""
-
     def __init__(self, parts: TrainerParts) -> None:
         self._parts = parts
         self._alarm = GuardAlarm(parts.learner, parts.names)
 
     def seal(self, opened: OpenWindow, *, final: bool) -> Seal:
         """Write a checkpoint of everything that was used; on return it is durable.
-
-        final: the window has no more rows.
 
         Raises:
             InfrastructureError: when the disk fails.

@@ -77,7 +77,6 @@ class WindowSteps:
         return learner.score(minibatch) if wanted and learner.paradigms else None
 
     def _keep(self, opened: OpenWindow, minibatch: Minibatch, scores: Scores | None) -> None:
-        """Keep rows with their scores, complete labels, and rows that later batch rows look up."""
         writer, join = opened.scores, self._parts.join
         if writer is None:
             return

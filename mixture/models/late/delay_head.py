@@ -34,7 +34,6 @@ class DelayHead:
     """A tower with its own tables, shared by all corrected variants of a seed."""
 
     def __init__(self, dense: int, stacks: Sequence[Stack], model: ModelSpec) -> None:
-        """Draw tables and tower."""
         spec = model.delay_head
         self.q_min = spec.q_min
         self._tables = Tables(stacks, model.seed, model.embedding_learning_rate)
@@ -48,7 +47,6 @@ class DelayHead:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """Tables and tower with their optimisers."""
         return named_variables({"embeddings": self._tables, "tower": self._tower})
 
     def known_share(self, inputs: Inputs, delays: DelayRows) -> tf.Tensor:

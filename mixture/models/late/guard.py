@@ -40,13 +40,11 @@ class Guard:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
         own = {"paused": self.paused, "seen": self.seen, "pauses": self._pauses}
         return {**own, **self._sums}
 
     @property
     def serving(self) -> list[tf.Variable]:
-        """What `holds_all` reads."""
         return [self.paused, self.seen]
 
     def holds_all(self) -> tf.Tensor:

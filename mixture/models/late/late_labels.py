@@ -54,7 +54,6 @@ class RowLoss(NamedTuple):
         return self._replace(part=rows if self.part is None else self.part & rows)
 
     def mean(self, logit: tf.Tensor) -> tf.Tensor:
-        """Mean loss of the rows that take part."""
         if self.part is None:
             return tf.reduce_mean(self.rows(logit))
         # A row that takes no part may have any loss, and infinity times 0 is NaN.
@@ -93,7 +92,6 @@ Loss = RowLoss | LabelsLoss
 
 
 def label_loss(labels: tf.Tensor) -> RowLoss:
-    """Cross entropy with the labels as they are."""
     return RowLoss(
         lambda logit: tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logit)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -38,13 +38,13 @@ class LabelTensors(NamedTuple):
         """One for each label. All three are float32[N] for one label, float32[N, L] for several."""
         if labels.shape.rank == 1:
             return [cls(labels, DelayRows(waits, known))]
+        found = []
         each = zip(*(tf.unstack(one, axis=1) for one in (labels, waits, known)), strict=True)
-        return [cls._several(values, DelayRows(*delays)) for values, *delays in each]
-
-    @classmethod
-    def _several(cls, labels: tf.Tensor, delays: DelayRows) -> LabelTensors:
-        said = ~tf.math.is_nan(labels)
-        return cls(tf.where(said, labels, tf.zeros_like(labels)), delays, said)
+        for values, *delays in each:
+            said = ~tf.math.is_nan(values)
+            zeroed = tf.where(said, values, tf.zeros_like(values))
+            found.append(cls(zeroed, DelayRows(*delays), said))
+        return found
 
 
 class Lessons(NamedTuple):
@@ -61,24 +61,18 @@ class Lessons(NamedTuple):
 
     def loss(self, delay: Delay, lesson: Lesson) -> RowLoss:
         """The loss of a part of a model for this label. delay: how the model corrects the label."""
-        kinds: dict[Lesson, Callable[[], RowLoss]] = {
-            "complete": lambda: label_loss(self.rows.labels),
-            "late": self._late,
-            "complete and late": lambda: added(label_loss(self.rows.labels), self._late()),
-            "fresh": lambda: self._fresh(delay),
-        }
-        found = kinds[lesson]()
+        labels, known = self.rows.labels, self.rows.delays.known
+        if lesson == "late":
+            found = late_positive_loss(labels, known)
+        elif lesson == "complete and late":
+            found = added(label_loss(labels), late_positive_loss(labels, known))
+        elif lesson == "fresh" and delay == "fnw":
+            found = weighted_loss(labels)
+        elif lesson == "fresh" and delay == "head" and self.q is not None:
+            found = share_loss(labels, self.q, self.q_min)
+        else:
+            found = label_loss(labels)
         return found if self.rows.said is None else found.among(self.rows.said)
-
-    def _fresh(self, delay: Delay) -> RowLoss:
-        if delay == "fnw":
-            return weighted_loss(self.rows.labels)
-        if delay == "head" and self.q is not None:
-            return share_loss(self.rows.labels, self.q, self.q_min)
-        return label_loss(self.rows.labels)
-
-    def _late(self) -> RowLoss:
-        return late_positive_loss(self.rows.labels, self.rows.delays.known)
 
 
 def together(losses: Sequence[RowLoss | None], weights: Sequence[float]) -> Loss:

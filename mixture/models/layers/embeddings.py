@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from forebay.mixture.features.layout import FeatureLayout
-from forebay.mixture.models.layers.optimisers import row_wise_adagrad
 
 INITIAL_SCALE = 0.05
 TABLE_SEED = 1_000  # tables use other random streams than tower layers
+ADAGRAD_EPSILON = 1e-10
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,6 @@ class Stack:
 
     @property
     def width(self) -> int:
-        """Floats that this stack adds to a tower's input."""
         return self.dimension * (len(self.ids) + len(self.lists))
 
 
@@ -90,31 +89,23 @@ def locate(
     distinct: bool,
 ) -> tuple[Place, ...]:
     """Find the rows of a minibatch. `distinct` reads each row once, which learning needs."""
-    return tuple(_locate(stack, ids, lists, distinct=distinct) for stack in stacks)
-
-
-def _locate(
-    stack: Stack,
-    ids: tf.Tensor,
-    lists: Sequence[tuple[tf.Tensor, tf.Tensor]],
-    *,
-    distinct: bool,
-) -> Place:
-    count = tf.shape(ids)[0]
-    chosen = tf.constant(stack.ids, tf.int32, [len(stack.ids)])  # may be empty: only lists
-    mine = ids if len(stack.ids) == ids.shape[1] else tf.gather(ids, chosen, axis=1)
-    parts = [tf.reshape(mine + tf.constant(stack.id_offsets, tf.int64, [len(stack.ids)]), [-1])]
-    segments = []
-    for place, offset in zip(stack.lists, stack.list_offsets, strict=True):
-        splits, values = lists[place]
-        parts.append(values + offset)
-        lengths = splits[1:] - splits[:-1]
-        segments.append(tf.repeat(tf.range(count), lengths))
-    rows = tf.concat(parts, axis=0) if segments else parts[0]
-    if not distinct:
-        return Place(stack, count, rows, None, tuple(segments))
-    once, places = tf.unique(rows)
-    return Place(stack, count, once, places, tuple(segments))
+    found = []
+    for stack in stacks:
+        count = tf.shape(ids)[0]
+        chosen = tf.constant(stack.ids, tf.int32, [len(stack.ids)])  # may be empty: only lists
+        mine = ids if len(stack.ids) == ids.shape[1] else tf.gather(ids, chosen, axis=1)
+        offsets = tf.constant(stack.id_offsets, tf.int64, [len(stack.ids)])
+        parts = [tf.reshape(mine + offsets, [-1])]
+        segments = []
+        for place, offset in zip(stack.lists, stack.list_offsets, strict=True):
+            splits, values = lists[place]
+            parts.append(values + offset)
+            lengths = splits[1:] - splits[:-1]
+            segments.append(tf.repeat(tf.range(count), lengths))
+        rows = tf.concat(parts, axis=0) if segments else parts[0]
+        rows, places = tf.unique(rows) if distinct else (rows, None)
+        found.append(Place(stack, count, rows, places, tuple(segments)))
+    return tuple(found)
 
 
 def _mean(values: tf.Tensor, segment: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
@@ -144,19 +135,23 @@ class Tables:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
         tables = {f"table{n}": table for n, table in enumerate(self.tables)}
         return tables | {f"sums{n}": sums for n, sums in enumerate(self.sums)}
 
     def read(self, places: Sequence[Place]) -> list[tf.Tensor]:
-        """The rows that a minibatch needs, for each stack."""
         return [
             table.sparse_read(place.rows) for table, place in zip(self.tables, places, strict=True)
         ]
 
     def update(self, places: Sequence[Place], gradients: Sequence[tf.Tensor]) -> None:
-        """Update the rows that were read; they must be distinct."""
-        for table, sums, place, gradient in zip(
-            self.tables, self.sums, places, gradients, strict=True
-        ):
-            row_wise_adagrad(table, sums, place.rows, tf.convert_to_tensor(gradient), self._rate)
+        """One Adagrad step on the rows that were read, with one squared-gradient sum per row.
+
+        The rows must be distinct.
+        """
+        each = zip(self.tables, self.sums, places, gradients, strict=True)
+        for table, sums, place, read in each:
+            gradient = tf.convert_to_tensor(read)
+            grown = sums.sparse_read(place.rows) + tf.reduce_mean(tf.square(gradient), axis=1)
+            sums.scatter_update(tf.IndexedSlices(grown, place.rows))
+            scale = self._rate * tf.math.rsqrt(grown + ADAGRAD_EPSILON)
+            table.scatter_sub(tf.IndexedSlices(gradient * scale[:, tf.newaxis], place.rows))

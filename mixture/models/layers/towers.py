@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from forebay.mixture.models.layers.optimisers import Adam
-
 EXTRA_SEED = 500  # rows for extra inputs use a random stream of their own
+BETA1, BETA2, ADAM_EPSILON = 0.9, 0.999, 1e-7
 
 
 class Output(NamedTuple):
@@ -24,7 +23,45 @@ class Output(NamedTuple):
     hidden: tf.Tensor
 
 
-class Tower:
+class _Trained:
+    """One flat variable that Adam trains: one fused operation for all dense weights of a tower."""
+
+    def __init__(self, drawn: tf.Tensor, rate: float) -> None:
+        self._rate = rate
+        self.weights = tf.Variable(drawn)
+        self._first = tf.Variable(tf.zeros(drawn.shape), trainable=False)
+        self._second = tf.Variable(tf.zeros(drawn.shape), trainable=False)
+        self._beta1_power = tf.Variable(BETA1, trainable=False)
+        self._beta2_power = tf.Variable(BETA2, trainable=False)
+
+    @property
+    def variables(self) -> dict[str, tf.Variable]:
+        return {
+            "weights": self.weights,
+            "adam_first": self._first,
+            "adam_second": self._second,
+            "adam_beta1_power": self._beta1_power,
+            "adam_beta2_power": self._beta2_power,
+        }
+
+    def update(self, gradient: tf.Tensor) -> None:
+        tf.raw_ops.ResourceApplyAdam(
+            var=self.weights.handle,
+            m=self._first.handle,
+            v=self._second.handle,
+            beta1_power=self._beta1_power.read_value(),
+            beta2_power=self._beta2_power.read_value(),
+            lr=self._rate,
+            beta1=BETA1,
+            beta2=BETA2,
+            epsilon=ADAM_EPSILON,
+            grad=gradient,
+        )
+        self._beta1_power.assign(self._beta1_power * BETA1)
+        self._beta2_power.assign(self._beta2_power * BETA2)
+
+
+class Tower(_Trained):
     """A multi-layer perceptron that Adam trains.
 
     With several labels, each has its own output on the last hidden layer, which they share: the
@@ -57,15 +94,8 @@ class Tower:
             self._shapes += [[wide + added, narrow], [narrow]]
             drawn += [tf.concat([kernel, more], axis=0), tf.zeros([narrow])]
         flat = tf.concat([tf.reshape(part, [-1]) for part in drawn], axis=0)
-        self.weights = tf.Variable(flat)
+        super().__init__(flat, rate)
         self.first_width = widths[1]
-        self._adam = Adam(int(flat.shape[0]), rate)
-
-    @property
-    def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
-        adam = {f"adam_{name}": variable for name, variable in self._adam.variables.items()}
-        return {"weights": self.weights, **adam}
 
     def scale_last_layer(self, scale: float, bias: float) -> None:
         """Start with a logit near `bias`, whatever the inputs."""
@@ -92,36 +122,20 @@ class Tower:
         logit = _layer(hidden, parts[-2], parts[-1], added)
         return Output(tf.squeeze(logit, axis=1) if self._outputs == 1 else logit, hidden)
 
-    def update(self, gradient: tf.Tensor) -> None:
-        """One Adam step."""
-        self._adam.apply(self.weights, gradient)
 
-
-class MemoryInputs:
+class MemoryInputs(_Trained):
     """The first layer's weights on further inputs, separate from the tower and initially zero.
 
     As long as they are zero, the tower answers as if it had no such inputs.
     """
 
     def __init__(self, inputs: int, width: int, *, rate: float) -> None:
-        """Zero weights [inputs, width]; no optimiser has moved yet."""
         self._shape = [inputs, width]
-        self.weights = tf.Variable(tf.zeros([inputs * width]))
-        self._adam = Adam(inputs * width, rate)
-
-    @property
-    def variables(self) -> dict[str, tf.Variable]:
-        """State by name."""
-        adam = {f"adam_{name}": variable for name, variable in self._adam.variables.items()}
-        return {"weights": self.weights, **adam}
+        super().__init__(tf.zeros([inputs * width]), rate)
 
     def forward(self, weights: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
         """What `Tower.forward` adds, given a value of the weights."""
         return tf.matmul(inputs, tf.reshape(weights, self._shape))
-
-    def update(self, gradient: tf.Tensor) -> None:
-        """One Adam step."""
-        self._adam.apply(self.weights, gradient)
 
 
 def _layer(

@@ -14,7 +14,6 @@ from forebay.mixture.advice.decision import (
     learns_late_labels,
     recommend,
     regimes_like,
-    situation_of,
 )
 from forebay.mixture.advice.recommendation import Recommendation
 from forebay.mixture.advice.regimes import Regime, RegimeTable, measured_regimes
@@ -43,12 +42,13 @@ def recommended(situation: Situation, *regimes: Regime, declared: str = "stream"
 
 @pytest.mark.parametrize("like", TABLE.regimes, ids=lambda like: like.name)
 def test_advice_is_near_the_best_of_every_regime_and_asks_no_more(like: Regime) -> None:
-    first = recommend(situation_of(like), "none of them", {}, TABLE)
+    data = Situation(like.completeness, like.stream_share, crowded=like.crowded)
+    first = recommend(data, "none of them", {}, TABLE)
     assert first is not None
     variants = {(each.variant, tuple(each.options.items())): each for each in like.variants}
     own = variants[first.variant, tuple(first.options.items())]
     assert like.best.auc - own.auc <= LOSS_MAX
-    again = recommend(situation_of(like), first.variant, first.options, TABLE)
+    again = recommend(data, first.variant, first.options, TABLE)
     assert again is not None
     assert (again.changes, again.variant) == (False, first.variant)
     assert "no measured variant clearly beats" in again.words

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from forebay.mixture.features.times import seconds_between
-from forebay.mixture.features.values import INT_NULL
+from forebay.mixture.features.values import INT_NULL, seconds_between
 
 NOW, LARGEST = 1_772_323_200_000_000, 2**63 - 1
 CENTURIES = 9.2e12  # seconds that microseconds of 63 bits hold

@@ -12,7 +12,7 @@ import pytest
 
 from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer
 from forebay.mixture.queue.floor import FlooredPriority
-from forebay.mixture.queue.priority import next_buffer, priority, take
+from forebay.mixture.queue.priority import priority, take
 from forebay.mixture.queue.room import Room, Size
 
 
@@ -23,8 +23,8 @@ def test_equation_four() -> None:
 
 
 def test_an_empty_queue_never_wins_and_the_first_of_equals_does() -> None:
-    assert (next_buffer([9.0, 1.0], [0, 1]), next_buffer([1.0, 1.0, 1.0], [0, 3, 3])) == (1, 1)
-    assert next_buffer([1.0], [0]) is next_buffer([], []) is None
+    assert take([9.0, 1.0], [0, 1], 1) == take([1.0, 1.0, 1.0], [0, 3, 3], 1) == [(1, 1)]
+    assert take([1.0], [0], 1) == take([], [], 1) == []
     assert take([1.0, 1.0], [2, 2], 4) == [(0, 1), (1, 1), (0, 1), (1, 1)]
     assert (take([1.0, 1.0], [1, 1], 1), take([1.0], [3], 0)) == ([(0, 1)], [])
 
