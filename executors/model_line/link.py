@@ -22,19 +22,6 @@ class Parent(Message):
     generation: int
 
 
-class Head(NamedTuple):
-    """The newest link of a window in short.
-
-    order: its place. parent: what it was started from. has_checkpoint: whether a later window can
-    be started from it.
-    """
-
-    order: tuple[datetime, datetime]
-    name: Parent
-    parent: Parent | None
-    has_checkpoint: bool
-
-
 class ReadRows(Message):
     """Rows of one source as data executors counted them: read, and how many of these were dead.
 

@@ -161,11 +161,12 @@ def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int
     """
     if parent is None or "checkpoint" in parent.files:
         return
-    heads = [head for head in chain.heads() if not is_warm_start(head.name.window)]
-    kept = next((head.name.window for head in heads if head.has_checkpoint), None)
+    trained = [key for key in chain.windows() if not is_warm_start(key)]
+    links = chain.newest_of(trained)
+    kept = next((key for key, link in links.items() if "checkpoint" in link.files), None)
     ways = [] if kept is None else [f"begin with the window after {kept}"]
-    if heads:
-        first = heads[0].name.window
+    if trained:
+        first = trained[0]
         ways.append(
             f"train the line again from its start (--reprocess --from {first}; in "
             f"Airflow, a backfill over all runs from {first})"

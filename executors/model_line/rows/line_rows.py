@@ -88,12 +88,10 @@ def locked_line(connection: Connection, pipeline: str, line: str) -> int:
 
 
 def link_id(connection: Connection, line: int | None, name: Parent) -> int | None:
-    """The id of a link's row."""
     return connection.scalar(LINK_ID, asked_for(line, name))
 
 
 def asked_for(line: int | None, name: Parent) -> dict[str, Any]:
-    """The parameters of `LINK_ID`."""
     return {"line": line, "window": name.window, "generation": name.generation}
 
 
@@ -113,8 +111,8 @@ def require_id(connection: Connection, line: int, name: Parent) -> int:
 
 def trained_windows(connection: Connection, line: int | None) -> list[str]:
     """Keys of the windows that have a link, in order."""
-    rows = select(windows.c.key).join(links, links.c.window_id == windows.c.id)
-    return list(connection.scalars(rows.where(is_of(line), is_newest()).order_by(*IN_ORDER)))
+    rows = select(windows.c.key).join(links, links.c.window_id == windows.c.id).order_by(*IN_ORDER)
+    return list(connection.scalars(rows.where(OF_LINE, is_newest()), {"line": line}))
 
 
 def generations(
@@ -166,11 +164,6 @@ def planned_window(connection: Connection, pipeline: str, name: Parent) -> int:
             "forgotten meanwhile"
         )
     return found
-
-
-def is_of(line: int | None) -> ColumnElement[bool]:
-    """A link of this line."""
-    return links.c.line_id == line
 
 
 def is_newest() -> ColumnElement[bool]:
