@@ -60,14 +60,12 @@ def line_windows(pipeline: PipelineSpec, chain: ModelChain) -> dict[str, Json]:
 
 
 def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
-    """Warnings about a line from the judgements of its last windows; none where all is well."""
     if pipeline.model.kind != "towers":
         return []
     return late_label_warnings(pipeline, line_windows(pipeline, chain).values())
 
 
 def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> list[str]:
-    """Warnings for whoever trains: none where all is well, unknown or accepted."""
     if INCOMPLETE_LABELS in pipeline.train.accept:
         return []
     warnings = []

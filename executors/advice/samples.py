@@ -92,7 +92,6 @@ def sampled_columns(
 
 
 def with_times(spec: SourceSpec, dataset: DatasetSpec, columns: Sequence[str]) -> list[str]:
-    """Columns of a source, and those of its times that it declares."""
     known_at = [label.known_at for label in dataset.targets.values()]
     times = [column for column in (spec.event_time, *known_at) if column is not None]
     return list(dict.fromkeys([*columns, *(each for each in times if each in spec.columns)]))
@@ -104,7 +103,6 @@ def opened_for_sample(spec: SourceSpec, root: Path) -> Source:
 
 
 def _time_of(spec: SourceSpec, found: Description, pipeline: PipelineSpec) -> Interval:
-    """The newest weeks of a source's data."""
     dataset = pipeline.dataset
     now = datetime.now(UTC)
     # A row may claim any time; around one that is plainly wrong there are no other rows.

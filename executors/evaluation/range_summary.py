@@ -27,11 +27,7 @@ def summarise_windows(
 
     A line's warm start is part of every range of it: the model's row sums count it too.
 
-    Args:
-        pipeline: whose windows they are.
-        chain: the model line that trained them.
-        keys: the windows, in order.
-        facts: what only the run that trained the windows knows; by default, what their jobs say.
+    facts: what only the run that trained the windows knows; by default, what their jobs say.
 
     Raises:
         ConfigError: when one of them is not trained.
@@ -82,7 +78,6 @@ def judge_windows(pipeline: PipelineSpec, chain: ModelChain, summary: Json) -> N
 
 
 def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:
-    """The newest link of each window."""
     found = chain.newest_of(keys)
     missing = next((key for key in keys if key not in found), None)
     if missing is not None:

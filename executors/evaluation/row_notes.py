@@ -31,7 +31,6 @@ def row_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _not_known_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source with rows whose label came after their run's window."""
     left_out: dict[str, int] = {}
     served: dict[str, int] = {}
     for window in windows:
@@ -48,7 +47,6 @@ def _not_known_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _unsaid_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source and label with rows that were trained on only for other labels."""
     missing: dict[tuple[str, str], int] = {}
     rows: dict[str, int] = {}
     for window in windows:
@@ -66,7 +64,6 @@ def _unsaid_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _left_out_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source of a window with rows that the guard held."""
     notes: list[str] = []
     for window in windows:
         for name, source in window["sources"].items():
@@ -87,7 +84,6 @@ def _left_out_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _unjudged_notes(windows: Collection[Json]) -> list[str]:
-    """A note if models that would have judged rows are gone."""
     gone = sum(_unjudged(window).get("gone", 0) for window in windows)
     if not gone:
         return []
@@ -103,7 +99,6 @@ def _unjudged(window: Json) -> Json:
 
 
 def _missing_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source of a window with rows that were declared away, or that came late."""
     notes: list[str] = []
     for window in windows:
         for name, source in window["sources"].items():
@@ -119,7 +114,6 @@ def _missing_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _outside_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source of a window with rows whose time is outside the window."""
     notes: list[str] = []
     for window in windows:
         for name, source in window["sources"].items():
@@ -142,7 +136,6 @@ def _outside_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _idle_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source with rows that no paradigm trains on."""
     rows: dict[str, int] = {}
     for window in windows:
         for name, source in window["sources"].items():
@@ -160,7 +153,6 @@ def _idle_notes(windows: Collection[Json]) -> list[str]:
 
 
 def _silent_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source that has no rows in some of the windows."""
     silent: dict[str, list[str]] = {}
     for window in windows:
         for name, source in window["sources"].items():

@@ -58,7 +58,6 @@ class Scored:
 
     @property
     def joined(self) -> Mask:
-        """Rows whose complete label is known."""
         return ~np.isnan(self.complete)
 
     @property

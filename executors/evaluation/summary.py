@@ -99,7 +99,6 @@ def _hours(seconds: float) -> str:
 
 
 def window_facts(plan: WindowPlan, link: Link) -> Json:
-    """The facts about one trained window that never change."""
     sources: Json = {}
     for name, source in plan.sources.items():
         rows, read = source_rows(source, link), link.read.get(name, ReadRows())
@@ -135,7 +134,6 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
 
 
 def _gap(link: Link, source: str) -> Json | None:
-    """Rows that a declaration took away from the line, see `Coverage`."""
     covered = link.coverage.get(source)
     gap = None if covered is None else covered.gap
     return None if gap is None else gap.model_dump(mode="json")
@@ -236,7 +234,6 @@ def _offsets(store: Store, chain: ModelChain, plan: WindowPlan | None, link: Lin
 
 
 def _newest_model(chain: ModelChain, links: Sequence[Link]) -> Json:
-    """What the newest link has seen, and where it is."""
     if not links:
         return {"seen": {}, "model": ""}
     newest = links[-1]

@@ -232,11 +232,7 @@ def complete_judgements(
 ) -> dict[str, Json]:
     """Complete the stored judgements of windows whose last labels came with a range of windows.
 
-    Args:
-        pipeline: whose windows they are.
-        chain: the line that trained them.
-        first: the first of the windows that were trained or judged now.
-        last: the last of them.
+    first, last: of the windows that were trained or judged now.
 
     Returns:
         The new judgements, by window.
@@ -271,5 +267,4 @@ def complete_judgements(
 
 
 def _is_partial(judgement: Json) -> bool:
-    """Whether complete labels were still to come."""
     return not (judgement.get("event") or {}).get("complete")

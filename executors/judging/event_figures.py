@@ -157,7 +157,6 @@ def pooled_block(windows: Iterable[EventFigures]) -> Json:
 
 
 def _curve(windows: Sequence[EventFigures], column: int) -> list[Json]:
-    """What a column expected of rows with similar scores, and what was observed."""
     points = added(one.curves[column] for one in windows).points()
     return [
         {"expected": expected, "observed": observed.as_json(), "rows": rows}
@@ -186,7 +185,6 @@ def _block(
 
 
 def _part(rows: EventRows, mask: Mask) -> Json:
-    """Figures of every answer on some of a window's rows."""
     return _answers(rows, mask, _auc_of(rows, mask), None)
 
 

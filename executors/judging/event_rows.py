@@ -63,7 +63,6 @@ class EventRows:
 
     @property
     def judged(self) -> int:
-        """How many rows have scores."""
         return len(self.labels)
 
 
@@ -81,12 +80,11 @@ def event_rows(
 ) -> Iterator[EventRows]:
     """The judged rows of each window, in order.
 
-    Args:
-        spans: trained windows without a gap, in order; the last ones may be there only for the
-            labels that they bring for earlier ones.
-        horizon: with how many windows after its own complete labels may come.
-        label_delay: microseconds after which every complete label has come.
-        columns: names of scores, for windows without judged rows.
+    spans: trained windows without a gap, in order; the last ones may be there only for the labels
+        that they bring for earlier ones.
+    horizon: with how many windows after its own complete labels may come.
+    label_delay: microseconds after which every complete label has come.
+    columns: names of scores, for windows without judged rows.
     """
     starts = np.array([span.start for span in spans], np.int64)
     ends = np.array([span.end for span in spans], np.int64)

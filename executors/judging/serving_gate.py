@@ -29,8 +29,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class GateChoice(NamedTuple):
-    """Which variant of a link serves, and what the gate of the next link will know."""
-
     decision: GateDecision
     evidence: GateEvidence
 

@@ -53,12 +53,10 @@ class PublishedRows:
     marks: Ints
 
     def __len__(self) -> int:
-        """Rows."""
         return len(self.ids)
 
     @classmethod
     def none(cls) -> PublishedRows:
-        """No row."""
         zero = np.zeros(0, np.int64)
         return cls(zero, zero.astype(np.int8), zero.astype(np.float32), zero)
 
@@ -113,7 +111,6 @@ class GrowingRows:
     """Rows that come a minibatch at a time: a few runs, each twice as long as the next."""
 
     def __init__(self) -> None:
-        """No row yet."""
         self._runs: list[PublishedRows] = []
 
     def add(self, rows: PublishedRows) -> None:
@@ -125,11 +122,9 @@ class GrowingRows:
             runs[-1] = runs[-1].united_with(last)
 
     def drop_before(self, mark: int) -> None:
-        """Forget rows with an earlier mark."""
         self._runs = [kept for kept in (run.since(mark) for run in self._runs) if len(kept)]
 
     def __len__(self) -> int:
-        """Rows."""
         return sum(len(run) for run in self._runs)
 
     def find(self, ids: Ints, marks_max: Ints) -> tuple[Floats, Floats]:
@@ -192,11 +187,7 @@ class LabelJoin:
         self._forgotten = 0
 
     def begin(self, plan: WindowPlan, before: Link | None) -> None:
-        """Go to a window.
-
-        Args:
-            plan: of the window.
-            before: the link that it starts from; None where the line begins.
+        """Go to a window. before: the link that it starts from; None where the line begins.
 
         Raises:
             DataError: when segments of an earlier window are missing or damaged.
@@ -228,7 +219,6 @@ class LabelJoin:
         self._forget(int(rows.marks.max(initial=0)))
 
     def joined(self, minibatch: Minibatch) -> Minibatch:
-        """Batch rows with `waits` and `known`."""
         fresh, waits = self._found(minibatch)
         known = np.where(np.isnan(waits), np.nan, fresh == minibatch.labels)
         if minibatch.label_ages is not None:
@@ -353,22 +343,18 @@ class LabelJoins:
         }
 
     def begin(self, plan: WindowPlan, before: Link | None) -> None:
-        """Go to a window, see `LabelJoin.begin`."""
         for join in self._joins.values():
             join.begin(plan, before)
 
     def resume(self, plan: WindowPlan, scores: Path) -> None:
-        """Restore rows from the sealed scores of the window itself."""
         for join in self._joins.values():
             join.resume(plan, scores)
 
     def add(self, minibatch: Minibatch) -> None:
-        """Add rows of the stream that were just trained on."""
         for place, join in self._joins.items():
             join.add(minibatch.of_label(place))
 
     def joined(self, minibatch: Minibatch) -> Minibatch:
-        """Batch rows with `waits` and `known` of each of these labels."""
         found = minibatch
         for place, join in self._joins.items():
             own = join.joined(minibatch.of_label(place))

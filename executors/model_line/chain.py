@@ -174,7 +174,6 @@ class ModelChain:
         return self._read(work)
 
     def published(self) -> Published | None:
-        """What serves now."""
         found = self._read(serving.pointer_of)
         if found is None:
             return None
@@ -244,8 +243,6 @@ class ModelChain:
         return self.judgements([link]).get(link.window)
 
     def add_file(self, link: Link, kind: FileKind, stored: Stored) -> Link:
-        """Record one more stored file of a link; returns the link with it."""
-
         def work(rows: Connection, line: int) -> None:
             of_link = line_rows.require_id(rows, line, link.name)
             file_rows.replace(rows, of_link, kind, stored)

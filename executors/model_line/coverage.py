@@ -25,7 +25,6 @@ class Span(Message):
     reason: str
 
     def __str__(self) -> str:
-        """As text, to the minute."""
         return str(Interval(self.start, self.end))
 
 

@@ -16,8 +16,6 @@ from forebay.system.message import Message
 
 
 class Parent(Message):
-    """The link that a model was started from."""
-
     window: str
     generation: int
 
@@ -82,7 +80,6 @@ class Link(Message):
 
     @property
     def name(self) -> Parent:
-        """What a later link calls it."""
         return Parent(window=self.window, generation=self.generation)
 
     @property
@@ -136,7 +133,6 @@ class SourceRows(NamedTuple):
         )
 
     def difference(self, window: str, source: str) -> str:
-        """The message for row counts that do not agree."""
         planned, read = self.planned_offsets, self.read_offsets
         offsets = ""
         if planned not in {None, read.total}:
@@ -149,7 +145,6 @@ class SourceRows(NamedTuple):
 
 
 def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
-    """Collect the three counts of one source."""
     read = link.read.get(plan.source, ReadRows())
     trained = link.trained(plan.source).rows
     counts = plan.rows, read.rows, trained, read.dead

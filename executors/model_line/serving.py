@@ -32,8 +32,6 @@ _MODEL = (
 
 
 class Pointer(NamedTuple):
-    """What serves: the name of its link, its window's interval, and its model in the store."""
-
     window: str
     start: datetime
     end: datetime
@@ -43,7 +41,6 @@ class Pointer(NamedTuple):
 
 
 def pointer_of(connection: Connection, line: int | None) -> Pointer | None:
-    """What serves now."""
     row = connection.execute(_SERVED, {"line": line}).one_or_none()
     if row is None:
         return None

@@ -46,7 +46,6 @@ _UNSEEN = "the label, or an option of model.mixture"
 def model_changes(
     chain: ModelChain, link: Link, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> str:
-    """Each difference between a declaration and the model of a link, for a refusal."""
     read, declared = list(link.seen), pipeline.use_names
     others = [f"sources {_listed(read)} there, {_listed(declared)} here"] * (read != declared)
     found = _identity(chain, link)

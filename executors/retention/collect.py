@@ -70,8 +70,6 @@ class LineRetention:
         self._kept = WindowsKept.of(pipeline)
 
     def find(self) -> list[Going]:
-        """Everything that would be removed now; nothing is changed."""
-
         def work(rows: Connection) -> list[Going]:
             old = self._look(rows)
             return self._told(self._may_go(rows, old), old.plans)
@@ -166,11 +164,7 @@ def collect_after(event: str, home: Home, pipeline: PipelineSpec, line: str) -> 
     It reads only rows, and nothing in the store. What could not be removed is reported as a
     warning, and removed by the next call or by `forebay gc`.
 
-    Args:
-        event: what happened, for the warning.
-        home: where the line is.
-        pipeline: whose line it is.
-        line: its name.
+    event: what happened, for the warning.
     """
     try:
         with only_collector(home, _ALONE_SECONDS):

@@ -195,7 +195,6 @@ class SourceStage:
         )
 
     def _is_of_another_run(self, at: datetime) -> bool:
-        """Whether something was done before this run existed."""
         return self._since is not None and at < self._since
 
     def _list_now(self, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:

@@ -74,7 +74,6 @@ class _Submission:
         self._warnings: list[str] = []
 
     def submit(self, previous: PreviousRun) -> SubmitResult:
-        """See `submit_window`."""
         planned = self._planned_generation()
         claimed = self._claims.generation(self._claim)
         if claimed is None and not self._again:

@@ -67,7 +67,6 @@ class Line(NamedTuple):
 
     @property
     def outdated(self) -> bool:
-        """Whether the newest plan of the window before is not trained."""
         return self.trained is None or (self.planned or 0) > self.trained
 
 
@@ -116,7 +115,6 @@ class Turn(NamedTuple):
 
 
 def decide(seen: Situation) -> Turn:
-    """Decide on one window."""
     refusal = _refusal(seen)
     if refusal:
         return Turn("refuse", refusal)

@@ -343,7 +343,6 @@ def _busy(target: StageTarget, job: StoredJob) -> Why | None:
 
 
 def _ended(target: StageTarget, job: StoredJob) -> Why:
-    """A window whose newest job did not succeed."""
     error, state = job.status.error, job.status.state
     ended = {"lost": "lost its supervisor", "cancelled": "was cancelled"}.get(state, state)
     cause = f": {error.error}: {error.message}" if error else ""
@@ -446,7 +445,6 @@ def _trained_before(target: StageTarget) -> Link | None:
 
 
 def _may_begin(target: StageTarget) -> bool:
-    """Whether a line without models before a window may begin with it."""
     if all(is_warm_start(key) for key in target.ledger.windows_before(target.window)):
         return True
     return may_begin_with(target.chain, target.pipeline.dataset.grid, target.window)
@@ -476,7 +474,6 @@ def _first_with_rows(target: StageTarget, before: str) -> str:
 
 
 def _event_text(judgement: Mapping[str, Any] | None) -> str:
-    """Event scores, as far as there are any; an empty text where the window is not judged."""
     words = list(event_words(judgement or {}))
     return f"; event AUC: {', '.join(words)}" if words else ""
 

@@ -76,13 +76,11 @@ class FigureNumbers(Message):
         )
 
     def auc(self) -> AucEstimate:
-        """The AUC estimate that was stored."""
         values, covariance = np.array(self.aucs), np.array(self.auc_covariance)
         pairs = self.positives * self.negatives
         return AucEstimate(values, covariance, self.positives, self.negatives, pairs)
 
     def loss(self) -> LossEstimate:
-        """The loss estimate that was stored."""
         values, covariance = np.array(self.losses), np.array(self.loss_covariance)
         rows = self.positives + self.negatives
         return LossEstimate(values, covariance, rows, entropy_of(self.positives, rows))
@@ -106,7 +104,6 @@ class KnownWindow(Message):
     numbers: FigureNumbers | None = None
 
     def figures(self, *, all_here: bool) -> WindowFigures:
-        """The figures that the gate decides by."""
         known = self.numbers
         return WindowFigures(
             window=self.link.window,

@@ -46,11 +46,10 @@ def gather(
 
     Those of a known one are read again only if a new one brings more rows of the same window.
 
-    Args:
-        trained: windows in order, without a gap.
-        horizon: with how many windows after its own complete labels may come.
-        known: the first of them, as earlier evidence has them.
-        label: whose rows and scores they are; see `Segments`.
+    trained: windows in order, without a gap.
+    horizon: with how many windows after its own complete labels may come.
+    known: the first of them, as earlier evidence has them.
+    label: whose rows and scores they are; see `Segments`.
 
     Raises:
         DataError: when scores are missing or damaged.
@@ -92,7 +91,6 @@ class _Gathering:
         self._judge_until(number - self._horizon)
 
     def windows(self) -> list[KnownWindow]:
-        """All of them, with figures of what was taken in."""
         self._judge_until(len(self._windows) - 1)
         return self._windows
 
@@ -139,7 +137,6 @@ class _Gathering:
         ]
 
     def _rows(self, number: int, place: int) -> pa.Table | None:
-        """The rows that one window brought for another one's events."""
         table = self._table(number)
         if table is None:
             return None

@@ -42,7 +42,6 @@ _LAST = (
 
 
 def store(connection: Connection, line: int, name: Parent, document: str) -> None:
-    """Store a judgement in place of the one before."""
     of_link = require_id(connection, line, name)
     connection.execute(_FORGET, {"link": of_link})
     connection.execute(_STORE, {"link_id": of_link, "judged_at": now_us(), "document": document})

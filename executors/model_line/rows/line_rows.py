@@ -66,8 +66,6 @@ _PLANNED = (
 
 
 class Placed(NamedTuple):
-    """A link's name, and its window's interval."""
-
     name: Parent
     start: datetime
     end: datetime
@@ -131,7 +129,6 @@ def generations(
 
 
 def newest_generation(connection: Connection, line: int | None, window: str) -> int | None:
-    """The generation of a window's newest link; None where it has none."""
     found: int | None = connection.scalar(_NEWEST_GENERATION, {"line": line, "window": window})
     return found
 
@@ -146,7 +143,6 @@ def name_before(connection: Connection, line: int | None, one: Spanned) -> Place
 
 
 def is_followed(connection: Connection, line: int, one: Spanned) -> bool:
-    """Whether a window after this one has a link."""
     return connection.scalar(_LATER, {"line": line, **span(one)}) is not None
 
 

@@ -86,13 +86,11 @@ def first_link(connection: Connection, line: int | None) -> Link | None:
 
 
 def last_links(connection: Connection, line: int | None, count: int = 1) -> list[Link]:
-    """The newest links of the last windows, in order."""
     asked = {"line": line, "count": count, "end": EVER, "start": EVER}
     return list(reversed(_all(connection, _LAST_LINKS, asked)))
 
 
 def all_links(connection: Connection, line: int | None) -> list[Link]:
-    """Every link of a line, by window and generation."""
     return _all(connection, _LINKS.order_by(*IN_ORDER), {"line": line})
 
 
@@ -107,7 +105,6 @@ def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) 
 def links_between(
     connection: Connection, line: int | None, first: Spanned, last: Spanned
 ) -> list[Link]:
-    """The newest links from one window to another, in order."""
     since = {f"first_{name}": instant for name, instant in span(first).items()}
     return _all(connection, _BETWEEN, {"line": line, **since, **span(last)})
 
