@@ -87,8 +87,7 @@ class PublishedRows:
         if not there.any():
             return self.followed_by(other)
         both = [np.concatenate(pair) for pair in zip(self._columns, other._columns, strict=True)]
-        ids, fresh, waits, marks = both
-        return PublishedRows.of(ids, fresh, waits, marks)
+        return PublishedRows.of(*both)
 
     def since(self, mark: int) -> PublishedRows:
         """Rows with this mark or a later one."""
@@ -265,8 +264,12 @@ class LabelJoin:
     def _load(self, since: datetime, before: Link | None) -> None:
         """Load what windows that ended since then published; known windows are not read again."""
         last = self._last
-        continues = before is not None and last is not None and order_of(before) >= order_of(last)
-        if not continues or self._is_replaced(last, before):
+        if (
+            before is None
+            or last is None
+            or order_of(before) < order_of(last)
+            or (before.window == last.window and before.generation != last.generation)
+        ):
             last, self._earlier = None, PublishedRows.none()
         if before is not None:
             first = Interval(_EPOCH, since) if last is None else last
@@ -274,13 +277,6 @@ class LabelJoin:
                 if last is None or link.name != last.name:
                     self._earlier = self._earlier.followed_by(self._of_window(link))
         self._last = before
-
-    @staticmethod
-    def _is_replaced(last: Link | None, before: Link | None) -> bool:
-        """Whether a window that was loaded has been trained again."""
-        if last is None or before is None:
-            return False
-        return last.window == before.window and last.generation != before.generation
 
     def _of_window(self, link: Link) -> PublishedRows:
         """What a window published, marked by time, at most the window's end.
@@ -355,14 +351,12 @@ class LabelJoins:
             join.add(minibatch.of_label(place))
 
     def joined(self, minibatch: Minibatch) -> Minibatch:
-        found = minibatch
+        found, further = minibatch, list(minibatch.further)
         for place, join in self._joins.items():
             own = join.joined(minibatch.of_label(place))
             if place == 0:
                 found = replace(found, waits=own.waits, known=own.known)
-                continue
-            rows = replace(found.further[place - 1], waits=own.waits, known=own.known)
-            further = [*found.further]
-            further[place - 1] = rows
-            found = replace(found, further=tuple(further))
-        return found
+            else:
+                rows = further[place - 1]
+                further[place - 1] = replace(rows, waits=own.waits, known=own.known)
+        return replace(found, further=tuple(further))
