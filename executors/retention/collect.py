@@ -135,23 +135,13 @@ class LineRetention:
         return that_may_go(rows, self._pipeline, self._line, old.line_id, old.files)
 
     def _told(self, files: Sequence[LinkFile], plans: Sequence[OldPlan]) -> list[Going]:
+        line = self._pipeline, self._line
         return [
             *(
-                Going(
-                    file.kind,
-                    self._pipeline,
-                    self._line,
-                    file.window,
-                    file.generation,
-                    file.name,
-                    file.size_bytes,
-                )
-                for file in files
+                Going(one.kind, *line, one.window, one.generation, one.name, one.size_bytes)
+                for one in files
             ),
-            *(
-                Going("plan", self._pipeline, None, plan.window, plan.generation, None)
-                for plan in plans
-            ),
+            *(Going("plan", line[0], None, one.window, one.generation, None) for one in plans),
         ]
 
     def _job(self, folder: Path) -> Going:

@@ -42,15 +42,7 @@ def spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[Trai
     found = list(_folders(home, pipeline, line))
     if not found:
         return []
-
-    def work(rows: Connection) -> list[TrainingFolder]:
-        return [
-            each
-            for each in found
-            if is_spent(rows, each.pipeline, each.line, each.window, each.generation)
-        ]
-
-    return database_of(home).read(work)
+    return database_of(home).read(lambda rows: [one for one in found if is_spent(rows, *one[1:])])
 
 
 def remove_spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:

@@ -67,7 +67,6 @@ def _not_built_on() -> Select[Any]:
 
 def _before_untrained() -> Select[Any]:
     """For each unended job, the link that its first untrained window starts from."""
-    todo = _job_windows(func.min(job_windows.c.position), links.c.id.is_(None)).subquery("todo")
     before = (
         select(_links.c.id)
         .where(_links.c.line_id == bindparam("line_id"))
@@ -77,36 +76,23 @@ def _before_untrained() -> Select[Any]:
         .correlate(windows)
         .scalar_subquery()
     )
-    return (
-        select(before, false())
-        .select_from(todo)
-        .join(
-            job_windows,
-            (job_windows.c.job_row == todo.c.job_row) & (job_windows.c.position == todo.c.position),
-        )
-        .join(windows, _OF_PIPELINE & (windows.c.key == job_windows.c.window))
-    )
+    return _of_jobs(before, func.min(job_windows.c.position), links.c.id.is_(None))
 
 
 def _last_of_jobs() -> Select[Any]:
     """Links of the last windows of unended jobs: their models may have to be exported."""
-    last = _job_windows(func.max(job_windows.c.position)).subquery("last")
     return (
-        select(links.c.id, false())
-        .select_from(last)
-        .join(
-            job_windows,
-            (job_windows.c.job_row == last.c.job_row) & (job_windows.c.position == last.c.position),
-        )
-        .join(windows, _OF_PIPELINE & (windows.c.key == job_windows.c.window))
+        _of_jobs(links.c.id, func.max(job_windows.c.position))
         .join(links, links.c.window_id == windows.c.id)
         .where(_OF_LINE_ID, links.c.generation == job_windows.c.generation)
     )
 
 
-def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool]) -> Select[Any]:
-    """One position of each unended job, over its windows and their links."""
-    return (
+def _of_jobs(
+    link: ColumnElement[int], position: ColumnElement[int], *conditions: ColumnElement[bool]
+) -> Select[Any]:
+    """`link` at one position of each unended job, found over its windows and their links."""
+    chosen = (
         select(job_windows.c.job_row, position.label("position"))
         .join(jobs, jobs.c.id == job_windows.c.job_row)
         .join(
@@ -121,6 +107,17 @@ def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool])
         )
         .where(_LINE_JOBS, is_unended(), *conditions)
         .group_by(job_windows.c.job_row)
+        .subquery("chosen")
+    )
+    return (
+        select(link, false())
+        .select_from(chosen)
+        .join(
+            job_windows,
+            (job_windows.c.job_row == chosen.c.job_row)
+            & (job_windows.c.position == chosen.c.position),
+        )
+        .join(windows, _OF_PIPELINE & (windows.c.key == job_windows.c.window))
     )
 
 
