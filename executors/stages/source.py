@@ -266,27 +266,15 @@ class SourceStage:
         ordered = sorted(wanted, key=lambda each: each.share.window)
         began = self._clock()
         found, calls = scan_shares(source, [each.share for each in ordered])
+        counts = {"storage_calls": calls, "windows_scanned": len(ordered)}
         for each in ordered:
-            self._store(each, found[each.share.window.key], began, calls, len(ordered))
+            self._store(each, found[each.share.window.key], began, **counts)
         return calls
 
-    def _store(
-        self,
-        wanted: _Wanted,
-        listed: Listed,
-        at: datetime,
-        storage_calls: int = 0,
-        windows_scanned: int = 0,
-    ) -> None:
+    def _store(self, wanted: _Wanted, listed: Listed, at: datetime, **counts: int) -> None:
         """Store an answer. at: when the source was asked for it, or later."""
-        self._listings.store(
-            wanted.share.window.key,
-            listed,
-            asked_by=wanted.asked_by,
-            at=at,
-            storage_calls=storage_calls,
-            windows_scanned=windows_scanned,
-        )
+        key = wanted.share.window.key
+        self._listings.store(key, listed, asked_by=wanted.asked_by, at=at, **counts)
 
     def _waiting(self, reason: str, first: datetime | None = None) -> SourceResult:
         return SourceResult(

@@ -101,7 +101,16 @@ class LineTarget:
             self.project.root,
             self.pipeline,
             self.project.sources,
-            [_window_request(plan) for plan in plans],
+            [
+                WindowRequest(
+                    key=plan.window,
+                    generation=plan.generation,
+                    start=plan.start,
+                    end=plan.end,
+                    warm_start=is_warm_start(plan.window),
+                )
+                for plan in plans
+            ],
             line=self.line,
             reprocess=reprocess,
             publishes=publishes,
@@ -116,13 +125,3 @@ class StageTarget(LineTarget):
     @property
     def key(self) -> str:
         return self.window.key
-
-
-def _window_request(plan: WindowPlan) -> WindowRequest:
-    return WindowRequest(
-        key=plan.window,
-        generation=plan.generation,
-        start=plan.start,
-        end=plan.end,
-        warm_start=is_warm_start(plan.window),
-    )

@@ -381,7 +381,8 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
     )
     link = target.chain.newest(target.key)
     forgotten = f"forgotten after generation {link.generation} was trained; " if link else ""
-    command = {"run": _run_from_last(target), "why": _why_command(target), "": ""}[found.command]
+    why = f"{of_line(target.chain, 'why')} {target.key}"
+    command = {"run": _run_from_last(target), "why": why, "": ""}[found.command]
     return Why(
         window=target.key,
         state=found.state,
@@ -434,10 +435,6 @@ def _run_from_last(target: StageTarget, first: str = "") -> str:
     if trained.end < target.window.start:
         key = target.pipeline.dataset.grid.at(trained.end).key
     return run_command(target.chain, key, first_window_key(target.key))
-
-
-def _why_command(target: StageTarget) -> str:
-    return f"{of_line(target.chain, 'why')} {target.key}"
 
 
 def _trained_before(target: StageTarget) -> Link | None:
