@@ -51,8 +51,9 @@ def summarise_windows(
         facts = _facts_of_jobs(chain, links)
     notes = [*facts.get("notes", ()), *evaluation.notes, *_forgotten_notes(forgotten)]
     gate = gate_decision(chain, links[-1]) if links else None
+    published = chain.published()
     facts = {
-        "published": _published(chain),
+        "published": published.model_dump(mode="json") if published else None,
         "gate": None if gate is None else gate.model_dump(),
         **facts,
         "notes": notes,
@@ -96,11 +97,6 @@ def _forgotten_notes(forgotten: Sequence[Link]) -> list[str]:
         "rows are from before that, and the next run plans and trains them again"
     )
     return [note]
-
-
-def _published(chain: ModelChain) -> Json | None:
-    published = chain.published()
-    return published.model_dump(mode="json") if published else None
 
 
 def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:

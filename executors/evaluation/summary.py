@@ -102,6 +102,7 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
     sources: Json = {}
     for name, source in plan.sources.items():
         rows, read = source_rows(source, link), link.read.get(name, ReadRows())
+        covered = link.coverage.get(name)
         sources[name] = {
             "data_from": source.data_from.isoformat(),
             "data_to": source.data_to.isoformat(),
@@ -119,7 +120,7 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
             "planned_offsets": rows.planned_offsets,
             "read_offsets": rows.read_offsets.model_dump(),
             "reason": source.reason,
-            "gap": _gap(link, name),
+            "gap": covered.gap.model_dump(mode="json") if covered and covered.gap else None,
         }
     return {
         "window": plan.window,
@@ -131,12 +132,6 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
         "steps": link.steps,
         "sources": sources,
     }
-
-
-def _gap(link: Link, source: str) -> Json | None:
-    covered = link.coverage.get(source)
-    gap = None if covered is None else covered.gap
-    return None if gap is None else gap.model_dump(mode="json")
 
 
 def opinion(
@@ -169,19 +164,21 @@ def build_summary(
 ) -> Json:
     """Everything a report needs, for windows that are all trained.
 
-    Args:
-        pipeline: whose windows they are.
-        chain: the line that trained them.
-        links: the newest of each window, in order; that of the line's warm start comes first.
-        plans: what each link was trained from, by window.
-        judged: judgements of those links whose plan is forgotten, by window.
-        data_changed: windows whose data has changed since, and how that is known.
-        evaluation: of these windows.
-        facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`,
-            `storage_calls`, `notes` and `published`.
+    links: the newest of each window, in order; that of the line's warm start comes first. plans,
+    judged, data_changed: by window; judgements of those links whose plan is forgotten. facts:
+    `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`, `storage_calls`, `notes` and
+    `published`.
     """
-    stale = chain.stale_reasons()
-    found = _windows(chain, links, plans, judged, data_changed, evaluation, stale)
+    stale, store = chain.stale_reasons(), store_of(chain.home)
+    found: dict[str, Json] = {}
+    for link in links:
+        key, steps = link.window, link.files.get("steps")
+        kept = judged[key] if key in judged else window_facts(plans[key], link)
+        if "stream_offsets" not in kept:
+            kept = {**kept, "stream_offsets": _offsets(store, chain, plans.get(key), link)}
+        now = opinion(key, stale.get(key), data_changed.get(key), evaluation)
+        series = None if steps is None else shown_series(store.path(steps))
+        found[key] = {**kept, **now, "series": series}
     warm = next((one for key, one in found.items() if is_warm_start(key)), None)
     windows = {key: one for key, one in found.items() if not is_warm_start(key)}
     agree, line = rows_verdict(list(found.values()))
@@ -202,28 +199,6 @@ def build_summary(
         **facts,
         "notes": [*facts.get("notes", ()), *row_notes(found.values())],
     }
-
-
-def _windows(
-    chain: ModelChain,
-    links: Sequence[Link],
-    plans: Mapping[str, WindowPlan],
-    judged: Mapping[str, Json],
-    data_changed: Mapping[str, str],
-    evaluation: Evaluation,
-    stale: Mapping[str, str],
-) -> dict[str, Json]:
-    """The summary of each window; stale: which are stale, and why."""
-    store = store_of(chain.home)
-    found: dict[str, Json] = {}
-    for link in links:
-        key = link.window
-        kept = judged[key] if key in judged else window_facts(plans[key], link)
-        if "stream_offsets" not in kept:
-            kept = {**kept, "stream_offsets": _offsets(store, chain, plans.get(key), link)}
-        now = opinion(key, stale.get(key), data_changed.get(key), evaluation)
-        found[key] = {**kept, **now, "series": _series(store, link)}
-    return found
 
 
 def _offsets(store: Store, chain: ModelChain, plan: WindowPlan | None, link: Link) -> Json:
@@ -257,11 +232,6 @@ def _advised(pipeline: PipelineSpec, evaluation: Evaluation, windows: Mapping[st
 def _advice(pipeline: PipelineSpec, windows: Collection[Json], label: str) -> Json | None:
     found = advice_on_windows(pipeline, windows, label)
     return found.as_json() if found else None
-
-
-def _series(store: Store, link: Link) -> Json | None:
-    steps = link.files.get("steps")
-    return shown_series(store.path(steps)) if steps is not None else None
 
 
 def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:
