@@ -241,25 +241,40 @@ def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int 
     positives = int((labels > 0.5).sum())
     found: Json = {}
     for column, places in over_seeds(rows.columns).items():
-        estimate = None if auc is None else auc.interval(places)
-        value = None if estimate is None else estimate.value
-        words = one_class_words(positives, len(labels)) if estimate is None else ""
+        words = one_class_words(positives, len(labels)) if auc is None else ""
+        figures = auc_figures("auc", auc, places)
         if not rows.all_here:
             so_far = f"{words}, so far" if words and len(labels) else ""
-            words = so_far or partial_words(value, len(labels), of_rows)
-        own = scores[:, list(places)].T
+            words = so_far or partial_words(figures["auc"], len(labels), of_rows)
         found[column.name] = {
-            "auc": value,
-            "auc_interval": None if estimate is None else [estimate.low, estimate.high],
-            "log_loss": mean_of_all(log_loss(labels, one) for one in own),
-            "normalised_entropy": mean_of_all(normalised_entropy(labels, one) for one in own),
-            "calibration": mean_of_all(calibration(labels, one) for one in own),
+            **figures,
+            **label_figures(labels, scores[:, list(places)]),
             "rows": len(labels),
             "positives": positives,
             "seeds": len(places),
             "words": words,
         }
     return found
+
+
+def auc_figures(name: str, auc: AucEstimate | None, places: Sequence[int]) -> Json:
+    """The figure under `name`, its 95% interval [low, high] under `<name>_interval`."""
+    if auc is None:
+        return {name: None, f"{name}_interval": None}
+    estimate = auc.interval(places)
+    return {name: estimate.value, f"{name}_interval": [estimate.low, estimate.high]}
+
+
+def label_figures(
+    labels: npt.NDArray[np.float32], scores: npt.NDArray[np.float32], suffix: str = ""
+) -> Json:
+    """How well scores float32[N, C] fit the labels, in the mean of the C columns."""
+    own = scores.T
+    return {
+        f"log_loss{suffix}": mean_of_all(log_loss(labels, one) for one in own),
+        f"normalised_entropy{suffix}": mean_of_all(normalised_entropy(labels, one) for one in own),
+        f"calibration{suffix}": mean_of_all(calibration(labels, one) for one in own),
+    }
 
 
 def _by_source(rows: EventRows, names: Sequence[str]) -> Iterator[tuple[str, Mask]]:
