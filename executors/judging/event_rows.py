@@ -108,7 +108,7 @@ def _distribute(
         ids = judged.column("event_id").to_numpy()
         sampled = in_sample(ids, judge_rows_max(judged))
         chosen = np.flatnonzero(sampled & ~np.isnan(judged.column("complete").to_numpy()))
-        places = _places(judged.column("event_time").to_numpy()[chosen], starts, ends)
+        places = places_of(judged.column("event_time").to_numpy()[chosen], starts, ends)
         for place in np.unique(places[places >= 0]).tolist():
             parts[place].judged.append(judged.take(chosen[places == place]))
     for table, complete in ((segments.labels(), True), (segments.scores(), False)):
@@ -116,7 +116,7 @@ def _distribute(
             continue
         ids = table.column("event_id").to_numpy()
         times = table.column("event_time").to_numpy()
-        places = _places(times, starts, ends)
+        places = places_of(times, starts, ends)
         if not complete:
             places = np.where(times == NO_TIME, number, places)
         for place in np.unique(places[places >= 0]).tolist():
@@ -139,7 +139,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(table.select(shared) for table in tables)
 
 
-def _places(times: Ids, starts: Ids, ends: Ids) -> Places:
+def places_of(times: Ids, starts: Ids, ends: Ids) -> Places:
     """The window that each time is in; -1 for none."""
     found = np.searchsorted(starts, times, side="right") - 1
     return np.where((found >= 0) & (times < ends[found]), found, -1)

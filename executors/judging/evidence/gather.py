@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from forebay.executors.judging.event_rows import places_of
 from forebay.executors.judging.evidence.gate_evidence import (
     FigureNumbers,
     GateEvidence,
@@ -80,7 +80,7 @@ class _Gathering:
         found = KnownWindow(link=one.link, start=one.start, end=one.end)
         if table is not None and table.num_rows:
             times = table.column("event_time").to_numpy()
-            places = self._places(times)
+            places = places_of(times, self._starts, self._ends)
             brought = np.unique(places[(places >= 0) & (places <= number)]).tolist()
             names = [self._trained[place].link.window for place in brought]
             found = found.model_copy(update={"brought": names, "latest": int(times.max())})
@@ -140,7 +140,8 @@ class _Gathering:
         table = self._table(number)
         if table is None:
             return None
-        here = self._places(table.column("event_time").to_numpy()) == place
+        times = table.column("event_time").to_numpy()
+        here = places_of(times, self._starts, self._ends) == place
         return table.take(np.flatnonzero(here)) if here.any() else None
 
     def _table(self, number: int) -> pa.Table | None:
@@ -154,8 +155,3 @@ class _Gathering:
                 table = without_slices(table).take(np.flatnonzero(sampled & said))
             self._tables[number] = table
         return self._tables[number]
-
-    def _places(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """The window that each time is in; -1 for none."""
-        found = np.searchsorted(self._starts, times, side="right") - 1
-        return np.where((found >= 0) & (times < self._ends[found]), found, -1)
