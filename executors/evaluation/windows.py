@@ -24,9 +24,9 @@ from forebay.executors.evaluation.scoreboard import (
 from forebay.executors.judging.event_figures import EventFigures, label_part, pooled_block
 from forebay.executors.judging.event_rows import EventSpan, event_rows
 from forebay.executors.judging.evidence.gate_evidence import counted_windows
+from forebay.executors.judging.serving_gate import segments_of
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.window_files.scores import Segments
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.verdict import completeness_words, difference_words
@@ -161,7 +161,7 @@ def _evaluate(
     wanted = {link.window for link in links}
     horizon = pipeline.dataset.label_horizon  # no label comes from windows after that
     trained = _with_labels(chain, links, horizon)
-    segments = [_segments(chain, link, label) for link in trained]
+    segments = [segments_of(store_of(chain.home), link, label) for link in trained]
     columns = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
     delay = pipeline.dataset.label_delay
     here = {link.window for link in trained if trained[-1].end >= link.end + delay}
@@ -215,11 +215,6 @@ def _notes(judged: int) -> tuple[str, ...]:
         "from their stored judgements and are not part of the pooled ones"
     )
     return (note,)
-
-
-def _segments(chain: ModelChain, link: Link, label: str) -> Segments:
-    stored = link.files.get("scores")
-    return Segments(link.window, store_of(chain.home).tree(stored) if stored else None, label)
 
 
 # A judgement is stored when its window is trained. While complete labels are still to come with

@@ -34,18 +34,13 @@ class WindowFigures:
     auc: AucEstimate | None
     losses: LossEstimate | None
 
-    @property
-    def counts(self) -> bool:
-        """Whether the window may be part of pooled figures and verdicts."""
-        return self.all_here and self.auc is not None
-
 
 AnyFigures = TypeVar("AnyFigures", bound=WindowFigures)
 
 
 def counted_windows(windows: Iterable[AnyFigures]) -> list[AnyFigures]:
-    """Windows that count, and were scored by the same columns as the last of them."""
-    counted = [one for one in windows if one.counts]
+    """Windows with all labels and both classes, scored by the same columns as the last of them."""
+    counted = [one for one in windows if one.all_here and one.auc is not None]
     return [one for one in counted if one.columns == counted[-1].columns]
 
 
