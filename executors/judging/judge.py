@@ -66,10 +66,8 @@ class EventJudge:
 
     def add(self, minibatch: Minibatch) -> None:
         """Take rows of a step; those without a complete label or a time are not judged."""
-        if minibatch.feed != self.feed:
-            return
         times = minibatch.event_times
-        if times is None:
+        if minibatch.feed != self.feed or times is None:
             return
         places = self.sample.accept(minibatch.event_ids)
         if not len(places):

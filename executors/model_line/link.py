@@ -147,15 +147,11 @@ class SourceRows(NamedTuple):
 def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
     read = link.read.get(plan.source, ReadRows())
     trained = link.trained(plan.source).rows
+    offsets: int | None = None  # planned ones, where rows could not be counted
+    if plan.rows is None and plan.offsets:
+        offsets = sum(end - first for first, end in plan.offsets.values())
     counts = plan.rows, read.rows, trained, read.dead
-    return SourceRows(*counts, _offsets(plan), read.offsets, read.label_not_known)
-
-
-def _offsets(plan: SourcePlan) -> int | None:
-    """How many offsets were planned, where rows could not be counted."""
-    if plan.rows is not None or not plan.offsets:
-        return None
-    return sum(end - first for first, end in plan.offsets.values())
+    return SourceRows(*counts, offsets, read.offsets, read.label_not_known)
 
 
 class StoredSeal(Message):

@@ -53,11 +53,7 @@ class OlderWindows(NamedTuple):
 
     def asked(self) -> dict[str, int]:
         since = {"end": _EVER, "start": _EVER} if self.since is None else span(self.since)
-        return {
-            **span(self.before),
-            "since_end": since["end"],
-            "since_start": since["start"],
-        }
+        return {**span(self.before), "since_end": since["end"], "since_start": since["start"]}
 
 
 def windows_like(condition: ColumnElement[bool]) -> Select[tuple[int, int]]:

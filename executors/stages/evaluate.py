@@ -84,13 +84,12 @@ def _unsaid(link: Link) -> dict[str, dict[str, int]]:
 
 
 def _by_name(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    return {name: _figures(one) for name, one in found.items()}
-
-
-def _figures(found: Mapping[str, Any]) -> dict[str, float]:
     """Single numbers only; intervals, and what could not be computed, are stored, not returned."""
     return {
-        name: float(value)
-        for name, value in found.items()
-        if isinstance(value, (int, float)) and math.isfinite(value)
+        key: {
+            name: float(value)
+            for name, value in figures.items()
+            if isinstance(value, (int, float)) and math.isfinite(value)
+        }
+        for key, figures in found.items()
     }

@@ -107,7 +107,7 @@ class _Submission:
 
     def _trained_or_running(self, generation: int) -> SubmitResult | None:
         """The answer if nothing has to be started; None if a job has to be."""
-        if self._is_trained(generation):
+        if self.target.is_trained(self.window.key, generation):
             end_trained_jobs(self.target)
             return self._trained(generation)
         job = find_job(self.target.home, self._job_id(generation))
@@ -117,9 +117,6 @@ class _Submission:
             return None  # the submission decides, after a longer look
         handle = attach(self.target.home, job.job_id, self._run)
         return self._submitted(generation, handle.epoch)
-
-    def _is_trained(self, generation: int) -> bool:
-        return self.target.is_trained(self.window.key, generation)
 
     def _turn(self, previous: PreviousRun, planned: int) -> Turn:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
@@ -143,8 +140,8 @@ class _Submission:
     def _decide_generation(self) -> int:
         """The claim's generation; decided and stored now where it has none."""
         planned = self._planned_generation()
-        trained = planned if self._again and self._is_trained(planned) else None
-        return self._claims.decide(self._claim, renewed=trained)
+        is_trained = self._again and self.target.is_trained(self.window.key, planned)
+        return self._claims.decide(self._claim, renewed=planned if is_trained else None)
 
     def _start(self, generation: int) -> SubmitResult:
         plans = [self.ledger.plan(self.window.key, generation)]
