@@ -144,9 +144,7 @@ def opinion(
     return {
         "stale": stale,
         "data_changed": data_changed,
-        "metrics": evaluation.windows.get(window, {}),
-        "label_completeness": evaluation.completeness.get(window),
-        "event": evaluation.events.get(window),
+        **evaluation.part(window),
         "repeated_events": evaluation.repeated.get(window),
         **({"labels": evaluation.parts(window)} if evaluation.labels else {}),
     }

@@ -116,16 +116,16 @@ class Evaluation:
     repeated: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, Evaluation] = field(default_factory=dict)
 
+    def part(self, window: str) -> dict[str, Any]:
+        return {
+            "metrics": self.windows.get(window, {}),
+            "label_completeness": self.completeness.get(window),
+            "event": self.events.get(window),
+        }
+
     def parts(self, window: str) -> dict[str, dict[str, Any]]:
         """The part on one window for each label after the first: see `label_part`."""
-        return {
-            name: {
-                "metrics": of.windows.get(window, {}),
-                "label_completeness": of.completeness.get(window),
-                "event": of.events.get(window),
-            }
-            for name, of in self.labels.items()
-        }
+        return {name: of.part(window) for name, of in self.labels.items()}
 
 
 def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
@@ -250,9 +250,7 @@ def complete_judgements(
     completed = {
         one.window: {
             **stored[one.window],
-            "metrics": found.windows[one.window],
-            "label_completeness": found.completeness[one.window],
-            "event": found.events[one.window],
+            **found.part(one.window),
             **({"labels": found.parts(one.window)} if found.labels else {}),
         }
         for one in waiting
