@@ -87,7 +87,6 @@ def _local(home: Home, pipeline: str) -> Iterator[_Local]:
 
 
 def _is_linked(rows: Connection, pipeline: str, one: _Local) -> bool:
-    """Whether its line has a link of this generation or a newer one."""
     line = line_rows.line_id(rows, pipeline, one.line)
     newest = line_rows.newest_generation(rows, line, one.window)
     return newest is not None and newest >= one.generation

@@ -49,7 +49,13 @@ def summarise_windows(
             plans[link.window] = ledger.plan(link.window, link.generation)
     if facts is None:
         facts = _facts_of_jobs(chain, links)
-    notes = [*facts.get("notes", ()), *evaluation.notes, *_forgotten_notes(forgotten)]
+    notes = [*facts.get("notes", ()), *evaluation.notes]
+    if forgotten:
+        names = ", ".join(link.window for link in forgotten)
+        notes.append(
+            f"forgotten windows: {names}; the figures of their rows are from before that, and the "
+            "next run plans and trains them again"
+        )
     gate = gate_decision(chain, links[-1]) if links else None
     published = chain.published()
     facts = {
@@ -64,7 +70,7 @@ def summarise_windows(
 def judge_windows(pipeline: PipelineSpec, chain: ModelChain, summary: Json) -> None:
     """Store a summary's part on each window as its judgement, kept when the scores are removed.
 
-    Judgements of windows before them are completed, see `later_labels`.
+    Judgements of windows before them are completed, see `complete_judgements`.
     """
     judged = []
     for window in summary["windows"]:
@@ -87,16 +93,6 @@ def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:
             f"{chain.line!r}: train it, or ask for other windows"
         )
     return list(found.values())
-
-
-def _forgotten_notes(forgotten: Sequence[Link]) -> list[str]:
-    if not forgotten:
-        return []
-    note = (
-        f"forgotten windows: {', '.join(link.window for link in forgotten)}; the figures of their "
-        "rows are from before that, and the next run plans and trains them again"
-    )
-    return [note]
 
 
 def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:

@@ -200,7 +200,6 @@ def _evaluate(
 
 
 def _with_labels(chain: ModelChain, links: Sequence[Link], horizon: int) -> list[Link]:
-    """The links, those between them, and those of that many windows after them, in order."""
     if not links:
         return []
     within = chain.between(links[0], links[-1]) if len(links) > 1 else links

@@ -117,7 +117,6 @@ def _broken_before() -> Select[Any]:
 
 
 def _named(chained: Subquery) -> Select[Any]:
-    """Links with the names of their parents and of the links before them."""
     parents, befores = links.alias("parents"), links.alias("befores")
     of_parents, of_befores = windows.alias("of_parents"), windows.alias("of_befores")
     return (

@@ -249,7 +249,6 @@ class SourceStage:
             return self._scan(source, mine)
 
     def _others(self, source: Source, wanted: Sequence[_Wanted]) -> list[_Wanted]:
-        """Windows of other runs that are over, complete and not listed for their pass."""
         now = self._clock()
         over = {
             each.share.window: each

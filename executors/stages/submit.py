@@ -43,13 +43,10 @@ def submit_window(
 
     Killed at any point and called again with the same claim, it decides the same generation.
 
-    Args:
-        target: the window; it is planned already.
-        claim: names one request. The first call that may start decides the generation; later
-            calls with it attach to that one's job, or start it again from its newest seal.
-        again: train a window that is trained already once more, from the same tasks.
-        previous: what the caller knows of the run of the window before.
-        run: a scheduler's run, which owns the job from then on.
+    claim: names one request. The first call that may start decides the generation; later calls with
+        it attach to that one's job, or start it again from its newest seal.
+    again: train a window that is trained already once more, from the same tasks.
+    run: a scheduler's run, which owns the job from then on.
 
     Raises:
         ConfigError: for a gap in the line, a previous window that will not be trained by waiting,

@@ -135,7 +135,6 @@ def _refusal(seen: Situation) -> str:
 
 
 def _never_ends(seen: Situation) -> str:
-    """Why the active run of the window before will never train."""
     if seen.earlier is not None and seen.earlier.blocks:
         return _after_failed(seen.window, seen.earlier.window)
     if seen.blocked_looks > BLOCKED_LOOKS_MAX:
@@ -181,7 +180,6 @@ def _after_failed(window: str, failed: str) -> str:
 
 
 def _wait(seen: Situation) -> str | None:
-    """What the window waits for; None when it waits for nothing."""
     if seen.previous is PreviousRun.ACTIVE:
         return f"window {seen.window} waits for window {seen.before}, whose run has not ended"
     if seen.line is not None and seen.line.holder:

@@ -196,7 +196,6 @@ def _plans_now(target: StageTarget, command: str) -> list[WindowPlan]:
 
 
 def _fewer_rows(link: Link, plan: WindowPlan) -> str:
-    """In words, which rows a window is trained without when it is trained again; or nothing."""
     words = fewer_rows({name: link.trained(name).rows for name in link.seen}, plan)
     return f"; trained again, window {plan.window}: {', '.join(words)}" if words else ""
 
@@ -287,7 +286,6 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
 
 
 def _failed_again(job: StoredJob | None, link: Link) -> str:
-    """What became of a job that was to train a trained window again; empty without one."""
     if job is None or (job.generation(link.window) or 0) <= link.generation:
         return ""
     error = job.status.error
@@ -357,7 +355,6 @@ def _ended(target: StageTarget, job: StoredJob) -> Why:
 
 
 def _again(target: StageTarget, job: StoredJob) -> tuple[str, str]:
-    """How to start a job again that did not succeed: in words, and as a command."""
     logs = f"logs: forebay jobs logs {job.job_id}"
     note = f"it continues from the newest checkpoint ({logs})"
     if not job.row.publishes:  # a run in Airflow publishes in a separate stage
@@ -448,7 +445,6 @@ def _may_begin(target: StageTarget) -> bool:
 
 
 def _window_before(target: StageTarget) -> str:
-    """The key of the window before; an empty text where the dataset begins."""
     dataset = target.pipeline.dataset
     if is_warm_start(target.key) or target.window.start <= dataset.start:
         return ""
@@ -478,7 +474,6 @@ def _event_text(judgement: Mapping[str, Any] | None) -> str:
 def _offset_text(
     chain: ModelChain, plan: WindowPlan, link: Link, judgement: Mapping[str, Any] | None
 ) -> str:
-    """Offsets of the streams, declared and achieved; empty where no stream has one."""
     found = dict((judgement or {}).get("stream_offsets", {}))
     if "steps" in link.files:
         found = achieved_offsets(store_of(chain.home), plan, link)

@@ -163,7 +163,6 @@ def planned_window(connection: Connection, pipeline: str, name: Parent) -> int:
 
 
 def is_newest() -> ColumnElement[bool]:
-    """A link that no later generation of its window has replaced."""
     newest = select(func.max(_others.c.generation)).where(
         _others.c.line_id == links.c.line_id, _others.c.window_id == links.c.window_id
     )
