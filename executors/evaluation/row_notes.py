@@ -151,17 +151,22 @@ def not_known_text(link: Link) -> str:
         for name, read in link.read.items()
         if read.label_not_known
     ]
-    said = f"; rows not trained on because their label was not known in time: {', '.join(left_out)}"
-    return (said if left_out else "") + "".join(_unsaid_texts(link))
+    said = ""
+    if left_out:
+        shown = ", ".join(left_out)
+        said = f"; rows not trained on because their label was not known in time: {shown}"
+    for label, rows_of in unsaid_rows(link).items():
+        shown = ", ".join(
+            f"{name} {n:,} of {link.trained(name).rows:,}" for name, n in rows_of.items()
+        )
+        said += f"; rows not trained on for label {label}, null or not known in time: {shown}"
+    return said
 
 
-def _unsaid_texts(link: Link) -> Iterator[str]:
-    """The same for each of several labels: those rows were trained on for the others."""
-    by_label: dict[str, list[str]] = {}
-    for name, learnt in link.learnt.items():
+def unsaid_rows(link: Link) -> dict[str, dict[str, int]]:
+    """Rows that were trained on only for other labels, by label and source."""
+    found: dict[str, dict[str, int]] = {}
+    for source, learnt in link.learnt.items():
         for label, rows in unsaid(learnt).items():
-            text = f"{name} {rows:,} of {link.trained(name).rows:,}"
-            by_label.setdefault(label, []).append(text)
-    for label, shown in by_label.items():
-        rows_of = ", ".join(shown)
-        yield f"; rows not trained on for label {label}, null or not known in time: {rows_of}"
+            found.setdefault(label, {})[source] = rows
+    return found

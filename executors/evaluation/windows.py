@@ -224,12 +224,9 @@ def _notes(judged: int) -> tuple[str, ...]:
 def complete_judgements(
     pipeline: PipelineSpec, chain: ModelChain, first: Link, last: Link
 ) -> dict[str, Json]:
-    """Complete the stored judgements of windows whose last labels came with a range of windows.
+    """Complete stored judgements whose last labels came with a range of windows; the new ones.
 
     first, last: of the windows that were trained or judged now.
-
-    Returns:
-        The new judgements, by window.
 
     Raises:
         DataError: see `evaluate`.

@@ -129,8 +129,7 @@ def old_plans(
 def forget_plans(connection: Connection, old: Sequence[OldPlan]) -> list[str]:
     """Remove plans, and the decisions for requests that chose them.
 
-    Returns:
-        Names in the store that nothing refers to any more: generations may share them.
+    Returns names in the store that nothing refers to any more: generations may share them.
     """
     if not old:
         return []

@@ -8,17 +8,16 @@ from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
 from forebay.executors.evaluation.event_words import all_metrics, event_answers, event_words
+from forebay.executors.evaluation.row_notes import unsaid_rows
 from forebay.executors.evaluation.summary import (
     achieved_offsets,
     opinion,
     rows_verdict,
     window_facts,
 )
-from forebay.executors.model_line.link import Link
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
 from forebay.home.store.open import store_of
-from forebay.mixture.left_out import unsaid
 
 
 def evaluate_window(target: StageTarget) -> EvaluateResult:
@@ -65,7 +64,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         label_not_known={
             name: read.label_not_known for name, read in link.read.items() if read.label_not_known
         },
-        labels_not_known=_unsaid(link),
+        labels_not_known=unsaid_rows(link),
         rows_line=rows_line,
         metrics=_by_name(all_metrics(document)),
         event=_by_name(event_answers(document)),
@@ -73,14 +72,6 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         words=[f"window {key}: {words}" for words in event_words(document)],
         warnings=[*line_warnings(target.pipeline, chain), *repeat_warnings([document])],
     )
-
-
-def _unsaid(link: Link) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for source, learnt in link.learnt.items():
-        for label, rows in unsaid(learnt).items():
-            found.setdefault(label, {})[source] = rows
-    return found
 
 
 def _by_name(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
