@@ -46,7 +46,8 @@ def achieved_offsets(store: Store, plan: WindowPlan, link: Link) -> Json:
             source.stream, {"offset_seconds": source.offset_seconds, "measured_seconds": None}
         )
         if name in times:
-            known["times"] = _both(times[name], known.get("times"))
+            first, last = known.get("times", times[name])
+            known["times"] = min(first, times[name][0]), max(last, times[name][1])
     for stream in found.values():
         if "times" in stream:
             first, last = stream.pop("times")
@@ -60,10 +61,6 @@ def _times(store: Store, link: Link) -> Mapping[str, tuple[int, int]]:
     stored = link.files.get("steps")
     points = [] if stored is None else read_steps(store.path(stored))
     return points[-1].times if points else {}
-
-
-def _both(one: tuple[int, int], other: tuple[int, int] | None) -> tuple[int, int]:
-    return one if other is None else (min(one[0], other[0]), max(one[1], other[1]))
 
 
 def offset_words(windows: Iterable[Json]) -> list[str]:

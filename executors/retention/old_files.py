@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from sqlalchemy import (
@@ -41,19 +41,6 @@ _links = links.alias("links_before")
 _OF_LINE_ID = links.c.line_id == bindparam("line_id")
 _LINE_JOBS = (jobs.c.pipeline == bindparam("pipeline")) & (jobs.c.line == bindparam("line"))
 _OF_PIPELINE = windows.c.pipeline == bindparam("pipeline")
-
-
-def needs_of(
-    connection: Connection, pipeline: str, line: str, line_id: int, of: Iterable[int]
-) -> Needs:
-    """What is needed of some links of a line; the number of statements depends only on these."""
-    asked = {"pipeline": pipeline, "line": line, "line_id": line_id}
-    used = connection.execute(_USED, asked).all()
-    started_from = {link for link, serves in used if not serves and link is not None}
-    for ids in batches(of):
-        built = {"line_id": line_id, "ids": ids}
-        started_from.update(connection.scalars(_NOT_BUILT_ON, built))
-    return Needs(frozenset(link for link, serves in used if serves), frozenset(started_from))
 
 
 def _not_built_on() -> Select[Any]:
@@ -180,7 +167,13 @@ def that_may_go(
     """The files of old windows that may be removed now, the oldest first."""
     if not found:
         return []
-    needs = needs_of(connection, pipeline, line, line_id, {file.link for file in found})
+    asked = {"pipeline": pipeline, "line": line, "line_id": line_id}
+    used = connection.execute(_USED, asked).all()
+    started_from = {link for link, serves in used if not serves and link is not None}
+    for ids in batches({file.link for file in found}):
+        built = {"line_id": line_id, "ids": ids}
+        started_from.update(connection.scalars(_NOT_BUILT_ON, built))
+    needs = Needs(frozenset(link for link, serves in used if serves), frozenset(started_from))
     return sorted(
         (file for file in found if may_go(file, needs)),
         key=lambda file: (file.order, file.generation),

@@ -90,7 +90,9 @@ class _Submission:
             refused=self.spec.schedule.on_stale == "refuse",
             otherwise=" (schedule.on_stale: refuse)",
         )
-        generation = self._decide_generation()
+        planned = self._planned_generation()
+        renewed = self._again and self.target.is_trained(self.window.key, planned)
+        generation = self._claims.decide(self._claim, renewed=planned if renewed else None)
         return self._trained_or_running(generation) or self._start(generation)
 
     def _planned_generation(self) -> int:
@@ -133,12 +135,6 @@ class _Submission:
             may_begin=may_begin_with(self.chain, grid, self.window),
         )
         return decide(Situation(self.window.key, before, previous, line=line))
-
-    def _decide_generation(self) -> int:
-        """The claim's generation; decided and stored now where it has none."""
-        planned = self._planned_generation()
-        is_trained = self._again and self.target.is_trained(self.window.key, planned)
-        return self._claims.decide(self._claim, renewed=planned if is_trained else None)
 
     def _start(self, generation: int) -> SubmitResult:
         plans = [self.ledger.plan(self.window.key, generation)]
