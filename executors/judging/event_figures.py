@@ -71,11 +71,15 @@ SLICE_VALUES_MAX = 20
 
 
 class Part(NamedTuple):
-    """Rows of one source, or of one value of a sliced feature. auc: None with one class only."""
+    """Rows of one source, or of one value of a sliced feature.
+
+    auc: None with one class only. answers: figures of each variant and tower.
+    """
 
     auc: AucEstimate | None
     rows: int
     positives: int
+    answers: Json
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,12 @@ class EventFigures(WindowFigures):
     def of(cls, rows: EventRows, pipeline: PipelineSpec | None = None) -> EventFigures:
         """Judge the rows of one window. pipeline: theirs; without it there are no parts."""
         auc = estimate_auc(rows.labels, rows.scores) if rows.columns else None
-        sources: dict[str, Mask] = {}
-        slices: dict[str, dict[str, Mask]] = {}
+        sources: dict[str, Part] = {}
+        slices: dict[str, dict[str, Part]] = {}
         if pipeline is not None:
-            sources = dict(_by_source(rows, pipeline.use_names))
+            sources = _parts(rows, _by_source(rows, pipeline.use_names))
             slices = {
-                feature: dict(_values(pipeline, feature, ids))
+                feature: _parts(rows, _values(pipeline, feature, ids))
                 for feature, ids in rows.slices.items()
                 if feature in pipeline.dataset.features  # it may have been renamed since
             }
@@ -118,8 +122,8 @@ class EventFigures(WindowFigures):
             expected=rows.scores.sum(axis=0, dtype=np.float64),
             curves=tuple(CalibrationCurve.of(rows.labels, one) for one in rows.scores.T),
             block=_block(rows, auc, sources, slices),
-            sources=_parts(rows, sources),
-            slices={feature: _parts(rows, values) for feature, values in slices.items()},
+            sources=sources,
+            slices=slices,
         )
 
 
@@ -167,8 +171,8 @@ def _curve(windows: Sequence[EventFigures], column: int) -> list[Json]:
 def _block(
     rows: EventRows,
     auc: AucEstimate | None,
-    sources: Mapping[str, Mask],
-    slices: Mapping[str, Mapping[str, Mask]],
+    sources: Mapping[str, Part],
+    slices: Mapping[str, Mapping[str, Part]],
 ) -> Json:
     return {
         "rows": rows.rows,
@@ -176,27 +180,22 @@ def _block(
         "unjudged": {"gone": rows.gone, "before": rows.before, "left_out": rows.left_out},
         "complete": rows.all_here,
         "answers": _answers(rows, np.ones(rows.judged, np.bool_), auc, rows.rows),
-        "sources": {name: _part(rows, mask) for name, mask in sources.items()},
+        "sources": {name: part.answers for name, part in sources.items()},
         "slices": {
-            feature: {name: _part(rows, mask) for name, mask in values.items()}
+            feature: {name: part.answers for name, part in values.items()}
             for feature, values in slices.items()
         },
     }
 
 
-def _part(rows: EventRows, mask: Mask) -> Json:
-    return _answers(rows, mask, _auc_of(rows, mask), None)
-
-
-def _parts(rows: EventRows, masks: Mapping[str, Mask]) -> dict[str, Part]:
-    return {
-        name: Part(_auc_of(rows, mask), int(mask.sum()), int((rows.labels[mask] > 0.5).sum()))
-        for name, mask in masks.items()
-    }
-
-
-def _auc_of(rows: EventRows, mask: Mask) -> AucEstimate | None:
-    return estimate_auc(rows.labels[mask], rows.scores[mask]) if rows.columns else None
+def _parts(rows: EventRows, masks: Iterable[tuple[str, Mask]]) -> dict[str, Part]:
+    found: dict[str, Part] = {}
+    for name, mask in masks:
+        labels = rows.labels[mask]
+        auc = estimate_auc(labels, rows.scores[mask]) if rows.columns else None
+        answers = _answers(rows, mask, auc, None)
+        found[name] = Part(auc, len(labels), int((labels > 0.5).sum()), answers)
+    return found
 
 
 def _by_name(windows: Iterable[Mapping[str, Part]]) -> dict[str, list[Part]]:
