@@ -225,11 +225,6 @@ class LabelJoin:
             known = np.where(dated, minibatch.label_ages <= waits, known)
         return replace(minibatch, waits=waits, known=known.astype(np.float32))
 
-    @property
-    def rows(self) -> int:
-        """Rows of earlier windows that are kept."""
-        return len(self._earlier)
-
     def _found(self, minibatch: Minibatch) -> tuple[Floats, Floats]:
         ids = minibatch.event_ids
         if self._together is None or minibatch.event_times is None:

@@ -24,7 +24,6 @@ from forebay.executors.model_line.link import (
     Link,
     Parent,
     Published,
-    Standing,
     StoredSeal,
 )
 from forebay.executors.model_line.rows import (
@@ -158,10 +157,10 @@ class ModelChain:
 
         self._train_and_remove(work)
 
-    def standing(self, window: str) -> list[Standing]:
-        """The newest link of a window, after the line's warm start if it was built on that."""
+    def standing(self, window: str) -> list[tuple[Link, str | None]]:
+        """The newest link of a window, after a warm start below it; each with why it is stale."""
 
-        def work(rows: Connection, line: int | None) -> list[Standing]:
+        def work(rows: Connection, line: int | None) -> list[tuple[Link, str | None]]:
             newest = link_rows.link_of(rows, line, window)
             if newest is None:
                 return []
@@ -169,7 +168,7 @@ class ModelChain:
             if parent is not None and is_warm_start(parent.window):
                 warm = link_rows.link_of(rows, line, parent.window, parent.generation)
                 found = [warm, newest] if warm is not None else found
-            return [Standing(each, staleness.stale_reason(rows, line, each)) for each in found]
+            return [(each, staleness.stale_reason(rows, line, each)) for each in found]
 
         return self._read(work)
 

@@ -98,13 +98,6 @@ class Link(Message):
         )
 
 
-class Standing(NamedTuple):
-    """A link, and why its model is not built on the newest ones before it; None when it is."""
-
-    link: Link
-    stale: str | None
-
-
 class SourceRows(NamedTuple):
     """Rows of one source in one window, counted by three parties.
 

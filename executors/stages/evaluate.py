@@ -42,7 +42,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         raise UsageError(
             f"window {key} is not trained on line {target.line!r}: there is nothing to judge"
         )
-    link = standing[-1].link
+    link = standing[-1][0]
     evaluation = evaluate(target.pipeline, chain, [link])
     plans, changed = ledger.trained_from({one.window: one.generation for one, _ in standing})
     documents = [
