@@ -222,9 +222,8 @@ def test_each_window_is_read_once_and_forgotten_in_time(line: Line) -> None:
         begin(again, f"2026-03-01T0{hour}", before)
         asked: list[Row] = [(event, 1, "01T00:00", NAN) for event in range(20)]
         same(found(join, asked), found(again, asked))
-        assert (
-            len(join._earlier) == len(again._earlier) <= 10
-        )  # of three windows, and what was stamped ahead
+        # Of three windows, and what was stamped ahead.
+        assert len(join._earlier) == len(again._earlier) <= 10
         # A copy that came twice, and a row that a clock has stamped in the future.
         rows: list[Row] = [(hour, 1, f"01T0{hour}:10", 0.1), (hour + 1, 0, f"01T0{hour}:20", 0.2)]
         line.trained(f"2026-03-01T0{hour}", [*rows, (17, 1, "05T00:00", 0)])
