@@ -40,6 +40,7 @@ from forebay.home.store.base import Stored
 from forebay.home.store.garbage import bury
 from forebay.home.store.open import store_of
 from forebay.home.store.owner import own_store
+from forebay.system.instants import from_us
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -173,14 +174,14 @@ class ModelChain:
         return self._read(work)
 
     def published(self) -> Published | None:
-        found = self._read(serving.pointer_of)
-        if found is None:
+        row = self._read(serving.pointer_of)
+        if row is None:
             return None
         return Published(
-            window=found.window,
-            generation=found.generation,
-            path=store_of(self.home).url(found.model),
-            published_at=found.published_at,
+            window=row.key,
+            generation=row.generation,
+            path=store_of(self.home).url(file_rows.stored_in(row)),
+            published_at=from_us(row.published_at),
         )
 
     def publish(self, link: Link, now: datetime) -> str:
