@@ -129,7 +129,6 @@ def _late_problem(project: Project, pipeline: PipelineSpec, found: Advice, label
 
 
 def _labels_line(pipeline: str, source: str, found: Completeness) -> str:
-    """All figures of one stream: at publication and by age."""
     if found.at_publication is None:
         known = "unknown how many positives are known at publication"
         known += f": {found.twins:,} of {found.events:,} sampled events have twins in batch sources"

@@ -141,7 +141,6 @@ def _nulls(source: str, dataset: DatasetSpec, sampled: SourceSample) -> Iterator
 def _vocabularies(
     pipeline: str, dataset: DatasetSpec, sampled: Mapping[str, SourceSample]
 ) -> Iterator[ValueFinding]:
-    """Frequent values that a vocabulary misses."""
     for name, feature in dataset.features.items():
         if not isinstance(feature, VocabularyFeature):
             continue
@@ -190,7 +189,6 @@ def _text(value: bool | float | str) -> str:  # noqa: FBT001 - a value of YAML
 
 
 def _listed(counts: Mapping[str, int], total: int | None = None) -> str:
-    """The most frequent values, with counts or shares."""
     shown = [
         f"{value!r} ({f'{count:,}' if total is None else _percent(count, total)})"
         for value, count in list(counts.items())[:_SHOWN]

@@ -57,9 +57,7 @@ def _times(sample: Sample, column: str) -> Times:
 
 def _far_rows(each: SourceSample, column: str, root: Path, now: datetime) -> Times:
     """Event times of a table that are in no window, so that no other sample has them."""
-    spans, limits = (
-        [Interval(_FIRST, _1971), Interval(now + AHEAD, _LAST)],
-        SampleLimits(seconds=SECONDS_MAX),
-    )
+    spans = [Interval(_FIRST, _1971), Interval(now + AHEAD, _LAST)]
+    limits = SampleLimits(seconds=SECONDS_MAX)
     with closing(opened_for_sample(each.spec, root)) as source:
         return _times(sample_rows(source, spans, [column], limits, _ROWS_MAX), column)

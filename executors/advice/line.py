@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from forebay.config.specs.labels import delay_of
@@ -60,14 +60,12 @@ def line_windows(pipeline: PipelineSpec, chain: ModelChain) -> dict[str, Json]:
 
 
 def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
-    """Warnings about a line from the judgements of its last windows; none where all is well."""
     if pipeline.model.kind != "towers":
         return []
     return late_label_warnings(pipeline, line_windows(pipeline, chain).values())
 
 
 def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> list[str]:
-    """Warnings for whoever trains: none where all is well, unknown or accepted."""
     if INCOMPLETE_LABELS in pipeline.train.accept:
         return []
     warnings = []
@@ -97,14 +95,12 @@ def settings_of(pipeline: PipelineSpec) -> dict[str, object]:
     return dict(_flattened(pipeline.model_dump(mode="json"), ""))
 
 
-def _flattened(value: Mapping[str, Any], prefix: str) -> Sequence[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
+def _flattened(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
     for key, item in value.items():
         if isinstance(item, dict):
-            found += _flattened(item, f"{prefix}{key}.")
+            yield from _flattened(item, f"{prefix}{key}.")
         else:
-            found.append((f"{prefix}{key}", item))
-    return found
+            yield f"{prefix}{key}", item
 
 
 def _rows_by_feed(windows: Collection[Json]) -> dict[str, int]:

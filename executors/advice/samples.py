@@ -58,7 +58,7 @@ def sample_sources(
         ForebayError: when a source does not answer, or holds data that cannot be read.
     """
     found: dict[str, SourceSample] = {}
-    columns = sampled_columns(pipeline, sources)
+    layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, sources))
     drawn: dict[str, SourceSample | None] = {}
     feeds = source_feeds(pipeline, sources)
     for use in pipeline.uses:
@@ -70,7 +70,8 @@ def sample_sources(
                     drawn[use.source] = None
                     continue
                 over = _time_of(source.spec, stored, pipeline)
-                sample, rate = _sampled(source, over, columns[use.source])
+                columns = with_times(sources[use.source], pipeline.dataset, layout.stored_columns)
+                sample, rate = _sampled(source, over, columns)
                 drawn[use.source] = SourceSample(
                     source.spec, feed, offset, over, sample, rate, stored
                 )
@@ -80,19 +81,7 @@ def sample_sources(
     return found
 
 
-def sampled_columns(
-    pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
-) -> dict[str, list[str]]:
-    """By source: the columns that its rows are encoded from, and its times."""
-    layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, sources))
-    return {
-        name: with_times(sources[name], pipeline.dataset, layout.stored_columns)
-        for name in pipeline.source_names
-    }
-
-
 def with_times(spec: SourceSpec, dataset: DatasetSpec, columns: Sequence[str]) -> list[str]:
-    """Columns of a source, and those of its times that it declares."""
     known_at = [label.known_at for label in dataset.targets.values()]
     times = [column for column in (spec.event_time, *known_at) if column is not None]
     return list(dict.fromkeys([*columns, *(each for each in times if each in spec.columns)]))
@@ -104,21 +93,16 @@ def opened_for_sample(spec: SourceSpec, root: Path) -> Source:
 
 
 def _time_of(spec: SourceSpec, found: Description, pipeline: PipelineSpec) -> Interval:
-    """The newest weeks of a source's data."""
     dataset = pipeline.dataset
     now = datetime.now(UTC)
     # A row may claim any time; around one that is plainly wrong there are no other rows.
     newest = now if found.newest is None else min(found.newest, now + LONGEST) + _MOMENT
     newest = max(newest, _EARLIEST)
     end = min(newest, spec.ends or newest)
-    first = spec.starts or _first_read(dataset, pipeline.train.warm_start)
+    read_from = pipeline.train.warm_start or dataset.start
+    first = spec.starts or read_from - max(each.offset for each in dataset.streams.values())
     start = max(first, end - LONGEST) if first < end else end - LONGEST
     return Interval(start, end)
-
-
-def _first_read(dataset: DatasetSpec, warm_start: datetime | None) -> datetime:
-    offsets = [stream.offset for stream in dataset.streams.values()]
-    return (warm_start or dataset.start) - max(offsets)
 
 
 def _sampled(source: Source, over: Interval, columns: Sequence[str]) -> tuple[Sample, float | None]:

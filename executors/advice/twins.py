@@ -49,8 +49,6 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one source in declared types."""
-
     spec: SourceSpec
     table: pa.Table
 
@@ -96,7 +94,6 @@ def fresh_rows(dataset: DatasetSpec, fresh: SourceSample, label: str = "") -> Fr
 
 
 def complete_rows(dataset: DatasetSpec, twins: Sequence[Rows], label: str = "") -> CompleteRows:
-    """Batch rows as arrays."""
     none = np.zeros(0, np.float32)
     return CompleteRows(
         event_ids=np.concatenate([np.zeros(0, np.int64), *(_ids(dataset, one) for one in twins)]),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from forebay.datatasks.plans.window_order import IN_ORDER
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import FileKind
-from forebay.executors.model_line.rows import line_rows, link_rows
+from forebay.executors.model_line.rows import line_rows
 from forebay.executors.model_line.rows.file_rows import stored_in
 from forebay.executors.window_files.dead_letters import (
     DEAD_FOLDER,
@@ -22,7 +22,6 @@ from forebay.executors.window_files.dead_letters import (
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import lines, link_files, links, windows
 from forebay.home.paths import Home
-from forebay.home.store.base import Stored
 from forebay.home.store.open import store_of
 
 _LETTERS: FileKind = "dead_letters"
@@ -43,25 +42,19 @@ def pipeline_letters(
     # Looked up first: letters that are linked after that are found among the stored ones.
     local = list(_local(home, pipeline))
 
-    def look(rows: Connection) -> tuple[list[_Linked], list[_Local]]:
+    def look(rows: Connection) -> tuple[Sequence[Row[Any]], list[_Local]]:
         stored = _newest(rows, pipeline)
         return stored, [each for each in local if not _is_linked(rows, pipeline, each)]
 
     linked, unlinked = database_of(home).read(look)
     for each in linked:
-        if window in {None, each.window}:
-            for letter in gathered_letters(store_of(home).tree(each.stored)):
+        if window in {None, each.key}:
+            for letter in gathered_letters(store_of(home).tree(stored_in(each))):
                 yield each.line, letter
     for here in unlinked:
         if window in {None, here.window}:
             for letter in _growing(here):
                 yield here.line, letter
-
-
-class _Linked(NamedTuple):
-    line: str
-    window: str
-    stored: Stored
 
 
 class _Local(NamedTuple):
@@ -71,7 +64,7 @@ class _Local(NamedTuple):
     folder: Path
 
 
-def _newest(connection: Connection, pipeline: str) -> list[_Linked]:
+def _newest(connection: Connection, pipeline: str) -> Sequence[Row[Any]]:
     """The stored letters of every window's newest link, over all lines of a pipeline, in order."""
     rows = (
         select(lines.c.line, windows.c.key, link_files)
@@ -82,7 +75,7 @@ def _newest(connection: Connection, pipeline: str) -> list[_Linked]:
         .where(lines.c.pipeline == pipeline, link_files.c.kind == _LETTERS, line_rows.is_newest())
         .order_by(lines.c.line, *IN_ORDER)
     )
-    return [_Linked(row.line, row.key, stored_in(row)) for row in connection.execute(rows)]
+    return connection.execute(rows).all()
 
 
 def _local(home: Home, pipeline: str) -> Iterator[_Local]:
@@ -94,9 +87,9 @@ def _local(home: Home, pipeline: str) -> Iterator[_Local]:
 
 
 def _is_linked(rows: Connection, pipeline: str, one: _Local) -> bool:
-    """Whether its line has a link of this generation or a newer one."""
-    newest = link_rows.link_of(rows, line_rows.line_id(rows, pipeline, one.line), one.window)
-    return newest is not None and newest.generation >= one.generation
+    line = line_rows.line_id(rows, pipeline, one.line)
+    newest = line_rows.newest_generation(rows, line, one.window)
+    return newest is not None and newest >= one.generation
 
 
 def _growing(one: _Local) -> Iterator[DeadLetter]:

@@ -27,11 +27,7 @@ def summarise_windows(
 
     A line's warm start is part of every range of it: the model's row sums count it too.
 
-    Args:
-        pipeline: whose windows they are.
-        chain: the model line that trained them.
-        keys: the windows, in order.
-        facts: what only the run that trained the windows knows; by default, what their jobs say.
+    facts: what only the run that trained the windows knows; by default, what their jobs say.
 
     Raises:
         ConfigError: when one of them is not trained.
@@ -53,10 +49,17 @@ def summarise_windows(
             plans[link.window] = ledger.plan(link.window, link.generation)
     if facts is None:
         facts = _facts_of_jobs(chain, links)
-    notes = [*facts.get("notes", ()), *evaluation.notes, *_forgotten_notes(forgotten)]
+    notes = [*facts.get("notes", ()), *evaluation.notes]
+    if forgotten:
+        names = ", ".join(link.window for link in forgotten)
+        notes.append(
+            f"forgotten windows: {names}; the figures of their rows are from before that, and the "
+            "next run plans and trains them again"
+        )
     gate = gate_decision(chain, links[-1]) if links else None
+    published = chain.published()
     facts = {
-        "published": _published(chain),
+        "published": published.model_dump(mode="json") if published else None,
         "gate": None if gate is None else gate.model_dump(),
         **facts,
         "notes": notes,
@@ -67,7 +70,7 @@ def summarise_windows(
 def judge_windows(pipeline: PipelineSpec, chain: ModelChain, summary: Json) -> None:
     """Store a summary's part on each window as its judgement, kept when the scores are removed.
 
-    Judgements of windows before them are completed, see `later_labels`.
+    Judgements of windows before them are completed, see `complete_judgements`.
     """
     judged = []
     for window in summary["windows"]:
@@ -82,7 +85,6 @@ def judge_windows(pipeline: PipelineSpec, chain: ModelChain, summary: Json) -> N
 
 
 def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:
-    """The newest link of each window."""
     found = chain.newest_of(keys)
     missing = next((key for key in keys if key not in found), None)
     if missing is not None:
@@ -91,21 +93,6 @@ def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:
             f"{chain.line!r}: train it, or ask for other windows"
         )
     return list(found.values())
-
-
-def _forgotten_notes(forgotten: Sequence[Link]) -> list[str]:
-    if not forgotten:
-        return []
-    note = (
-        f"forgotten windows: {', '.join(link.window for link in forgotten)}; the figures of their "
-        "rows are from before that, and the next run plans and trains them again"
-    )
-    return [note]
-
-
-def _published(chain: ModelChain) -> Json | None:
-    published = chain.published()
-    return published.model_dump(mode="json") if published else None
 
 
 def _facts_of_jobs(chain: ModelChain, links: Sequence[Link]) -> Json:

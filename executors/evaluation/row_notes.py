@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -30,146 +31,117 @@ def row_notes(windows: Collection[Json]) -> list[str]:
     ]
 
 
-def _not_known_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source with rows whose label came after their run's window."""
-    left_out: dict[str, int] = {}
-    served: dict[str, int] = {}
+def _sources(windows: Collection[Json]) -> Iterator[tuple[str, str, Json]]:
+    """Each source of each window: the window's key, the source's name, and its facts."""
     for window in windows:
         for name, source in window["sources"].items():
-            if rows := source["label_not_known_rows"]:
-                left_out[name] = left_out.get(name, 0) + rows
-                served[name] = served.get(name, 0) + source["served_rows"]
-    return [
-        f"source {name}: {rows:,} of {served[name]:,} rows of such windows were not trained on: "
-        "their label was not known when the window ended (known_at); a larger offset of their "
-        "stream gives labels more time"
-        for name, rows in left_out.items()
-    ]
+            yield window["window"], name, source
 
 
-def _unsaid_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source and label with rows that were trained on only for other labels."""
-    missing: dict[tuple[str, str], int] = {}
-    rows: dict[str, int] = {}
-    for window in windows:
-        for name, source in window["sources"].items():
-            found = unsaid(source["learnt_rows"])
-            for label, count in found.items():
-                missing[name, label] = missing.get((name, label), 0) + count
-            if found:
-                rows[name] = rows.get(name, 0) + source["trained_rows"]
-    return [
-        f"source {name}: label {label} was null, or not known when the window ended, in {count:,} "
-        f"of {rows[name]:,} rows: these were trained on only for other labels"
-        for (name, label), count in missing.items()
-    ]
+def _not_known_notes(windows: Collection[Json]) -> Iterator[str]:
+    left_out, served = Counter[str](), Counter[str]()
+    for _, name, source in _sources(windows):
+        if rows := source["label_not_known_rows"]:
+            left_out[name] += rows
+            served[name] += source["served_rows"]
+    for name, rows in left_out.items():
+        yield (
+            f"source {name}: {rows:,} of {served[name]:,} rows of such windows were not trained "
+            "on: their label was not known when the window ended (known_at); a larger offset of "
+            "their stream gives labels more time"
+        )
 
 
-def _left_out_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source of a window with rows that the guard held."""
-    notes: list[str] = []
-    for window in windows:
-        for name, source in window["sources"].items():
-            held = {
-                variant.removesuffix(PAUSED): rows
-                for variant, rows in source["learnt_rows"].items()
-                if variant.endswith(PAUSED) and rows
-            }
-            if held:
-                place = f"window {window['window']}, source {name}"
-                notes.append(
-                    f"{place}: {', '.join(held)} did not train on "
-                    f"{counted(max(held.values()), 'row')}: far fewer were positive than their "
-                    "features suggest, as if labels had stopped coming (train.guard). While every "
-                    "source of the stream was paused, scores came from the memory tower alone"
-                )
-    return notes
+def _unsaid_notes(windows: Collection[Json]) -> Iterator[str]:
+    missing, rows = Counter[tuple[str, str]](), Counter[str]()
+    for _, name, source in _sources(windows):
+        found = unsaid(source["learnt_rows"])
+        missing.update({(name, label): count for label, count in found.items()})
+        if found:
+            rows[name] += source["trained_rows"]
+    for (name, label), count in missing.items():
+        yield (
+            f"source {name}: label {label} was null, or not known when the window ended, in "
+            f"{count:,} of {rows[name]:,} rows: these were trained on only for other labels"
+        )
 
 
-def _unjudged_notes(windows: Collection[Json]) -> list[str]:
-    """A note if models that would have judged rows are gone."""
-    gone = sum(_unjudged(window).get("gone", 0) for window in windows)
-    if not gone:
-        return []
-    note = (
-        f"no event score for {counted(gone, 'row')}: the checkpoint of the model that would have "
-        "scored them is no longer kept (job.checkpoint.windows_kept)"
-    )
-    return [note]
+def _left_out_notes(windows: Collection[Json]) -> Iterator[str]:
+    for window, name, source in _sources(windows):
+        held = {
+            variant.removesuffix(PAUSED): rows
+            for variant, rows in source["learnt_rows"].items()
+            if variant.endswith(PAUSED) and rows
+        }
+        if held:
+            yield (
+                f"window {window}, source {name}: {', '.join(held)} did not train on "
+                f"{counted(max(held.values()), 'row')}: far fewer were positive than their "
+                "features suggest, as if labels had stopped coming (train.guard). While every "
+                "source of the stream was paused, scores came from the memory tower alone"
+            )
 
 
-def _unjudged(window: Json) -> Json:
-    return dict((window.get("event") or {}).get("unjudged", {}))
+def _unjudged_notes(windows: Collection[Json]) -> Iterator[str]:
+    events = (window.get("event") or {} for window in windows)
+    gone = sum(event.get("unjudged", {}).get("gone", 0) for event in events)
+    if gone:
+        yield (
+            f"no event score for {counted(gone, 'row')}: the checkpoint of the model that would "
+            "have scored them is no longer kept (job.checkpoint.windows_kept)"
+        )
 
 
-def _missing_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source of a window with rows that were declared away, or that came late."""
-    notes: list[str] = []
-    for window in windows:
-        for name, source in window["sources"].items():
-            place, gap = f"window {window['window']}, source {name}", source["gap"]
-            if gap is not None:
-                notes.append(
-                    f"{place}: rows of {gap['start']} to {gap['end']} are not trained on "
-                    f"({gap['reason']}): the source declares that it begins later"
-                )
-            if source["reason"].startswith(SKIPPED):
-                notes.append(f"{place}: trained without it ({source['reason']})")
-    return notes
+def _missing_notes(windows: Collection[Json]) -> Iterator[str]:
+    for window, name, source in _sources(windows):
+        place, gap = f"window {window}, source {name}", source["gap"]
+        if gap is not None:
+            yield (
+                f"{place}: rows of {gap['start']} to {gap['end']} are not trained on "
+                f"({gap['reason']}): the source declares that it begins later"
+            )
+        if source["reason"].startswith(SKIPPED):
+            yield f"{place}: trained without it ({source['reason']})"
 
 
-def _outside_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source of a window with rows whose time is outside the window."""
-    notes: list[str] = []
-    for window in windows:
-        for name, source in window["sources"].items():
-            place = f"window {window['window']}, source {name}"
-            late, odd = source["late_rows"], source["odd_timestamps"]
-            if late:
-                notes.append(
-                    f"{place}: {counted(late, 'row')} from before the window arrived only after "
-                    "the previous window had closed"
-                )
-            if odd:
-                side = "after the window"
-                if not source["offsets"]:  # of files
-                    side = "outside of the window, contrary to the metadata of their files"
-                notes.append(
-                    f"{place}: {counted(odd, 'row')} with a time {side}; the first is "
-                    f"{source['first_odd']}"
-                )
-    return notes
+def _outside_notes(windows: Collection[Json]) -> Iterator[str]:
+    for window, name, source in _sources(windows):
+        place = f"window {window}, source {name}"
+        late, odd = source["late_rows"], source["odd_timestamps"]
+        if late:
+            yield (
+                f"{place}: {counted(late, 'row')} from before the window arrived only after the "
+                "previous window had closed"
+            )
+        if odd:
+            side = "after the window"
+            if not source["offsets"]:  # of files
+                side = "outside of the window, contrary to the metadata of their files"
+            first = source["first_odd"]
+            yield f"{place}: {counted(odd, 'row')} with a time {side}; the first is {first}"
 
 
-def _idle_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source with rows that no paradigm trains on."""
-    rows: dict[str, int] = {}
-    for window in windows:
-        for name, source in window["sources"].items():
-            learnt = source["learnt_rows"]
-            # A delay head is trained on batch rows, whatever its variant is trained on.
-            heads = any("+head" in variant for variant in learnt)
-            taken = [count for by, count in learnt.items() if not by.endswith(NOT_KNOWN)]
-            if learnt and not heads and not any(taken):
-                rows[name] = rows.get(name, 0) + source["trained_rows"]
-    return [
-        f"source {name}: {counted(count, 'row')} that no paradigm trains on"
-        for name, count in rows.items()
-        if count
-    ]
+def _idle_notes(windows: Collection[Json]) -> Iterator[str]:
+    rows = Counter[str]()
+    for _, name, source in _sources(windows):
+        learnt = source["learnt_rows"]
+        # A delay head is trained on batch rows, whatever its variant is trained on.
+        heads = any("+head" in variant for variant in learnt)
+        taken = [count for by, count in learnt.items() if not by.endswith(NOT_KNOWN)]
+        if learnt and not heads and not any(taken):
+            rows[name] += source["trained_rows"]
+    for name, count in rows.items():
+        if count:
+            yield f"source {name}: {counted(count, 'row')} that no paradigm trains on"
 
 
-def _silent_notes(windows: Collection[Json]) -> list[str]:
-    """A note for each source that has no rows in some of the windows."""
+def _silent_notes(windows: Collection[Json]) -> Iterator[str]:
     silent: dict[str, list[str]] = {}
-    for window in windows:
-        for name, source in window["sources"].items():
-            if source["reason"] == NO_ROWS:
-                silent.setdefault(name, []).append(window["window"])
-    return [
-        f"source {name}: no rows in {counted(len(keys), 'window')}, the first is {keys[0]}"
-        for name, keys in silent.items()
-    ]
+    for window, name, source in _sources(windows):
+        if source["reason"] == NO_ROWS:
+            silent.setdefault(name, []).append(window)
+    for name, keys in silent.items():
+        yield f"source {name}: no rows in {counted(len(keys), 'window')}, the first is {keys[0]}"
 
 
 def not_known_text(link: Link) -> str:
@@ -179,17 +151,22 @@ def not_known_text(link: Link) -> str:
         for name, read in link.read.items()
         if read.label_not_known
     ]
-    said = f"; rows not trained on because their label was not known in time: {', '.join(left_out)}"
-    return (said if left_out else "") + "".join(_unsaid_texts(link))
+    said = ""
+    if left_out:
+        shown = ", ".join(left_out)
+        said = f"; rows not trained on because their label was not known in time: {shown}"
+    for label, rows_of in unsaid_rows(link).items():
+        shown = ", ".join(
+            f"{name} {n:,} of {link.trained(name).rows:,}" for name, n in rows_of.items()
+        )
+        said += f"; rows not trained on for label {label}, null or not known in time: {shown}"
+    return said
 
 
-def _unsaid_texts(link: Link) -> Iterator[str]:
-    """The same for each of several labels: those rows were trained on for the others."""
-    by_label: dict[str, list[str]] = {}
-    for name, learnt in link.learnt.items():
+def unsaid_rows(link: Link) -> dict[str, dict[str, int]]:
+    """Rows that were trained on only for other labels, by label and source."""
+    found: dict[str, dict[str, int]] = {}
+    for source, learnt in link.learnt.items():
         for label, rows in unsaid(learnt).items():
-            text = f"{name} {rows:,} of {link.trained(name).rows:,}"
-            by_label.setdefault(label, []).append(text)
-    for label, shown in by_label.items():
-        rows_of = ", ".join(shown)
-        yield f"; rows not trained on for label {label}, null or not known in time: {rows_of}"
+            found.setdefault(label, {})[source] = rows
+    return found

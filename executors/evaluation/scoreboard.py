@@ -15,15 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forebay.executors.judging.event_figures import auc_figures, label_figures
 from forebay.executors.window_files.scores import Segments, paradigms_of, score_matrix
 from forebay.mixture.advice.completeness import AGES_SECONDS
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
-from forebay.mixture.metrics.probabilities import (
-    calibration,
-    log_loss,
-    mean_of_all,
-    normalised_entropy,
-)
 from forebay.mixture.metrics.verdict import partial_words
 from forebay.mixture.score_columns import over_seeds
 
@@ -58,7 +53,6 @@ class Scored:
 
     @property
     def joined(self) -> Mask:
-        """Rows whose complete label is known."""
         return ~np.isnan(self.complete)
 
     @property
@@ -114,11 +108,11 @@ def window_metrics(scored: Scored) -> dict[str, Json]:
     metrics: dict[str, Json] = {}
     for column, places in over_seeds(scored.paradigms).items():
         scores = scored.scores[:, list(places)]
-        row = _label_metrics(scored.fresh, scores, "")
-        row |= _label_metrics(scored.complete[joined], scores[joined], "_true")
-        true = _auc_figures("auc_true", scored.true_auc, places)
+        row = label_figures(scored.fresh, scores)
+        row |= label_figures(scored.complete[joined], scores[joined], "_true")
+        true = auc_figures("auc_true", scored.true_auc, places)
         metrics[column.name] = {
-            **_auc_figures("auc_fresh", scored.fresh_auc, places),
+            **auc_figures("auc_fresh", scored.fresh_auc, places),
             **true,
             "words_true": ""
             if scored.all_here
@@ -182,25 +176,6 @@ def pooled_aucs(
     scored = [board for board in boards if board.paradigms == columns]
     fresh = pool(board.fresh_auc for board in scored)
     return columns, fresh, pool(board.true_auc for board in scored if board.all_here)
-
-
-def _auc_figures(name: str, auc: AucEstimate | None, places: Sequence[int]) -> Json:
-    """The figure under `name`, its 95% interval [low, high] under `<name>_interval`."""
-    if auc is None:
-        return {name: None, f"{name}_interval": None}
-    estimate = auc.interval(places)
-    return {name: estimate.value, f"{name}_interval": [estimate.low, estimate.high]}
-
-
-def _label_metrics(labels: Values, scores: Values, suffix: str) -> Json:
-    columns = scores.T
-    return {
-        f"log_loss{suffix}": mean_of_all(log_loss(labels, one) for one in columns),
-        f"normalised_entropy{suffix}": mean_of_all(
-            normalised_entropy(labels, one) for one in columns
-        ),
-        f"calibration{suffix}": mean_of_all(calibration(labels, one) for one in columns),
-    }
 
 
 def _labels(window: Segments) -> _Labels:

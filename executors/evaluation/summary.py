@@ -46,7 +46,8 @@ def achieved_offsets(store: Store, plan: WindowPlan, link: Link) -> Json:
             source.stream, {"offset_seconds": source.offset_seconds, "measured_seconds": None}
         )
         if name in times:
-            known["times"] = _both(times[name], known.get("times"))
+            first, last = known.get("times", times[name])
+            known["times"] = min(first, times[name][0]), max(last, times[name][1])
     for stream in found.values():
         if "times" in stream:
             first, last = stream.pop("times")
@@ -60,10 +61,6 @@ def _times(store: Store, link: Link) -> Mapping[str, tuple[int, int]]:
     stored = link.files.get("steps")
     points = [] if stored is None else read_steps(store.path(stored))
     return points[-1].times if points else {}
-
-
-def _both(one: tuple[int, int], other: tuple[int, int] | None) -> tuple[int, int]:
-    return one if other is None else (min(one[0], other[0]), max(one[1], other[1]))
 
 
 def offset_words(windows: Iterable[Json]) -> list[str]:
@@ -99,10 +96,10 @@ def _hours(seconds: float) -> str:
 
 
 def window_facts(plan: WindowPlan, link: Link) -> Json:
-    """The facts about one trained window that never change."""
     sources: Json = {}
     for name, source in plan.sources.items():
         rows, read = source_rows(source, link), link.read.get(name, ReadRows())
+        covered = link.coverage.get(name)
         sources[name] = {
             "data_from": source.data_from.isoformat(),
             "data_to": source.data_to.isoformat(),
@@ -120,7 +117,7 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
             "planned_offsets": rows.planned_offsets,
             "read_offsets": rows.read_offsets.model_dump(),
             "reason": source.reason,
-            "gap": _gap(link, name),
+            "gap": covered.gap.model_dump(mode="json") if covered and covered.gap else None,
         }
     return {
         "window": plan.window,
@@ -134,13 +131,6 @@ def window_facts(plan: WindowPlan, link: Link) -> Json:
     }
 
 
-def _gap(link: Link, source: str) -> Json | None:
-    """Rows that a declaration took away from the line, see `Coverage`."""
-    covered = link.coverage.get(source)
-    gap = None if covered is None else covered.gap
-    return None if gap is None else gap.model_dump(mode="json")
-
-
 def opinion(
     window: str, stale: str | None, data_changed: str | None, evaluation: Evaluation
 ) -> Json:
@@ -151,9 +141,7 @@ def opinion(
     return {
         "stale": stale,
         "data_changed": data_changed,
-        "metrics": evaluation.windows.get(window, {}),
-        "label_completeness": evaluation.completeness.get(window),
-        "event": evaluation.events.get(window),
+        **evaluation.part(window),
         "repeated_events": evaluation.repeated.get(window),
         **({"labels": evaluation.parts(window)} if evaluation.labels else {}),
     }
@@ -171,19 +159,21 @@ def build_summary(
 ) -> Json:
     """Everything a report needs, for windows that are all trained.
 
-    Args:
-        pipeline: whose windows they are.
-        chain: the line that trained them.
-        links: the newest of each window, in order; that of the line's warm start comes first.
-        plans: what each link was trained from, by window.
-        judged: judgements of those links whose plan is forgotten, by window.
-        data_changed: windows whose data has changed since, and how that is known.
-        evaluation: of these windows.
-        facts: `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`,
-            `storage_calls`, `notes` and `published`.
+    links: the newest of each window, in order; that of the line's warm start comes first. plans,
+    judged, data_changed: by window; judgements of those links whose plan is forgotten. facts:
+    `restarts`, `phases_seconds`, `trained_windows`, `reused_windows`, `storage_calls`, `notes` and
+    `published`.
     """
-    stale = chain.stale_reasons()
-    found = _windows(chain, links, plans, judged, data_changed, evaluation, stale)
+    stale, store = chain.stale_reasons(), store_of(chain.home)
+    found: dict[str, Json] = {}
+    for link in links:
+        key, steps = link.window, link.files.get("steps")
+        kept = judged[key] if key in judged else window_facts(plans[key], link)
+        if "stream_offsets" not in kept:
+            kept = {**kept, "stream_offsets": _offsets(store, chain, plans.get(key), link)}
+        now = opinion(key, stale.get(key), data_changed.get(key), evaluation)
+        series = None if steps is None else shown_series(store.path(steps))
+        found[key] = {**kept, **now, "series": series}
     warm = next((one for key, one in found.items() if is_warm_start(key)), None)
     windows = {key: one for key, one in found.items() if not is_warm_start(key)}
     agree, line = rows_verdict(list(found.values()))
@@ -206,28 +196,6 @@ def build_summary(
     }
 
 
-def _windows(
-    chain: ModelChain,
-    links: Sequence[Link],
-    plans: Mapping[str, WindowPlan],
-    judged: Mapping[str, Json],
-    data_changed: Mapping[str, str],
-    evaluation: Evaluation,
-    stale: Mapping[str, str],
-) -> dict[str, Json]:
-    """The summary of each window; stale: which are stale, and why."""
-    store = store_of(chain.home)
-    found: dict[str, Json] = {}
-    for link in links:
-        key = link.window
-        kept = judged[key] if key in judged else window_facts(plans[key], link)
-        if "stream_offsets" not in kept:
-            kept = {**kept, "stream_offsets": _offsets(store, chain, plans.get(key), link)}
-        now = opinion(key, stale.get(key), data_changed.get(key), evaluation)
-        found[key] = {**kept, **now, "series": _series(store, link)}
-    return found
-
-
 def _offsets(store: Store, chain: ModelChain, plan: WindowPlan | None, link: Link) -> Json:
     """See `achieved_offsets`; taken from the judgement once the steps are no longer kept."""
     if plan is not None and "steps" in link.files:
@@ -236,7 +204,6 @@ def _offsets(store: Store, chain: ModelChain, plan: WindowPlan | None, link: Lin
 
 
 def _newest_model(chain: ModelChain, links: Sequence[Link]) -> Json:
-    """What the newest link has seen, and where it is."""
     if not links:
         return {"seen": {}, "model": ""}
     newest = links[-1]
@@ -260,11 +227,6 @@ def _advised(pipeline: PipelineSpec, evaluation: Evaluation, windows: Mapping[st
 def _advice(pipeline: PipelineSpec, windows: Collection[Json], label: str) -> Json | None:
     found = advice_on_windows(pipeline, windows, label)
     return found.as_json() if found else None
-
-
-def _series(store: Store, link: Link) -> Json | None:
-    steps = link.files.get("steps")
-    return shown_series(store.path(steps)) if steps is not None else None
 
 
 def rows_verdict(windows: Sequence[Json]) -> tuple[bool, str]:

@@ -24,9 +24,9 @@ from forebay.executors.evaluation.scoreboard import (
 from forebay.executors.judging.event_figures import EventFigures, label_part, pooled_block
 from forebay.executors.judging.event_rows import EventSpan, event_rows
 from forebay.executors.judging.evidence.gate_evidence import counted_windows
+from forebay.executors.judging.serving_gate import segments_of
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
-from forebay.executors.window_files.scores import Segments
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.verdict import completeness_words, difference_words
@@ -116,16 +116,16 @@ class Evaluation:
     repeated: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, Evaluation] = field(default_factory=dict)
 
+    def part(self, window: str) -> dict[str, Any]:
+        return {
+            "metrics": self.windows.get(window, {}),
+            "label_completeness": self.completeness.get(window),
+            "event": self.events.get(window),
+        }
+
     def parts(self, window: str) -> dict[str, dict[str, Any]]:
         """The part on one window for each label after the first: see `label_part`."""
-        return {
-            name: {
-                "metrics": of.windows.get(window, {}),
-                "label_completeness": of.completeness.get(window),
-                "event": of.events.get(window),
-            }
-            for name, of in self.labels.items()
-        }
+        return {name: of.part(window) for name, of in self.labels.items()}
 
 
 def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
@@ -161,7 +161,7 @@ def _evaluate(
     wanted = {link.window for link in links}
     horizon = pipeline.dataset.label_horizon  # no label comes from windows after that
     trained = _with_labels(chain, links, horizon)
-    segments = [_segments(chain, link, label) for link in trained]
+    segments = [segments_of(store_of(chain.home), link, label) for link in trained]
     columns = pipeline.train.paradigms if pipeline.model.kind == "towers" else []
     delay = pipeline.dataset.label_delay
     here = {link.window for link in trained if trained[-1].end >= link.end + delay}
@@ -200,7 +200,6 @@ def _evaluate(
 
 
 def _with_labels(chain: ModelChain, links: Sequence[Link], horizon: int) -> list[Link]:
-    """The links, those between them, and those of that many windows after them, in order."""
     if not links:
         return []
     within = chain.between(links[0], links[-1]) if len(links) > 1 else links
@@ -217,11 +216,6 @@ def _notes(judged: int) -> tuple[str, ...]:
     return (note,)
 
 
-def _segments(chain: ModelChain, link: Link, label: str) -> Segments:
-    stored = link.files.get("scores")
-    return Segments(link.window, store_of(chain.home).tree(stored) if stored else None, label)
-
-
 # A judgement is stored when its window is trained. While complete labels are still to come with
 # later windows, its figures are partial and marked so. They are recomputed and stored when the last
 # of these windows is judged, so that no figure stays partial.
@@ -230,16 +224,9 @@ def _segments(chain: ModelChain, link: Link, label: str) -> Segments:
 def complete_judgements(
     pipeline: PipelineSpec, chain: ModelChain, first: Link, last: Link
 ) -> dict[str, Json]:
-    """Complete the stored judgements of windows whose last labels came with a range of windows.
+    """Complete stored judgements whose last labels came with a range of windows; the new ones.
 
-    Args:
-        pipeline: whose windows they are.
-        chain: the line that trained them.
-        first: the first of the windows that were trained or judged now.
-        last: the last of them.
-
-    Returns:
-        The new judgements, by window.
+    first, last: of the windows that were trained or judged now.
 
     Raises:
         DataError: see `evaluate`.
@@ -259,9 +246,7 @@ def complete_judgements(
     completed = {
         one.window: {
             **stored[one.window],
-            "metrics": found.windows[one.window],
-            "label_completeness": found.completeness[one.window],
-            "event": found.events[one.window],
+            **found.part(one.window),
             **({"labels": found.parts(one.window)} if found.labels else {}),
         }
         for one in waiting
@@ -271,5 +256,4 @@ def complete_judgements(
 
 
 def _is_partial(judgement: Json) -> bool:
-    """Whether complete labels were still to come."""
     return not (judgement.get("event") or {}).get("complete")

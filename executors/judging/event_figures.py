@@ -71,11 +71,15 @@ SLICE_VALUES_MAX = 20
 
 
 class Part(NamedTuple):
-    """Rows of one source, or of one value of a sliced feature. auc: None with one class only."""
+    """Rows of one source, or of one value of a sliced feature.
+
+    auc: None with one class only. answers: figures of each variant and tower.
+    """
 
     auc: AucEstimate | None
     rows: int
     positives: int
+    answers: Json
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,12 @@ class EventFigures(WindowFigures):
     def of(cls, rows: EventRows, pipeline: PipelineSpec | None = None) -> EventFigures:
         """Judge the rows of one window. pipeline: theirs; without it there are no parts."""
         auc = estimate_auc(rows.labels, rows.scores) if rows.columns else None
-        sources: dict[str, Mask] = {}
-        slices: dict[str, dict[str, Mask]] = {}
+        sources: dict[str, Part] = {}
+        slices: dict[str, dict[str, Part]] = {}
         if pipeline is not None:
-            sources = dict(_by_source(rows, pipeline.use_names))
+            sources = _parts(rows, _by_source(rows, pipeline.use_names))
             slices = {
-                feature: dict(_values(pipeline, feature, ids))
+                feature: _parts(rows, _values(pipeline, feature, ids))
                 for feature, ids in rows.slices.items()
                 if feature in pipeline.dataset.features  # it may have been renamed since
             }
@@ -118,8 +122,8 @@ class EventFigures(WindowFigures):
             expected=rows.scores.sum(axis=0, dtype=np.float64),
             curves=tuple(CalibrationCurve.of(rows.labels, one) for one in rows.scores.T),
             block=_block(rows, auc, sources, slices),
-            sources=_parts(rows, sources),
-            slices={feature: _parts(rows, values) for feature, values in slices.items()},
+            sources=sources,
+            slices=slices,
         )
 
 
@@ -157,7 +161,6 @@ def pooled_block(windows: Iterable[EventFigures]) -> Json:
 
 
 def _curve(windows: Sequence[EventFigures], column: int) -> list[Json]:
-    """What a column expected of rows with similar scores, and what was observed."""
     points = added(one.curves[column] for one in windows).points()
     return [
         {"expected": expected, "observed": observed.as_json(), "rows": rows}
@@ -168,8 +171,8 @@ def _curve(windows: Sequence[EventFigures], column: int) -> list[Json]:
 def _block(
     rows: EventRows,
     auc: AucEstimate | None,
-    sources: Mapping[str, Mask],
-    slices: Mapping[str, Mapping[str, Mask]],
+    sources: Mapping[str, Part],
+    slices: Mapping[str, Mapping[str, Part]],
 ) -> Json:
     return {
         "rows": rows.rows,
@@ -177,28 +180,22 @@ def _block(
         "unjudged": {"gone": rows.gone, "before": rows.before, "left_out": rows.left_out},
         "complete": rows.all_here,
         "answers": _answers(rows, np.ones(rows.judged, np.bool_), auc, rows.rows),
-        "sources": {name: _part(rows, mask) for name, mask in sources.items()},
+        "sources": {name: part.answers for name, part in sources.items()},
         "slices": {
-            feature: {name: _part(rows, mask) for name, mask in values.items()}
+            feature: {name: part.answers for name, part in values.items()}
             for feature, values in slices.items()
         },
     }
 
 
-def _part(rows: EventRows, mask: Mask) -> Json:
-    """Figures of every answer on some of a window's rows."""
-    return _answers(rows, mask, _auc_of(rows, mask), None)
-
-
-def _parts(rows: EventRows, masks: Mapping[str, Mask]) -> dict[str, Part]:
-    return {
-        name: Part(_auc_of(rows, mask), int(mask.sum()), int((rows.labels[mask] > 0.5).sum()))
-        for name, mask in masks.items()
-    }
-
-
-def _auc_of(rows: EventRows, mask: Mask) -> AucEstimate | None:
-    return estimate_auc(rows.labels[mask], rows.scores[mask]) if rows.columns else None
+def _parts(rows: EventRows, masks: Iterable[tuple[str, Mask]]) -> dict[str, Part]:
+    found: dict[str, Part] = {}
+    for name, mask in masks:
+        labels = rows.labels[mask]
+        auc = estimate_auc(labels, rows.scores[mask]) if rows.columns else None
+        answers = _answers(rows, mask, auc, None)
+        found[name] = Part(auc, len(labels), int((labels > 0.5).sum()), answers)
+    return found
 
 
 def _by_name(windows: Iterable[Mapping[str, Part]]) -> dict[str, list[Part]]:
@@ -243,25 +240,40 @@ def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int 
     positives = int((labels > 0.5).sum())
     found: Json = {}
     for column, places in over_seeds(rows.columns).items():
-        estimate = None if auc is None else auc.interval(places)
-        value = None if estimate is None else estimate.value
-        words = one_class_words(positives, len(labels)) if estimate is None else ""
+        words = one_class_words(positives, len(labels)) if auc is None else ""
+        figures = auc_figures("auc", auc, places)
         if not rows.all_here:
             so_far = f"{words}, so far" if words and len(labels) else ""
-            words = so_far or partial_words(value, len(labels), of_rows)
-        own = scores[:, list(places)].T
+            words = so_far or partial_words(figures["auc"], len(labels), of_rows)
         found[column.name] = {
-            "auc": value,
-            "auc_interval": None if estimate is None else [estimate.low, estimate.high],
-            "log_loss": mean_of_all(log_loss(labels, one) for one in own),
-            "normalised_entropy": mean_of_all(normalised_entropy(labels, one) for one in own),
-            "calibration": mean_of_all(calibration(labels, one) for one in own),
+            **figures,
+            **label_figures(labels, scores[:, list(places)]),
             "rows": len(labels),
             "positives": positives,
             "seeds": len(places),
             "words": words,
         }
     return found
+
+
+def auc_figures(name: str, auc: AucEstimate | None, places: Sequence[int]) -> Json:
+    """The figure under `name`, its 95% interval [low, high] under `<name>_interval`."""
+    if auc is None:
+        return {name: None, f"{name}_interval": None}
+    estimate = auc.interval(places)
+    return {name: estimate.value, f"{name}_interval": [estimate.low, estimate.high]}
+
+
+def label_figures(
+    labels: npt.NDArray[np.float32], scores: npt.NDArray[np.float32], suffix: str = ""
+) -> Json:
+    """How well scores float32[N, C] fit the labels, in the mean of the C columns."""
+    own = scores.T
+    return {
+        f"log_loss{suffix}": mean_of_all(log_loss(labels, one) for one in own),
+        f"normalised_entropy{suffix}": mean_of_all(normalised_entropy(labels, one) for one in own),
+        f"calibration{suffix}": mean_of_all(calibration(labels, one) for one in own),
+    }
 
 
 def _by_source(rows: EventRows, names: Sequence[str]) -> Iterator[tuple[str, Mask]]:

@@ -63,7 +63,6 @@ class EventRows:
 
     @property
     def judged(self) -> int:
-        """How many rows have scores."""
         return len(self.labels)
 
 
@@ -81,12 +80,11 @@ def event_rows(
 ) -> Iterator[EventRows]:
     """The judged rows of each window, in order.
 
-    Args:
-        spans: trained windows without a gap, in order; the last ones may be there only for the
-            labels that they bring for earlier ones.
-        horizon: with how many windows after its own complete labels may come.
-        label_delay: microseconds after which every complete label has come.
-        columns: names of scores, for windows without judged rows.
+    spans: trained windows without a gap, in order; the last ones may be there only for the labels
+        that they bring for earlier ones.
+    horizon: with how many windows after its own complete labels may come.
+    label_delay: microseconds after which every complete label has come.
+    columns: names of scores, for windows without judged rows.
     """
     starts = np.array([span.start for span in spans], np.int64)
     ends = np.array([span.end for span in spans], np.int64)
@@ -110,7 +108,7 @@ def _distribute(
         ids = judged.column("event_id").to_numpy()
         sampled = in_sample(ids, judge_rows_max(judged))
         chosen = np.flatnonzero(sampled & ~np.isnan(judged.column("complete").to_numpy()))
-        places = _places(judged.column("event_time").to_numpy()[chosen], starts, ends)
+        places = places_of(judged.column("event_time").to_numpy()[chosen], starts, ends)
         for place in np.unique(places[places >= 0]).tolist():
             parts[place].judged.append(judged.take(chosen[places == place]))
     for table, complete in ((segments.labels(), True), (segments.scores(), False)):
@@ -118,7 +116,7 @@ def _distribute(
             continue
         ids = table.column("event_id").to_numpy()
         times = table.column("event_time").to_numpy()
-        places = _places(times, starts, ends)
+        places = places_of(times, starts, ends)
         if not complete:
             places = np.where(times == NO_TIME, number, places)
         for place in np.unique(places[places >= 0]).tolist():
@@ -141,7 +139,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(table.select(shared) for table in tables)
 
 
-def _places(times: Ids, starts: Ids, ends: Ids) -> Places:
+def places_of(times: Ids, starts: Ids, ends: Ids) -> Places:
     """The window that each time is in; -1 for none."""
     found = np.searchsorted(starts, times, side="right") - 1
     return np.where((found >= 0) & (times < ends[found]), found, -1)

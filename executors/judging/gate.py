@@ -40,7 +40,6 @@ class GateDecision(Message):
 
     @property
     def replaces(self) -> bool:
-        """Whether a variant other than the declared one serves."""
         return self.variant != self.declared
 
 
@@ -76,11 +75,9 @@ def decide(
     other rows having been drawn and, from three windows on, for other windows too: what is better
     at night may be worse by day, and what serves will answer in future windows.
 
-    Args:
-        spec: how a pipeline publishes.
-        variants: those that are trained, the declared one first.
-        windows: event scores, in order; the newest that together have `min_rows` rows decide.
-        serving: the variant that serves now; None where nothing serves.
+    variants: those that are trained, the declared one first.
+    windows: event scores, in order; the newest that together have `min_rows` rows decide.
+    serving: the variant that serves now; None where nothing serves.
     """
     declared = incumbent = variants[0]
     if spec.against == "served" and serving is not None and serving in variants:

@@ -13,7 +13,8 @@ much memory as another learner's variables: 0.37 GiB where the checkpoint has 20
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from forebay.config.specs.datasets import Feed
 from forebay.executors.judging.sample import EventSample
 from forebay.executors.model_line.link import Parent
+from forebay.executors.window_files.scores import ScoreWriter
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.minibatch_rows import joined, take
 
@@ -39,57 +41,35 @@ class JudgingLink(NamedTuple):
     name: Parent
 
 
-class JudgedWriter(Protocol):
-    """Where judged rows go."""
-
-    def append_judged(self, minibatch: Minibatch, link: str, scores: Scores) -> None:
-        """Keep rows with their scores float32[N, columns]; NaN where nobody judged them."""
-
-
+@dataclass(eq=False)
 class EventJudge:
-    """Judges the rows of one window. Not safe for several threads."""
+    """Judges the rows of one window. Not safe for several threads.
 
-    def __init__(
-        self,
-        links: Sequence[JudgingLink],
-        feed: Feed,
-        end: int,
-        sample: EventSample,
-        columns: int,
-        scorer: Callable[[Parent], Scorer | None],
-        writer: JudgedWriter,
-    ) -> None:
-        """Nothing is loaded before the first row.
+    links: the newest ones of windows before this one, in order. feed: whose rows have complete
+    labels. end: of the window: no model has answered for events that are dated later. columns: of
+    scores. scorer: the model of a link; None where its checkpoint is no longer kept. A scorer must
+    not be used after the next call.
+    """
 
-        Args:
-            links: the newest links of windows before this one, in order.
-            feed: whose rows have complete labels.
-            end: of the window: no model has answered for events that are dated later.
-            sample: which events are judged.
-            columns: of scores.
-            scorer: the model of a link; None where its checkpoint is no longer kept. A scorer
-                must not be used after the next call.
-            writer: where judged rows go.
-        """
-        self._links = list(links)
-        self._ends = np.array([link.end for link in links], np.int64)
-        self._feed = feed
-        self._end = end
-        self._sample = sample
-        self._columns = columns
-        self._scorer = scorer
-        self._writer = writer
+    links: Sequence[JudgingLink]
+    feed: Feed
+    end: int
+    sample: EventSample
+    columns: int
+    scorer: Callable[[Parent], Scorer | None]
+    writer: ScoreWriter
+
+    def __post_init__(self) -> None:
+        self._ends = np.array([link.end for link in self.links], np.int64)
         self._waiting: dict[int, list[Minibatch]] = {}
         self._rows = 0
 
     def add(self, minibatch: Minibatch) -> None:
         """Take rows of a step; those without a complete label or a time are not judged."""
-        if minibatch.feed != self._feed:
-            return
         times = minibatch.event_times
-        if times is None:
+        if minibatch.feed != self.feed or times is None:
             return
-        places = self._sample.accept(minibatch.event_ids)
+        places = self.sample.accept(minibatch.event_ids)
         if not len(places):
             return
         judges = self._judges(times[places])
@@ -104,18 +84,18 @@ class EventJudge:
         """Score the waiting rows and write them: before each seal."""
         for judge in sorted(self._waiting):
             rows = joined(self._waiting[judge])
-            name = None if judge == _NOBODY else self._links[judge].name
-            scorer = None if name is None else self._scorer(name)
+            name = None if judge == _NOBODY else self.links[judge].name
+            scorer = None if name is None else self.scorer(name)
             if scorer is None:
-                scores = np.full((len(rows), self._columns), np.nan, np.float32)
+                scores = np.full((len(rows), self.columns), np.nan, np.float32)
             else:
                 scores = scorer(rows)
-            self._writer.append_judged(rows, "" if name is None else link_text(name), scores)
+            self.writer.append_judged(rows, "" if name is None else link_text(name), scores)
         self._waiting, self._rows = {}, 0
 
     def _judges(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
         found = np.searchsorted(self._ends, times, side="right") - 1
-        return np.where(times < self._end, found, _NOBODY)
+        return np.where(times < self.end, found, _NOBODY)
 
 
 def link_text(name: Parent) -> str:

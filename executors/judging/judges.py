@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.config.specs.datasets import DatasetSpec, Feed
@@ -21,28 +22,19 @@ from forebay.mixture.learner import Learner
 from forebay.system.instants import to_us
 
 
+@dataclass(eq=False)
 class LinkScorers:
     """Loads checkpoints of one line into a second learner, which is made when one is needed.
 
     It takes the memory of a second model; no variable of the one in training is touched.
+    make: a learner of the line's pipeline. load: brings one to the state in which a link ended.
     """
 
-    def __init__(
-        self,
-        chain: ModelChain,
-        make: Callable[[], Learner],
-        load: Callable[[Learner, Link], None],
-    ) -> None:
-        """Nothing is made or loaded yet.
+    chain: ModelChain
+    make: Callable[[], Learner]
+    load: Callable[[Learner, Link], None]
 
-        Args:
-            chain: the line.
-            make: a learner of the line's pipeline.
-            load: brings a learner to the state in which a link ended.
-        """
-        self._chain = chain
-        self._make = make
-        self._load = load
+    def __post_init__(self) -> None:
         self._learner: Learner | None = None
         self._standing: Parent | None = None
 
@@ -58,10 +50,10 @@ class LinkScorers:
         if link is None:
             return None
         if self._learner is None:
-            self._learner = self._make()
+            self._learner = self.make()
         self._standing = None
         try:
-            self._load(self._learner, link)
+            self.load(self._learner, link)
         except DataError:
             if self._kept(name) is None:
                 return None  # it was removed while it was read
@@ -70,7 +62,7 @@ class LinkScorers:
         return self._learner.score
 
     def _kept(self, name: Parent) -> Link | None:
-        link = self._chain.link(name.window, name.generation)
+        link = self.chain.link(name.window, name.generation)
         return link if link is not None and "checkpoint" in link.files else None
 
 
@@ -86,7 +78,6 @@ class EventJudges:
         make: Callable[[], Learner],
         load: Callable[[Learner, Link], None],
     ) -> None:
-        """Nothing is made or loaded yet. make, load: see `LinkScorers`."""
         self._dataset = pipeline.dataset
         self._rows_max = pipeline.job.judge_rows_max
         places = {column.name: place for place, column in enumerate(layout.ids)}
@@ -98,7 +89,6 @@ class EventJudges:
         self._scorers = LinkScorers(chain, make, load)
 
     def writer(self, folder: Path, columns: Sequence[str]) -> ScoreWriter:
-        """A writer of scores that has room for judged rows."""
         labels = self._dataset.further_labels
         return ScoreWriter(folder, columns, self._slices, self._rows_max, labels)
 
@@ -107,11 +97,8 @@ class EventJudges:
     ) -> EventJudge | None:
         """The judge of the rows of a window that is opened; None where nothing is judged.
 
-        Args:
-            window: which one.
-            parent: the link that it is started from.
-            columns: names of the score columns; none for a learner that only counts.
-            writer: restored, with what was judged before.
+        parent: the link that it is started from. columns: of scores; none for a learner that only
+        counts. writer: restored, with what was judged before.
         """
         if not columns or not self._rows_max:
             return None

@@ -18,13 +18,10 @@ _LARGEST = np.iinfo(np.uint64).max
 
 def in_sample(event_ids: Ids, rows_max: int) -> npt.NDArray[np.bool_]:
     """Which rows (bool[N]) are about the `rows_max` events with the smallest hashes."""
-    everything = np.ones(len(event_ids), np.bool_)
-    if len(event_ids) <= rows_max:
-        return everything
     hashes = _hashes(event_ids)
     different = np.unique(hashes)
     if len(different) <= rows_max:
-        return everything
+        return np.ones(len(event_ids), np.bool_)
     return np.asarray(hashes < different[rows_max], np.bool_)
 
 

@@ -7,7 +7,8 @@ each window are read once, by its own gate, and not again by those of later wind
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -29,8 +30,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class GateChoice(NamedTuple):
-    """Which variant of a link serves, and what the gate of the next link will know."""
-
     decision: GateDecision
     evidence: GateEvidence
 
@@ -52,7 +51,9 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     links = [*(one for one in before if one.window != link.window), link]
     store, key = store_of(chain.home), dataset.label_key(spec.label)
     trained = [
-        TrainedWindow(one.name, to_us(one.start), to_us(one.end), _opener(store, one, key))
+        TrainedWindow(
+            one.name, to_us(one.start), to_us(one.end), partial(segments_of, store, one, key)
+        )
         for one in links
     ]
     evidence = gather(trained, horizon, _known(store, links, horizon, key), key)
@@ -66,9 +67,9 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     return GateChoice(decision, evidence)
 
 
-def _opener(store: Store, link: Link, label: str) -> Callable[[], Segments]:
+def segments_of(store: Store, link: Link, label: str) -> Segments:
     stored = link.files.get("scores")
-    return lambda: Segments(link.window, store.tree(stored) if stored else None, label)
+    return Segments(link.window, store.tree(stored) if stored else None, label)
 
 
 def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> list[KnownWindow]:

@@ -53,12 +53,10 @@ class PublishedRows:
     marks: Ints
 
     def __len__(self) -> int:
-        """Rows."""
         return len(self.ids)
 
     @classmethod
     def none(cls) -> PublishedRows:
-        """No row."""
         zero = np.zeros(0, np.int64)
         return cls(zero, zero.astype(np.int8), zero.astype(np.float32), zero)
 
@@ -89,8 +87,7 @@ class PublishedRows:
         if not there.any():
             return self.followed_by(other)
         both = [np.concatenate(pair) for pair in zip(self._columns, other._columns, strict=True)]
-        ids, fresh, waits, marks = both
-        return PublishedRows.of(ids, fresh, waits, marks)
+        return PublishedRows.of(*both)
 
     def since(self, mark: int) -> PublishedRows:
         """Rows with this mark or a later one."""
@@ -113,7 +110,6 @@ class GrowingRows:
     """Rows that come a minibatch at a time: a few runs, each twice as long as the next."""
 
     def __init__(self) -> None:
-        """No row yet."""
         self._runs: list[PublishedRows] = []
 
     def add(self, rows: PublishedRows) -> None:
@@ -125,11 +121,9 @@ class GrowingRows:
             runs[-1] = runs[-1].united_with(last)
 
     def drop_before(self, mark: int) -> None:
-        """Forget rows with an earlier mark."""
         self._runs = [kept for kept in (run.since(mark) for run in self._runs) if len(kept)]
 
     def __len__(self) -> int:
-        """Rows."""
         return sum(len(run) for run in self._runs)
 
     def find(self, ids: Ints, marks_max: Ints) -> tuple[Floats, Floats]:
@@ -192,11 +186,7 @@ class LabelJoin:
         self._forgotten = 0
 
     def begin(self, plan: WindowPlan, before: Link | None) -> None:
-        """Go to a window.
-
-        Args:
-            plan: of the window.
-            before: the link that it starts from; None where the line begins.
+        """Go to a window. before: the link that it starts from; None where the line begins.
 
         Raises:
             DataError: when segments of an earlier window are missing or damaged.
@@ -228,18 +218,12 @@ class LabelJoin:
         self._forget(int(rows.marks.max(initial=0)))
 
     def joined(self, minibatch: Minibatch) -> Minibatch:
-        """Batch rows with `waits` and `known`."""
         fresh, waits = self._found(minibatch)
         known = np.where(np.isnan(waits), np.nan, fresh == minibatch.labels)
         if minibatch.label_ages is not None:
             dated = ~np.isnan(minibatch.label_ages) & ~np.isnan(waits)
             known = np.where(dated, minibatch.label_ages <= waits, known)
         return replace(minibatch, waits=waits, known=known.astype(np.float32))
-
-    @property
-    def rows(self) -> int:
-        """Rows of earlier windows that are kept."""
-        return len(self._earlier)
 
     def _found(self, minibatch: Minibatch) -> tuple[Floats, Floats]:
         ids = minibatch.event_ids
@@ -275,8 +259,12 @@ class LabelJoin:
     def _load(self, since: datetime, before: Link | None) -> None:
         """Load what windows that ended since then published; known windows are not read again."""
         last = self._last
-        continues = before is not None and last is not None and order_of(before) >= order_of(last)
-        if not continues or self._is_replaced(last, before):
+        if (
+            before is None
+            or last is None
+            or order_of(before) < order_of(last)
+            or (before.window == last.window and before.generation != last.generation)
+        ):
             last, self._earlier = None, PublishedRows.none()
         if before is not None:
             first = Interval(_EPOCH, since) if last is None else last
@@ -284,13 +272,6 @@ class LabelJoin:
                 if last is None or link.name != last.name:
                     self._earlier = self._earlier.followed_by(self._of_window(link))
         self._last = before
-
-    @staticmethod
-    def _is_replaced(last: Link | None, before: Link | None) -> bool:
-        """Whether a window that was loaded has been trained again."""
-        if last is None or before is None:
-            return False
-        return last.window == before.window and last.generation != before.generation
 
     def _of_window(self, link: Link) -> PublishedRows:
         """What a window published, marked by time, at most the window's end.
@@ -353,30 +334,24 @@ class LabelJoins:
         }
 
     def begin(self, plan: WindowPlan, before: Link | None) -> None:
-        """Go to a window, see `LabelJoin.begin`."""
         for join in self._joins.values():
             join.begin(plan, before)
 
     def resume(self, plan: WindowPlan, scores: Path) -> None:
-        """Restore rows from the sealed scores of the window itself."""
         for join in self._joins.values():
             join.resume(plan, scores)
 
     def add(self, minibatch: Minibatch) -> None:
-        """Add rows of the stream that were just trained on."""
         for place, join in self._joins.items():
             join.add(minibatch.of_label(place))
 
     def joined(self, minibatch: Minibatch) -> Minibatch:
-        """Batch rows with `waits` and `known` of each of these labels."""
-        found = minibatch
+        found, further = minibatch, list(minibatch.further)
         for place, join in self._joins.items():
             own = join.joined(minibatch.of_label(place))
             if place == 0:
                 found = replace(found, waits=own.waits, known=own.known)
-                continue
-            rows = replace(found.further[place - 1], waits=own.waits, known=own.known)
-            further = [*found.further]
-            further[place - 1] = rows
-            found = replace(found, further=tuple(further))
-        return found
+            else:
+                rows = further[place - 1]
+                further[place - 1] = replace(rows, waits=own.waits, known=own.known)
+        return replace(found, further=tuple(further))

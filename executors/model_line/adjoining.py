@@ -106,7 +106,6 @@ def require_adjoining(
 
 
 def _window_with(chain: ModelChain, source: SourcePlan, instant: datetime) -> str | None:
-    """The trained window that rows of a source of an instant belong to."""
     start = instant + timedelta(seconds=source.offset_seconds)
     found = chain.over(Interval(start, start + timedelta(microseconds=1)))
     return found[0].key if found else None

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from forebay.config.specs.windows import Interval, Spanned, Window, is_warm_start
+from forebay.config.specs.windows import Interval, Window, is_warm_start
 from forebay.datatasks.plans import history, plan_rows
 from forebay.errors import ConfigError, InfrastructureError
-from forebay.executors.model_line import serving
+from forebay.executors.model_line import serving, staleness
 from forebay.executors.model_line.link import (
     FileKind,
-    Head,
     Link,
     Parent,
     Published,
-    Standing,
     StoredSeal,
 )
 from forebay.executors.model_line.rows import (
@@ -36,77 +34,65 @@ from forebay.executors.model_line.rows import (
     link_rows,
     link_writer,
 )
-from forebay.executors.model_line.staleness import stale_reason, stale_reasons
 from forebay.home.database.open import database_of
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store.base import Stored
 from forebay.home.store.garbage import bury
 from forebay.home.store.open import store_of
 from forebay.home.store.owner import own_store
+from forebay.system.instants import from_us
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _LOG = logging.getLogger(__name__)
 
 
+def _reading(
+    work: Callable[Concatenate[Connection, int | None, P], T],
+) -> Callable[Concatenate[ModelChain, P], T]:
+    """A method that calls `work` with the line's id, see `ModelChain._read`."""
+
+    def method(self: ModelChain, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._read(lambda rows, line: work(rows, line, *args, **kwargs))
+
+    return method
+
+
 class ModelChain:
-    """Links of one line."""
+    """Links of one line.
+
+    lease_epoch: the trainer's; every change that it makes is checked against it.
+    """
 
     def __init__(
         self, home: Home, pipeline: str, line: str = DEFAULT_LINE, lease_epoch: int | None = None
     ) -> None:
-        """Nothing is read or created yet.
-
-        Args:
-            home: where the line is.
-            pipeline: whose line it is.
-            line: its name.
-            lease_epoch: the trainer's; every change that it makes is checked against it.
-        """
         self._lease_epoch = lease_epoch
         self.home = home
         self.pipeline = pipeline
         self.line = line
 
+    windows = _reading(line_rows.trained_windows)
+    link = _reading(link_rows.link_of)
+    newest_of = _reading(link_rows.newest_links)
+    links = _reading(link_rows.all_links)
+    first = _reading(link_rows.first_link)
+    last = _reading(link_rows.last_links)
+    before = _reading(link_rows.link_before)
+    between = _reading(link_rows.links_between)
+    after = _reading(link_rows.links_after)
+    seal = _reading(file_rows.seal_of)
+    judgements = _reading(judgement_rows.documents)
+    last_judgements = _reading(judgement_rows.last_documents)
+    stale_reason = _reading(staleness.stale_reason)
+    stale_reasons = _reading(staleness.stale_reasons)
+
     def folder(self, window: str, generation: int) -> Path:
         """Where a window is trained, until its link names its files in the store."""
         return self.home.model(self.pipeline, self.line, window, generation)
 
-    def windows(self) -> list[str]:
-        """Keys of all windows that have at least one link, in order."""
-        return self._read(line_rows.trained_windows)
-
-    def link(self, window: str, generation: int) -> Link | None:
-        """One link, or None when that generation never reached its end."""
-        return self._read(lambda rows, line: link_rows.link_of(rows, line, window, generation))
-
     def newest(self, window: str) -> Link | None:
-        """The newest link of a window."""
-        return self._read(lambda rows, line: link_rows.link_of(rows, line, window))
-
-    def newest_of(self, windows: Iterable[str]) -> dict[str, Link]:
-        """The newest links of these windows, in order; those that are not trained have none."""
-        found = self._read(lambda rows, line: link_rows.newest_links(rows, line, windows))
-        return {link.window: link for link in found}
-
-    def links(self) -> list[Link]:
-        """Every link, by window and generation."""
-        return self._read(link_rows.all_links)
-
-    def heads(self) -> list[Head]:
-        """The newest link of each window in short, in order."""
-        return self._read(link_rows.heads)
-
-    def first(self) -> Link | None:
-        """The newest link of the window that the line begins with."""
-        return self._read(link_rows.first_link)
-
-    def last(self, count: int = 1) -> list[Link]:
-        """The newest links of the last windows, in order."""
-        return self._read(lambda rows, line: link_rows.last_links(rows, line, count))
-
-    def before(self, window: Spanned) -> Link | None:
-        """The newest link of the last window before this one; None where the line begins."""
-        return self._read(lambda rows, line: link_rows.link_before(rows, line, window))
+        return self.link(window)
 
     def over(self, span: Interval) -> list[Window]:
         """Trained windows that overlap a span, in order; they are kept when plans are forgotten."""
@@ -114,16 +100,7 @@ class ModelChain:
             lambda rows: plan_rows.trained_over(rows, self.pipeline, self.line, span)
         )
 
-    def between(self, first: Spanned, last: Spanned) -> list[Link]:
-        """The newest links from one window to another, in order."""
-        return self._read(lambda rows, line: link_rows.links_between(rows, line, first, last))
-
-    def after(self, window: Spanned, count: int) -> list[Link]:
-        """The newest links of that many windows after this one, in order."""
-        return self._read(lambda rows, line: link_rows.links_after(rows, line, window, count))
-
     def is_trained(self, window: str, generation: int) -> bool:
-        """Whether a generation has a link."""
         name = Parent(window=window, generation=generation)
         return self._read(lambda rows, line: line_rows.link_id(rows, line, name)) is not None
 
@@ -149,11 +126,6 @@ class ModelChain:
             return file_rows.forget_seal(rows, line, of_window)
 
         self._train_and_remove(work)
-
-    def seal(self, window: str, generation: int) -> StoredSeal | None:
-        """The newest seal of a window in training that is in the store."""
-        name = Parent(window=window, generation=generation)
-        return self._read(lambda rows, line: file_rows.seal_of(rows, line, name))
 
     def record_seal(self, seal: StoredSeal) -> None:
         """Record a seal in the store, in place of the one recorded for the window before.
@@ -186,10 +158,10 @@ class ModelChain:
 
         self._train_and_remove(work)
 
-    def standing(self, window: str) -> list[Standing]:
-        """The newest link of a window, after the line's warm start if it was built on that."""
+    def standing(self, window: str) -> list[tuple[Link, str | None]]:
+        """The newest link of a window, after a warm start below it; each with why it is stale."""
 
-        def work(rows: Connection, line: int | None) -> list[Standing]:
+        def work(rows: Connection, line: int | None) -> list[tuple[Link, str | None]]:
             newest = link_rows.link_of(rows, line, window)
             if newest is None:
                 return []
@@ -197,28 +169,19 @@ class ModelChain:
             if parent is not None and is_warm_start(parent.window):
                 warm = link_rows.link_of(rows, line, parent.window, parent.generation)
                 found = [warm, newest] if warm is not None else found
-            return [Standing(each, stale_reason(rows, line, each)) for each in found]
+            return [(each, staleness.stale_reason(rows, line, each)) for each in found]
 
         return self._read(work)
 
-    def stale_reason(self, link: Link) -> str | None:
-        """Why a link is not built on the newest models before it; None when it is."""
-        return self._read(lambda rows, line: stale_reason(rows, line, link))
-
-    def stale_reasons(self) -> dict[str, str]:
-        """Windows whose models are not built on the newest ones, in order, and why."""
-        return self._read(stale_reasons)
-
     def published(self) -> Published | None:
-        """What serves now."""
-        found = self._read(serving.pointer_of)
-        if found is None:
+        row = self._read(serving.pointer_of)
+        if row is None:
             return None
         return Published(
-            window=found.window,
-            generation=found.generation,
-            path=store_of(self.home).url(found.model),
-            published_at=found.published_at,
+            window=row.key,
+            generation=row.generation,
+            path=store_of(self.home).url(file_rows.stored_in(row)),
+            published_at=from_us(row.published_at),
         )
 
     def publish(self, link: Link, now: datetime) -> str:
@@ -264,7 +227,6 @@ class ModelChain:
         return self._read(work)
 
     def judge(self, link: Link, document: Mapping[str, Any]) -> None:
-        """Store the judgement of a link, in place of the one before."""
         self.judge_all([(link.name, document)])
 
     def judge_all(self, judged: Sequence[tuple[Parent, Mapping[str, Any]]]) -> None:
@@ -278,25 +240,9 @@ class ModelChain:
 
     def judgement(self, link: Link) -> dict[str, Any] | None:
         """The judgement of a link; None where it has not been judged."""
-        found = self._read(lambda rows, line: judgement_rows.document(rows, line, link.name))
-        return None if found is None else json.loads(found)
-
-    def judgements(self, links: Sequence[Link]) -> dict[str, dict[str, Any]]:
-        """The judgements of links, one of each window, by window; unjudged ones are left out."""
-        if not links:
-            return {}
-        names = [link.name for link in links]
-        found = self._read(lambda rows, line: judgement_rows.documents(rows, line, names))
-        return {window: json.loads(text) for window, text in found.items()}
-
-    def last_judgements(self, count: int) -> dict[str, dict[str, Any]]:
-        """The judgements of the last windows, by window, in order; unjudged ones are left out."""
-        found = self._read(lambda rows, line: judgement_rows.last_documents(rows, line, count))
-        return {window: json.loads(text) for window, text in found.items()}
+        return self.judgements([link]).get(link.window)
 
     def add_file(self, link: Link, kind: FileKind, stored: Stored) -> Link:
-        """Record one more stored file of a link; returns the link with it."""
-
         def work(rows: Connection, line: int) -> None:
             of_link = line_rows.require_id(rows, line, link.name)
             file_rows.replace(rows, of_link, kind, stored)
@@ -360,8 +306,6 @@ class ModelChain:
         )
 
     def _train(self, work: Callable[[Connection, int], T]) -> T:
-        """Change the line as its trainer."""
-
         def fenced(rows: Connection, line: int) -> T:
             if self._lease_epoch is not None:
                 lease_rows.require(rows, line, self._lease_epoch)

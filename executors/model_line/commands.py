@@ -14,7 +14,6 @@ def of_line(chain: ModelChain, command: str) -> str:
 
 
 def run_command(chain: ModelChain, first: str, last: str) -> str:
-    """Train the windows of a range that are not trained yet."""
     return f"{of_line(chain, 'run')} --from {first} --to {last}"
 
 

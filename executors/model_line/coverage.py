@@ -25,7 +25,6 @@ class Span(Message):
     reason: str
 
     def __str__(self) -> str:
-        """As text, to the minute."""
         return str(Interval(self.start, self.end))
 
 
@@ -102,10 +101,8 @@ def withheld(covered: Coverage, source: SourceSpec) -> list[Span]:
 def misplaced(before: Coverage, after: Coverage, starts: datetime | None) -> tuple[Interval, bool]:
     """Rows between the end of what was covered and the beginning of what is asked for now.
 
-    Empty where one begins at the other, or where the source declares that it begins there.
-
-    Returns:
-        The rows, and whether they would be trained twice; otherwise they would never be.
+    Empty where one begins at the other, or where the source declares that it begins there. The
+    flag: whether they would be trained twice; otherwise they would never be.
     """
     ended, begins = before.reached, after.asked_from
     if begins is None or begins == ended or (begins > ended and begins == starts):

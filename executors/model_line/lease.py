@@ -102,7 +102,6 @@ def living_holder(
 
 
 def _take(request: JobRequest, home: Home, expired_seconds: float) -> int:
-    """The epoch, once whoever held the line elsewhere is gone."""
     pipeline, line = request.pipeline_name, request.line
     seen = _remote(home, pipeline, line)
     if seen is not None and not is_silent(stored_job(home, seen.job_id), expired_seconds):

@@ -16,23 +16,8 @@ from forebay.system.message import Message
 
 
 class Parent(Message):
-    """The link that a model was started from."""
-
     window: str
     generation: int
-
-
-class Head(NamedTuple):
-    """The newest link of a window in short.
-
-    order: its place. parent: what it was started from. has_checkpoint: whether a later window can
-    be started from it.
-    """
-
-    order: tuple[datetime, datetime]
-    name: Parent
-    parent: Parent | None
-    has_checkpoint: bool
 
 
 class ReadRows(Message):
@@ -95,7 +80,6 @@ class Link(Message):
 
     @property
     def name(self) -> Parent:
-        """What a later link calls it."""
         return Parent(window=self.window, generation=self.generation)
 
     @property
@@ -112,13 +96,6 @@ class Link(Message):
             sum=_wrap(after.sum - before.sum),
             sum_of_squares=_wrap(after.sum_of_squares - before.sum_of_squares),
         )
-
-
-class Standing(NamedTuple):
-    """A link, and why its model is not built on the newest ones before it; None when it is."""
-
-    link: Link
-    stale: str | None
 
 
 class SourceRows(NamedTuple):
@@ -149,7 +126,6 @@ class SourceRows(NamedTuple):
         )
 
     def difference(self, window: str, source: str) -> str:
-        """The message for row counts that do not agree."""
         planned, read = self.planned_offsets, self.read_offsets
         offsets = ""
         if planned not in {None, read.total}:
@@ -162,18 +138,13 @@ class SourceRows(NamedTuple):
 
 
 def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
-    """Collect the three counts of one source."""
     read = link.read.get(plan.source, ReadRows())
     trained = link.trained(plan.source).rows
+    offsets: int | None = None  # planned ones, where rows could not be counted
+    if plan.rows is None and plan.offsets:
+        offsets = sum(end - first for first, end in plan.offsets.values())
     counts = plan.rows, read.rows, trained, read.dead
-    return SourceRows(*counts, _offsets(plan), read.offsets, read.label_not_known)
-
-
-def _offsets(plan: SourcePlan) -> int | None:
-    """How many offsets were planned, where rows could not be counted."""
-    if plan.rows is not None or not plan.offsets:
-        return None
-    return sum(end - first for first, end in plan.offsets.values())
+    return SourceRows(*counts, offsets, read.offsets, read.label_not_known)
 
 
 class StoredSeal(Message):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
-from forebay.config.specs.windows import order_of
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows import line_rows
 from forebay.executors.model_line.staleness import stale_reason
 from forebay.home.database.tables import link_files, links, served, windows
-from forebay.home.store.base import Stored
-from forebay.system.instants import from_us, to_us
+from forebay.system.instants import to_us
 
 _SERVED = (
     select(served, windows.c.key, windows.c.starts_at, windows.c.ends_at)
@@ -31,31 +29,9 @@ _MODEL = (
 )
 
 
-class Pointer(NamedTuple):
-    """What serves: the name of its link, its window's interval, and its model in the store."""
-
-    window: str
-    start: datetime
-    end: datetime
-    generation: int
-    model: Stored
-    published_at: datetime
-
-
-def pointer_of(connection: Connection, line: int | None) -> Pointer | None:
-    """What serves now."""
-    row = connection.execute(_SERVED, {"line": line}).one_or_none()
-    if row is None:
-        return None
-    model = Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
-    return Pointer(
-        row.key,
-        from_us(row.starts_at),
-        from_us(row.ends_at),
-        row.generation,
-        model,
-        from_us(row.published_at),
-    )
+def pointer_of(connection: Connection, line: int | None) -> Row[Any] | None:
+    """The row of `served`, with the `key` and the interval of its window."""
+    return connection.execute(_SERVED, {"line": line}).one_or_none()
 
 
 def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
@@ -70,12 +46,13 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
     if newest is not None and newest > link.generation:
         return f"window {link.window} has been trained again, as generation {newest}"
     pointer = pointer_of(connection, line)
-    if pointer is None or order_of(link) >= order_of(pointer):
+    place = to_us(link.end), to_us(link.start)
+    if pointer is None or place >= (pointer.ends_at, pointer.starts_at):
         return ""
-    serving = Parent(window=pointer.window, generation=pointer.generation)
+    serving = Parent(window=pointer.key, generation=pointer.generation)
     if line_rows.link_id(connection, line, serving) is None:
         return ""  # the line has begun anew since
-    return f"window {pointer.window} is later and serves"
+    return f"window {pointer.key} is later and serves"
 
 
 def serve(connection: Connection, line: int, link: Link, now: datetime) -> None:

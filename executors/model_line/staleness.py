@@ -25,9 +25,7 @@ from forebay.home.database.tables import links, windows
 def break_reason(parent: Parent | None, before: Parent | None) -> str | None:
     """Why a link breaks the chain; None where it does not.
 
-    Args:
-        parent: the link that it was started from.
-        before: the newest link of the window before it.
+    before: the newest link of the window before its own.
     """
     if parent == before:
         return None
@@ -49,7 +47,6 @@ def stale_reason(connection: Connection, line: int | None, link: Link) -> str | 
 
 
 def stale_reasons(connection: Connection, line: int | None) -> dict[str, str]:
-    """Windows whose newest links are stale, in order, and why."""
     found = connection.execute(_BROKEN, {"line": line})
     breaks = {row.window: _reason(row) for row in found}
     if not breaks:
@@ -120,7 +117,6 @@ def _broken_before() -> Select[Any]:
 
 
 def _named(chained: Subquery) -> Select[Any]:
-    """Links with the names of their parents and of the links before them."""
     parents, befores = links.alias("parents"), links.alias("befores")
     of_parents, of_befores = windows.alias("of_parents"), windows.alias("of_befores")
     return (

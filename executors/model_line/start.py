@@ -46,19 +46,18 @@ _UNSEEN = "the label, or an option of model.mixture"
 def model_changes(
     chain: ModelChain, link: Link, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> str:
-    """Each difference between a declaration and the model of a link, for a refusal."""
     read, declared = list(link.seen), pipeline.use_names
-    others = [f"sources {_listed(read)} there, {_listed(declared)} here"] * (read != declared)
+    others = [f"sources {', '.join(read)} there, {', '.join(declared)} here"] * (read != declared)
     found = _identity(chain, link)
     if found is None:
         return "; ".join(others)
+    own = {name: sources[name] for name in pipeline.source_names}
+    layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, own))
+    labels, uses = pipeline.dataset.targets, len(pipeline.uses)
+    wanted = ModelIdentity.of(layout, pipeline.model, pipeline.train, uses, labels)
     # Their names say more than their number.
     found = found.model_copy(update={"sources": len(declared)})
-    return "; ".join([*others, *_wanted(pipeline, sources).differences(found)]) or _UNSEEN
-
-
-def _listed(uses: Sequence[str]) -> str:
-    return ", ".join(uses)
+    return "; ".join([*others, *wanted.differences(found)]) or _UNSEEN
 
 
 def _identity(chain: ModelChain, link: Link) -> ModelIdentity | None:
@@ -72,14 +71,6 @@ def _identity(chain: ModelChain, link: Link) -> ModelIdentity | None:
         return None  # the error that this text is for matters more
     file = next(tree.rglob(IDENTITY), None)
     return None if file is None else ModelIdentity.model_validate_json(file.read_text())
-
-
-def _wanted(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> ModelIdentity:
-    own = {name: sources[name] for name in pipeline.source_names}
-    layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, own))
-    labels = pipeline.dataset.targets
-    uses = len(pipeline.uses)
-    return ModelIdentity.of(layout, pipeline.model, pipeline.train, uses, labels)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -161,11 +152,12 @@ def require_checkpoint(chain: ModelChain, parent: Link | None, windows_kept: int
     """
     if parent is None or "checkpoint" in parent.files:
         return
-    heads = [head for head in chain.heads() if not is_warm_start(head.name.window)]
-    kept = next((head.name.window for head in heads if head.has_checkpoint), None)
+    trained = [key for key in chain.windows() if not is_warm_start(key)]
+    links = chain.newest_of(trained)
+    kept = next((key for key, link in links.items() if "checkpoint" in link.files), None)
     ways = [] if kept is None else [f"begin with the window after {kept}"]
-    if heads:
-        first = heads[0].name.window
+    if trained:
+        first = trained[0]
         ways.append(
             f"train the line again from its start (--reprocess --from {first}; in "
             f"Airflow, a backfill over all runs from {first})"
@@ -375,7 +367,10 @@ def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
     """
     plans = [plan for plan in plans if not is_warm_start(plan.window)]
     first = next(iter(plans), None)
-    if first is None or not first.is_empty or _continues(chain, first.as_window):
+    if first is None or not first.is_empty:
+        return
+    before = chain.before(first.as_window)
+    if before is not None and not is_warm_start(before.window):
         return
     begin = next((plan.window for plan in plans if not plan.is_empty), None)
     way = f"begin with the first window that has rows, --from {begin}"
@@ -385,11 +380,6 @@ def require_beginning(chain: ModelChain, plans: Sequence[WindowPlan]) -> None:
     raise NotReadyError(
         f"window {first.window} cannot begin line {chain.line!r}: it has no rows. What to do: {way}"
     )
-
-
-def _continues(chain: ModelChain, window: Spanned) -> bool:
-    before = chain.before(window)
-    return before is not None and not is_warm_start(before.window)
 
 
 def require_learnt(chain: ModelChain, link: Link, learnt: Sequence[int]) -> None:

@@ -70,8 +70,6 @@ class LineRetention:
         self._kept = WindowsKept.of(pipeline)
 
     def find(self) -> list[Going]:
-        """Everything that would be removed now; nothing is changed."""
-
         def work(rows: Connection) -> list[Going]:
             old = self._look(rows)
             return self._told(self._may_go(rows, old), old.plans)
@@ -137,23 +135,13 @@ class LineRetention:
         return that_may_go(rows, self._pipeline, self._line, old.line_id, old.files)
 
     def _told(self, files: Sequence[LinkFile], plans: Sequence[OldPlan]) -> list[Going]:
+        line = self._pipeline, self._line
         return [
             *(
-                Going(
-                    file.kind,
-                    self._pipeline,
-                    self._line,
-                    file.window,
-                    file.generation,
-                    file.name,
-                    file.size_bytes,
-                )
-                for file in files
+                Going(one.kind, *line, one.window, one.generation, one.name, one.size_bytes)
+                for one in files
             ),
-            *(
-                Going("plan", self._pipeline, None, plan.window, plan.generation, None)
-                for plan in plans
-            ),
+            *(Going("plan", line[0], None, one.window, one.generation, None) for one in plans),
         ]
 
     def _job(self, folder: Path) -> Going:
@@ -166,11 +154,7 @@ def collect_after(event: str, home: Home, pipeline: PipelineSpec, line: str) -> 
     It reads only rows, and nothing in the store. What could not be removed is reported as a
     warning, and removed by the next call or by `forebay gc`.
 
-    Args:
-        event: what happened, for the warning.
-        home: where the line is.
-        pipeline: whose line it is.
-        line: its name.
+    event: what happened, for the warning.
     """
     try:
         with only_collector(home, _ALONE_SECONDS):

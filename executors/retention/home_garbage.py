@@ -30,8 +30,6 @@ from forebay.system.files.durable import writing
 
 
 class TrainingFolder(NamedTuple):
-    """Where a window is trained in one generation: see `Home.model`."""
-
     path: Path
     pipeline: str
     line: str
@@ -44,15 +42,7 @@ def spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[Trai
     found = list(_folders(home, pipeline, line))
     if not found:
         return []
-
-    def work(rows: Connection) -> list[TrainingFolder]:
-        return [
-            each
-            for each in found
-            if is_spent(rows, each.pipeline, each.line, each.window, each.generation)
-        ]
-
-    return database_of(home).read(work)
+    return database_of(home).read(lambda rows: [one for one in found if is_spent(rows, *one[1:])])
 
 
 def remove_spent_folders(home: Home, pipeline: str = "*", line: str = "*") -> list[TrainingFolder]:
@@ -83,7 +73,6 @@ def _folders(home: Home, pipeline: str, line: str) -> Iterator[TrainingFolder]:
 def is_spent(
     connection: Connection, pipeline: str, line: str, window: str, generation: int
 ) -> bool:
-    """Whether a window is linked or was planned again, and no unended job names it."""
     wanted = (
         select(job_windows.c.job_row)
         .join(jobs, jobs.c.id == job_windows.c.job_row)
@@ -118,7 +107,6 @@ class Found:
 
 
 def find_garbage(home: Home, project: Project) -> Found:
-    """What would be removed now; nothing is changed."""
     found = _of_windows(home, project, lambda line: iter(line.find()))
     left = [_folder(each) for each in spent_folders(home)]
     left += map(_seal, database_of(home).read(spent_seals))
@@ -157,7 +145,6 @@ def _lines(home: Home, pipeline: str) -> list[str]:
 
 
 def _notes(home: Home, project: Project) -> list[str]:
-    """Notes on pipelines for which it is not declared how much is kept."""
     rows = select(windows.c.pipeline).distinct().order_by(windows.c.pipeline)
     known = database_of(home).read(lambda connection: list(connection.scalars(rows)))
     return [
@@ -183,7 +170,6 @@ def _job(folder: Path) -> Going:
 
 
 def spent_seals(connection: Connection) -> list[Row[Any]]:
-    """Their rows; see `all_seals`."""
     return [
         seal
         for seal in all_seals(connection)

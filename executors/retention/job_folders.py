@@ -32,12 +32,8 @@ def old_job_folders(
 ) -> list[Path]:
     """Folders of ended jobs of a line that ran here, without the newest jobs.
 
-    Args:
-        home: where they are.
-        pipeline: whose jobs they are.
-        line: what they trained.
-        count: how many of the newest jobs keep their folders.
-        limit: how many of the other jobs are looked at, the newest first; None for all.
+    count: how many of the newest jobs keep their folders.
+    limit: how many of the other jobs are looked at, the newest first; None for all.
     """
     here = runtime_of(home)
 

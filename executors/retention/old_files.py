@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from sqlalchemy import (
@@ -43,19 +43,6 @@ _LINE_JOBS = (jobs.c.pipeline == bindparam("pipeline")) & (jobs.c.line == bindpa
 _OF_PIPELINE = windows.c.pipeline == bindparam("pipeline")
 
 
-def needs_of(
-    connection: Connection, pipeline: str, line: str, line_id: int, of: Iterable[int]
-) -> Needs:
-    """What is needed of some links of a line; the number of statements depends only on these."""
-    asked = {"pipeline": pipeline, "line": line, "line_id": line_id}
-    used = connection.execute(_USED, asked).all()
-    started_from = {link for link, serves in used if not serves and link is not None}
-    for ids in batches(of):
-        built = {"line_id": line_id, "ids": ids}
-        started_from.update(connection.scalars(_NOT_BUILT_ON, built))
-    return Needs(frozenset(link for link, serves in used if serves), frozenset(started_from))
-
-
 def _not_built_on() -> Select[Any]:
     """Newest links that the next window's is not built on: the line's last, and before breaks."""
     return (
@@ -67,7 +54,6 @@ def _not_built_on() -> Select[Any]:
 
 def _before_untrained() -> Select[Any]:
     """For each unended job, the link that its first untrained window starts from."""
-    todo = _job_windows(func.min(job_windows.c.position), links.c.id.is_(None)).subquery("todo")
     before = (
         select(_links.c.id)
         .where(_links.c.line_id == bindparam("line_id"))
@@ -77,36 +63,23 @@ def _before_untrained() -> Select[Any]:
         .correlate(windows)
         .scalar_subquery()
     )
-    return (
-        select(before, false())
-        .select_from(todo)
-        .join(
-            job_windows,
-            (job_windows.c.job_row == todo.c.job_row) & (job_windows.c.position == todo.c.position),
-        )
-        .join(windows, _OF_PIPELINE & (windows.c.key == job_windows.c.window))
-    )
+    return _of_jobs(before, func.min(job_windows.c.position), links.c.id.is_(None))
 
 
 def _last_of_jobs() -> Select[Any]:
     """Links of the last windows of unended jobs: their models may have to be exported."""
-    last = _job_windows(func.max(job_windows.c.position)).subquery("last")
     return (
-        select(links.c.id, false())
-        .select_from(last)
-        .join(
-            job_windows,
-            (job_windows.c.job_row == last.c.job_row) & (job_windows.c.position == last.c.position),
-        )
-        .join(windows, _OF_PIPELINE & (windows.c.key == job_windows.c.window))
+        _of_jobs(links.c.id, func.max(job_windows.c.position))
         .join(links, links.c.window_id == windows.c.id)
         .where(_OF_LINE_ID, links.c.generation == job_windows.c.generation)
     )
 
 
-def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool]) -> Select[Any]:
-    """One position of each unended job, over its windows and their links."""
-    return (
+def _of_jobs(
+    link: ColumnElement[int], position: ColumnElement[int], *conditions: ColumnElement[bool]
+) -> Select[Any]:
+    """`link` at one position of each unended job, found over its windows and their links."""
+    chosen = (
         select(job_windows.c.job_row, position.label("position"))
         .join(jobs, jobs.c.id == job_windows.c.job_row)
         .join(
@@ -121,6 +94,17 @@ def _job_windows(position: ColumnElement[int], *conditions: ColumnElement[bool])
         )
         .where(_LINE_JOBS, is_unended(), *conditions)
         .group_by(job_windows.c.job_row)
+        .subquery("chosen")
+    )
+    return (
+        select(link, false())
+        .select_from(chosen)
+        .join(
+            job_windows,
+            (job_windows.c.job_row == chosen.c.job_row)
+            & (job_windows.c.position == chosen.c.position),
+        )
+        .join(windows, _OF_PIPELINE & (windows.c.key == job_windows.c.window))
     )
 
 
@@ -183,7 +167,13 @@ def that_may_go(
     """The files of old windows that may be removed now, the oldest first."""
     if not found:
         return []
-    needs = needs_of(connection, pipeline, line, line_id, {file.link for file in found})
+    asked = {"pipeline": pipeline, "line": line, "line_id": line_id}
+    used = connection.execute(_USED, asked).all()
+    started_from = {link for link, serves in used if not serves and link is not None}
+    for ids in batches({file.link for file in found}):
+        built = {"line_id": line_id, "ids": ids}
+        started_from.update(connection.scalars(_NOT_BUILT_ON, built))
+    needs = Needs(frozenset(link for link, serves in used if serves), frozenset(started_from))
     return sorted(
         (file for file in found if may_go(file, needs)),
         key=lambda file: (file.order, file.generation),

@@ -52,13 +52,8 @@ class OlderWindows(NamedTuple):
     since: Interval | None
 
     def asked(self) -> dict[str, int]:
-        """The parameters of `IN_RANGE`."""
         since = {"end": _EVER, "start": _EVER} if self.since is None else span(self.since)
-        return {
-            **span(self.before),
-            "since_end": since["end"],
-            "since_start": since["start"],
-        }
+        return {**span(self.before), "since_end": since["end"], "since_start": since["start"]}
 
 
 def windows_like(condition: ColumnElement[bool]) -> Select[tuple[int, int]]:
@@ -92,12 +87,8 @@ def older_than(
 ) -> OlderWindows | None:
     """Windows before the newest `count`, at most that many; None where there are none.
 
-    Args:
-        connection: of the transaction.
-        found: see `windows_like`.
-        asked: the parameters of its condition, and `pipeline`.
-        count: how many of the newest windows are skipped.
-        most: how many of the rest are meant, the newest first; None for all.
+    found: see `windows_like`. asked: the parameters of its condition, and `pipeline`.
+    most: how many of the rest are meant, the newest first; None for all.
     """
     limit = 1 if most is None else 1 + most
     rows = connection.execute(found, {**asked, "offset": count - 1, "limit": limit}).all()
@@ -112,8 +103,6 @@ def _interval(row: Row[tuple[int, int]]) -> Interval:
 
 
 class OldPlan(NamedTuple):
-    """A plan that may be removed. window: its key."""
-
     plan: int
     window_id: int
     window: str
@@ -125,11 +114,8 @@ def old_plans(
 ) -> list[OldPlan]:
     """Plans that may be removed, the oldest first.
 
-    Args:
-        connection: of the transaction.
-        pipeline: whose plans they are.
-        count: how many of the newest windows keep all their plans.
-        most: how many of the other windows are looked at, the newest first; None for all.
+    count: how many of the newest windows keep all their plans.
+    most: how many of the other windows are looked at, the newest first; None for all.
     """
     asked: dict[str, object] = {"pipeline": pipeline}
     if not passed(connection, pipeline, [count]):
@@ -143,8 +129,7 @@ def old_plans(
 def forget_plans(connection: Connection, old: Sequence[OldPlan]) -> list[str]:
     """Remove plans, and the decisions for requests that chose them.
 
-    Returns:
-        Names in the store that nothing refers to any more: generations may share them.
+    Returns names in the store that nothing refers to any more: generations may share them.
     """
     if not old:
         return []

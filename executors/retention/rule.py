@@ -25,7 +25,6 @@ class WindowsKept:
     records: int
 
     def of_kind(self, kind: str) -> int:
-        """How many keep their files of a kind."""
         return {CHECKPOINT: self.checkpoints, SAVED_MODEL: self.saved_models}.get(kind, self.others)
 
     @classmethod

@@ -20,14 +20,11 @@ CLAIMS_MAX = 64
 
 
 class Claims:
-    """Claims of one window on one model line: the ledger's."""
-
     def __init__(self, ledger: Ledger, window: str) -> None:
         self._ledger = ledger
         self._window = window
 
     def generation(self, claim: str) -> int | None:
-        """What was decided for a claim; None where nothing was."""
         return self._ledger.database.read(lambda rows: self._decided(rows, claim))
 
     def drop_run(self, run: str) -> None:
@@ -43,11 +40,9 @@ class Claims:
     def decide(self, claim: str, *, renewed: int | None) -> int:
         """The generation of a claim: the newest plan's, unless it has one already.
 
-        Args:
-            claim: names the request.
-            renewed: a generation that will not do, since it is trained already; if it is the
-                newest, what the sink proposed in its place is taken, or else its tasks are copied
-                to a new one. None where any will do.
+        renewed: a generation that will not do, since it is trained already; if it is the newest,
+            what the sink proposed in its place is taken, or else its tasks are copied to a new one.
+            None where any will do.
 
         Raises:
             DataError: when the window has no plan.

@@ -8,17 +8,16 @@ from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
 from forebay.executors.evaluation.event_words import all_metrics, event_answers, event_words
+from forebay.executors.evaluation.row_notes import unsaid_rows
 from forebay.executors.evaluation.summary import (
     achieved_offsets,
     opinion,
     rows_verdict,
     window_facts,
 )
-from forebay.executors.model_line.link import Link
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
 from forebay.home.store.open import store_of
-from forebay.mixture.left_out import unsaid
 
 
 def evaluate_window(target: StageTarget) -> EvaluateResult:
@@ -43,7 +42,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         raise UsageError(
             f"window {key} is not trained on line {target.line!r}: there is nothing to judge"
         )
-    link = standing[-1].link
+    link = standing[-1][0]
     evaluation = evaluate(target.pipeline, chain, [link])
     plans, changed = ledger.trained_from({one.window: one.generation for one, _ in standing})
     documents = [
@@ -65,7 +64,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         label_not_known={
             name: read.label_not_known for name, read in link.read.items() if read.label_not_known
         },
-        labels_not_known=_unsaid(link),
+        labels_not_known=unsaid_rows(link),
         rows_line=rows_line,
         metrics=_by_name(all_metrics(document)),
         event=_by_name(event_answers(document)),
@@ -75,22 +74,13 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     )
 
 
-def _unsaid(link: Link) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for source, learnt in link.learnt.items():
-        for label, rows in unsaid(learnt).items():
-            found.setdefault(label, {})[source] = rows
-    return found
-
-
 def _by_name(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    return {name: _figures(one) for name, one in found.items()}
-
-
-def _figures(found: Mapping[str, Any]) -> dict[str, float]:
     """Single numbers only; intervals, and what could not be computed, are stored, not returned."""
     return {
-        name: float(value)
-        for name, value in found.items()
-        if isinstance(value, (int, float)) and math.isfinite(value)
+        key: {
+            name: float(value)
+            for name, value in figures.items()
+            if isinstance(value, (int, float)) and math.isfinite(value)
+        }
+        for key, figures in found.items()
     }

@@ -17,14 +17,9 @@ def end_trained_jobs(target: LineTarget) -> None:
         InfrastructureError: when the database cannot be reached.
     """
     for job in jobs_of(target.home, target.pipeline.name, target.line, unended=True):
-        if _is_lost(job) and all(
-            target.is_trained(each.key, each.generation) for each in job.windows
-        ):
+        is_lost = job.is_here and job.status.state == "lost"
+        if is_lost and all(target.is_trained(each.key, each.generation) for each in job.windows):
             _end(job)
-
-
-def _is_lost(job: StoredJob) -> bool:
-    return job.is_here and job.status.state == "lost"
 
 
 def _end(job: StoredJob) -> None:

@@ -36,16 +36,14 @@ def time_window(target: StageTarget, *, again: bool) -> TimerResult:
         return TimerResult(state="open", window=key, reason="it has no plan yet")
     generation = plan.generation
     link = chain.link(key, generation)
+    trained, reason = f"it is trained in generation {generation}", ""
     if link is None:
         reason = f"it is planned as generation {generation}, but not trained"
-        return TimerResult(state="open", window=key, generation=generation, reason=reason)
-    trained = f"it is trained in generation {generation}"
-    if again:
+    elif again:
         reason = f"{trained}, and is to be trained again"
-        return TimerResult(state="open", window=key, generation=generation, reason=reason)
-    doubt = _doubt(chain, link)
-    if doubt:
+    elif doubt := _doubt(chain, link):
         reason = f"{trained}, but {doubt}"
+    if link is None or reason:
         return TimerResult(state="open", window=key, generation=generation, reason=reason)
     outdated = chain.stale_reason(link) or ledger.data_changed({key: generation}).get(key)
     Listings(ledger).drop(key)  # no sink will run that would record them

@@ -92,13 +92,10 @@ class SourceStage:
             NotReadyError: when the source is late and its policy is `fail`.
             DataError: when the storage holds something that cannot be planned.
         """
-        began = self._clock()
-        wanted = self._wanted(asked_by, waiting)
-        listed = self._listed_before(wanted)
-        if listed is not None:
-            return listed
-        if began < self._window.end:
-            return self._waiting(not_over(self._window, began), self._window.end)
+        began, wanted = self._clock(), self._wanted(asked_by, waiting)
+        known = self._known(wanted, began)
+        if known is not None:
+            return known
         wait_seconds = self._target.pipeline.schedule.plan_timeout.total_seconds()
         try:
             with self._listings.looking_at(self._use, wait_seconds):
@@ -116,12 +113,9 @@ class SourceStage:
     def is_ready(self, asked_by: str, waiting: Sequence[RequestedWindow] = ()) -> SourceResult:
         """Whether the data is complete (`listed`) or not (`waiting`); nothing is scanned."""
         wanted = self._wanted(asked_by, waiting)
-        listed = self._listed_before(wanted)
-        if listed is not None:
-            return listed
-        now = self._clock()
-        if now < self._window.end:
-            return self._waiting(not_over(self._window, now), self._window.end)
+        known = self._known(wanted, self._clock())
+        if known is not None:
+            return known
         key = self._window.key
         with closing(open_source(self._spec, self._target.project.root)) as source:
             for each in self._mine(wanted):
@@ -175,12 +169,14 @@ class SourceStage:
             return None
         return warm
 
-    def _listed_before(self, wanted: Sequence[_Wanted]) -> SourceResult | None:
-        """What is already listed for this pass; None while part of it is missing."""
+    def _known(self, wanted: Sequence[_Wanted], now: datetime) -> SourceResult | None:
+        """The answer where the source need not be asked: all is listed, or the window goes on."""
         head = self._listings.head(self._use, self._window.key)
-        if head is None or self._mine(wanted):
-            return None
-        return self._result(head, storage_calls=0)
+        if head is not None and not self._mine(wanted):
+            return self._result(head, storage_calls=0)
+        if now < self._window.end:
+            return self._waiting(not_over(self._window, now), self._window.end)
+        return None
 
     def _mine(self, wanted: Sequence[_Wanted]) -> list[_Wanted]:
         return [each for each in wanted if each.mine and not self._is_listed(each)]
@@ -195,7 +191,6 @@ class SourceStage:
         )
 
     def _is_of_another_run(self, at: datetime) -> bool:
-        """Whether something was done before this run existed."""
         return self._since is not None and at < self._since
 
     def _list_now(self, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:
@@ -250,7 +245,6 @@ class SourceStage:
             return self._scan(source, mine)
 
     def _others(self, source: Source, wanted: Sequence[_Wanted]) -> list[_Wanted]:
-        """Windows of other runs that are over, complete and not listed for their pass."""
         now = self._clock()
         over = {
             each.share.window: each
@@ -267,27 +261,15 @@ class SourceStage:
         ordered = sorted(wanted, key=lambda each: each.share.window)
         began = self._clock()
         found, calls = scan_shares(source, [each.share for each in ordered])
+        counts = {"storage_calls": calls, "windows_scanned": len(ordered)}
         for each in ordered:
-            self._store(each, found[each.share.window.key], began, calls, len(ordered))
+            self._store(each, found[each.share.window.key], began, **counts)
         return calls
 
-    def _store(
-        self,
-        wanted: _Wanted,
-        listed: Listed,
-        at: datetime,
-        storage_calls: int = 0,
-        windows_scanned: int = 0,
-    ) -> None:
+    def _store(self, wanted: _Wanted, listed: Listed, at: datetime, **counts: int) -> None:
         """Store an answer. at: when the source was asked for it, or later."""
-        self._listings.store(
-            wanted.share.window.key,
-            listed,
-            asked_by=wanted.asked_by,
-            at=at,
-            storage_calls=storage_calls,
-            windows_scanned=windows_scanned,
-        )
+        key = wanted.share.window.key
+        self._listings.store(key, listed, asked_by=wanted.asked_by, at=at, **counts)
 
     def _waiting(self, reason: str, first: datetime | None = None) -> SourceResult:
         return SourceResult(

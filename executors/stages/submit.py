@@ -43,13 +43,10 @@ def submit_window(
 
     Killed at any point and called again with the same claim, it decides the same generation.
 
-    Args:
-        target: the window; it is planned already.
-        claim: names one request. The first call that may start decides the generation; later
-            calls with it attach to that one's job, or start it again from its newest seal.
-        again: train a window that is trained already once more, from the same tasks.
-        previous: what the caller knows of the run of the window before.
-        run: a scheduler's run, which owns the job from then on.
+    claim: names one request. The first call that may start decides the generation; later calls with
+        it attach to that one's job, or start it again from its newest seal.
+    again: train a window that is trained already once more, from the same tasks.
+    run: a scheduler's run, which owns the job from then on.
 
     Raises:
         ConfigError: for a gap in the line, a previous window that will not be trained by waiting,
@@ -74,7 +71,6 @@ class _Submission:
         self._warnings: list[str] = []
 
     def submit(self, previous: PreviousRun) -> SubmitResult:
-        """See `submit_window`."""
         planned = self._planned_generation()
         claimed = self._claims.generation(self._claim)
         if claimed is None and not self._again:
@@ -94,7 +90,9 @@ class _Submission:
             refused=self.spec.schedule.on_stale == "refuse",
             otherwise=" (schedule.on_stale: refuse)",
         )
-        generation = self._decide_generation()
+        planned = self._planned_generation()
+        renewed = self._again and self.target.is_trained(self.window.key, planned)
+        generation = self._claims.decide(self._claim, renewed=planned if renewed else None)
         return self._trained_or_running(generation) or self._start(generation)
 
     def _planned_generation(self) -> int:
@@ -108,7 +106,7 @@ class _Submission:
 
     def _trained_or_running(self, generation: int) -> SubmitResult | None:
         """The answer if nothing has to be started; None if a job has to be."""
-        if self._is_trained(generation):
+        if self.target.is_trained(self.window.key, generation):
             end_trained_jobs(self.target)
             return self._trained(generation)
         job = find_job(self.target.home, self._job_id(generation))
@@ -118,9 +116,6 @@ class _Submission:
             return None  # the submission decides, after a longer look
         handle = attach(self.target.home, job.job_id, self._run)
         return self._submitted(generation, handle.epoch)
-
-    def _is_trained(self, generation: int) -> bool:
-        return self.target.is_trained(self.window.key, generation)
 
     def _turn(self, previous: PreviousRun, planned: int) -> Turn:
         grid, begin = self.spec.dataset.grid, self.spec.dataset.start
@@ -140,12 +135,6 @@ class _Submission:
             may_begin=may_begin_with(self.chain, grid, self.window),
         )
         return decide(Situation(self.window.key, before, previous, line=line))
-
-    def _decide_generation(self) -> int:
-        """The claim's generation; decided and stored now where it has none."""
-        planned = self._planned_generation()
-        trained = planned if self._again and self._is_trained(planned) else None
-        return self._claims.decide(self._claim, renewed=trained)
 
     def _start(self, generation: int) -> SubmitResult:
         plans = [self.ledger.plan(self.window.key, generation)]

@@ -47,12 +47,10 @@ class LineTarget:
 
     @property
     def kinds(self) -> set[str]:
-        """Kinds of the sources that the pipeline reads."""
         return {self.project.source(name).kind for name in self.pipeline.source_names}
 
     @property
     def ledger(self) -> Ledger:
-        """Plans of the pipeline's windows."""
         from forebay.datatasks.plans.ledger import Ledger  # Arrow: only where it is needed
 
         return Ledger(self.home, self.pipeline.name, self.line)
@@ -81,15 +79,12 @@ class LineTarget:
 
     @property
     def chain(self) -> ModelChain:
-        """Models of the line."""
         return ModelChain(self.home, self.pipeline.name, self.line)
 
     def at(self, window: Window) -> StageTarget:
-        """One window of the line."""
         return StageTarget(self.project, self.pipeline, self.home, self.line, window)
 
     def is_trained(self, window: str, generation: int) -> bool:
-        """Whether this line has trained a generation to its end."""
         return self.chain.is_trained(window, generation)
 
     def job_request(
@@ -100,14 +95,22 @@ class LineTarget:
         reprocess: bool = False,
         publishes: bool = True,
     ) -> JobRequest:
-        """A request for a job that trains these plans, in their order."""
         return JobRequest.of(
             job_id,
             self.home.root,
             self.project.root,
             self.pipeline,
             self.project.sources,
-            [_window_request(plan) for plan in plans],
+            [
+                WindowRequest(
+                    key=plan.window,
+                    generation=plan.generation,
+                    start=plan.start,
+                    end=plan.end,
+                    warm_start=is_warm_start(plan.window),
+                )
+                for plan in plans
+            ],
             line=self.line,
             reprocess=reprocess,
             publishes=publishes,
@@ -117,21 +120,8 @@ class LineTarget:
 
 @dataclass(frozen=True)
 class StageTarget(LineTarget):
-    """One window of a model line: what a stage is called for."""
-
     window: Window
 
     @property
     def key(self) -> str:
-        """The window's key."""
         return self.window.key
-
-
-def _window_request(plan: WindowPlan) -> WindowRequest:
-    return WindowRequest(
-        key=plan.window,
-        generation=plan.generation,
-        start=plan.start,
-        end=plan.end,
-        warm_start=is_warm_start(plan.window),
-    )

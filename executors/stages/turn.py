@@ -67,7 +67,6 @@ class Line(NamedTuple):
 
     @property
     def outdated(self) -> bool:
-        """Whether the newest plan of the window before is not trained."""
         return self.trained is None or (self.planned or 0) > self.trained
 
 
@@ -116,7 +115,6 @@ class Turn(NamedTuple):
 
 
 def decide(seen: Situation) -> Turn:
-    """Decide on one window."""
     refusal = _refusal(seen)
     if refusal:
         return Turn("refuse", refusal)
@@ -137,7 +135,6 @@ def _refusal(seen: Situation) -> str:
 
 
 def _never_ends(seen: Situation) -> str:
-    """Why the active run of the window before will never train."""
     if seen.earlier is not None and seen.earlier.blocks:
         return _after_failed(seen.window, seen.earlier.window)
     if seen.blocked_looks > BLOCKED_LOOKS_MAX:
@@ -183,7 +180,6 @@ def _after_failed(window: str, failed: str) -> str:
 
 
 def _wait(seen: Situation) -> str | None:
-    """What the window waits for; None when it waits for nothing."""
     if seen.previous is PreviousRun.ACTIVE:
         return f"window {seen.window} waits for window {seen.before}, whose run has not ended"
     if seen.line is not None and seen.line.holder:

@@ -196,7 +196,6 @@ def _plans_now(target: StageTarget, command: str) -> list[WindowPlan]:
 
 
 def _fewer_rows(link: Link, plan: WindowPlan) -> str:
-    """In words, which rows a window is trained without when it is trained again; or nothing."""
     words = fewer_rows({name: link.trained(name).rows for name in link.seen}, plan)
     return f"; trained again, window {plan.window}: {', '.join(words)}" if words else ""
 
@@ -287,7 +286,6 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
 
 
 def _failed_again(job: StoredJob | None, link: Link) -> str:
-    """What became of a job that was to train a trained window again; empty without one."""
     if job is None or (job.generation(link.window) or 0) <= link.generation:
         return ""
     error = job.status.error
@@ -343,7 +341,6 @@ def _busy(target: StageTarget, job: StoredJob) -> Why | None:
 
 
 def _ended(target: StageTarget, job: StoredJob) -> Why:
-    """A window whose newest job did not succeed."""
     error, state = job.status.error, job.status.state
     ended = {"lost": "lost its supervisor", "cancelled": "was cancelled"}.get(state, state)
     cause = f": {error.error}: {error.message}" if error else ""
@@ -358,7 +355,6 @@ def _ended(target: StageTarget, job: StoredJob) -> Why:
 
 
 def _again(target: StageTarget, job: StoredJob) -> tuple[str, str]:
-    """How to start a job again that did not succeed: in words, and as a command."""
     logs = f"logs: forebay jobs logs {job.job_id}"
     note = f"it continues from the newest checkpoint ({logs})"
     if not job.row.publishes:  # a run in Airflow publishes in a separate stage
@@ -382,7 +378,8 @@ def _not_planned(target: StageTarget, clock: Clock) -> Why:
     )
     link = target.chain.newest(target.key)
     forgotten = f"forgotten after generation {link.generation} was trained; " if link else ""
-    command = {"run": _run_from_last(target), "why": _why_command(target), "": ""}[found.command]
+    why = f"{of_line(target.chain, 'why')} {target.key}"
+    command = {"run": _run_from_last(target), "why": why, "": ""}[found.command]
     return Why(
         window=target.key,
         state=found.state,
@@ -437,23 +434,17 @@ def _run_from_last(target: StageTarget, first: str = "") -> str:
     return run_command(target.chain, key, first_window_key(target.key))
 
 
-def _why_command(target: StageTarget) -> str:
-    return f"{of_line(target.chain, 'why')} {target.key}"
-
-
 def _trained_before(target: StageTarget) -> Link | None:
     return target.chain.before(target.window) if target.chain.is_begun() else None
 
 
 def _may_begin(target: StageTarget) -> bool:
-    """Whether a line without models before a window may begin with it."""
     if all(is_warm_start(key) for key in target.ledger.windows_before(target.window)):
         return True
     return may_begin_with(target.chain, target.pipeline.dataset.grid, target.window)
 
 
 def _window_before(target: StageTarget) -> str:
-    """The key of the window before; an empty text where the dataset begins."""
     dataset = target.pipeline.dataset
     if is_warm_start(target.key) or target.window.start <= dataset.start:
         return ""
@@ -476,7 +467,6 @@ def _first_with_rows(target: StageTarget, before: str) -> str:
 
 
 def _event_text(judgement: Mapping[str, Any] | None) -> str:
-    """Event scores, as far as there are any; an empty text where the window is not judged."""
     words = list(event_words(judgement or {}))
     return f"; event AUC: {', '.join(words)}" if words else ""
 
@@ -484,7 +474,6 @@ def _event_text(judgement: Mapping[str, Any] | None) -> str:
 def _offset_text(
     chain: ModelChain, plan: WindowPlan, link: Link, judgement: Mapping[str, Any] | None
 ) -> str:
-    """Offsets of the streams, declared and achieved; empty where no stream has one."""
     found = dict((judgement or {}).get("stream_offsets", {}))
     if "steps" in link.files:
         found = achieved_offsets(store_of(chain.home), plan, link)

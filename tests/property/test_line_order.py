@@ -116,7 +116,6 @@ def test_windows_come_in_the_order_of_time(
         assert first is not None
         assert first.window == keys[0]
         assert [each.window for each in link_rows.last_links(rows, line, 2)] == keys[-2:]
-        assert [each.name.window for each in link_rows.heads(rows, line)] == keys
         assert stale_reasons(rows, line) == {}
         retrained = windows[again]
         plan(rows, retrained, 2)

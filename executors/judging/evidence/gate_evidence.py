@@ -34,18 +34,13 @@ class WindowFigures:
     auc: AucEstimate | None
     losses: LossEstimate | None
 
-    @property
-    def counts(self) -> bool:
-        """Whether the window may be part of pooled figures and verdicts."""
-        return self.all_here and self.auc is not None
-
 
 AnyFigures = TypeVar("AnyFigures", bound=WindowFigures)
 
 
 def counted_windows(windows: Iterable[AnyFigures]) -> list[AnyFigures]:
-    """Windows that count, and were scored by the same columns as the last of them."""
-    counted = [one for one in windows if one.counts]
+    """Windows with all labels and both classes, scored by the same columns as the last of them."""
+    counted = [one for one in windows if one.all_here and one.auc is not None]
     return [one for one in counted if one.columns == counted[-1].columns]
 
 
@@ -76,13 +71,11 @@ class FigureNumbers(Message):
         )
 
     def auc(self) -> AucEstimate:
-        """The AUC estimate that was stored."""
         values, covariance = np.array(self.aucs), np.array(self.auc_covariance)
         pairs = self.positives * self.negatives
         return AucEstimate(values, covariance, self.positives, self.negatives, pairs)
 
     def loss(self) -> LossEstimate:
-        """The loss estimate that was stored."""
         values, covariance = np.array(self.losses), np.array(self.loss_covariance)
         rows = self.positives + self.negatives
         return LossEstimate(values, covariance, rows, entropy_of(self.positives, rows))
@@ -106,7 +99,6 @@ class KnownWindow(Message):
     numbers: FigureNumbers | None = None
 
     def figures(self, *, all_here: bool) -> WindowFigures:
-        """The figures that the gate decides by."""
         known = self.numbers
         return WindowFigures(
             window=self.link.window,

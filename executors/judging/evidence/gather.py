@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from forebay.executors.judging.event_rows import places_of
 from forebay.executors.judging.evidence.gate_evidence import (
     FigureNumbers,
     GateEvidence,
@@ -46,11 +46,10 @@ def gather(
 
     Those of a known one are read again only if a new one brings more rows of the same window.
 
-    Args:
-        trained: windows in order, without a gap.
-        horizon: with how many windows after its own complete labels may come.
-        known: the first of them, as earlier evidence has them.
-        label: whose rows and scores they are; see `Segments`.
+    trained: windows in order, without a gap.
+    horizon: with how many windows after its own complete labels may come.
+    known: the first of them, as earlier evidence has them.
+    label: whose rows and scores they are; see `Segments`.
 
     Raises:
         DataError: when scores are missing or damaged.
@@ -81,7 +80,7 @@ class _Gathering:
         found = KnownWindow(link=one.link, start=one.start, end=one.end)
         if table is not None and table.num_rows:
             times = table.column("event_time").to_numpy()
-            places = self._places(times)
+            places = places_of(times, self._starts, self._ends)
             brought = np.unique(places[(places >= 0) & (places <= number)]).tolist()
             names = [self._trained[place].link.window for place in brought]
             found = found.model_copy(update={"brought": names, "latest": int(times.max())})
@@ -92,7 +91,6 @@ class _Gathering:
         self._judge_until(number - self._horizon)
 
     def windows(self) -> list[KnownWindow]:
-        """All of them, with figures of what was taken in."""
         self._judge_until(len(self._windows) - 1)
         return self._windows
 
@@ -139,11 +137,11 @@ class _Gathering:
         ]
 
     def _rows(self, number: int, place: int) -> pa.Table | None:
-        """The rows that one window brought for another one's events."""
         table = self._table(number)
         if table is None:
             return None
-        here = self._places(table.column("event_time").to_numpy()) == place
+        times = table.column("event_time").to_numpy()
+        here = places_of(times, self._starts, self._ends) == place
         return table.take(np.flatnonzero(here)) if here.any() else None
 
     def _table(self, number: int) -> pa.Table | None:
@@ -157,8 +155,3 @@ class _Gathering:
                 table = without_slices(table).take(np.flatnonzero(sampled & said))
             self._tables[number] = table
         return self._tables[number]
-
-    def _places(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """The window that each time is in; -1 for none."""
-        found = np.searchsorted(self._starts, times, side="right") - 1
-        return np.where((found >= 0) & (times < self._ends[found]), found, -1)

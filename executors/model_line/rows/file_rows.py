@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
-from forebay.executors.model_line.link import FileKind, Parent, StoredSeal
-from forebay.home.database.tables import batches, lines, link_files, links, seals, windows
+from forebay.executors.model_line.link import FileKind, StoredSeal
+from forebay.home.database.tables import batches, lines, link_files, seals, windows
 from forebay.home.store.base import Stored
 from forebay.home.store.garbage import require_unburied
 from forebay.system.instants import now_us
@@ -73,14 +73,6 @@ def stored_in(row: Row[Any]) -> Stored:
     return Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
 
 
-def with_checkpoint(connection: Connection, line: int | None) -> set[int]:
-    """Links of a line whose checkpoint is stored."""
-    rows = select(links.c.id).join(link_files, link_files.c.link_id == links.c.id)
-    return set(
-        connection.scalars(rows.where(links.c.line_id == line, link_files.c.kind == "checkpoint"))
-    )
-
-
 def store_seal(connection: Connection, line: int, of_window: int, seal: StoredSeal) -> list[str]:
     """Record the newest seal of a window; returns names that nothing refers to any more.
 
@@ -107,15 +99,17 @@ def forget_seal(connection: Connection, line: int, of_window: int) -> list[str]:
     return list(connection.scalars(_FORGET_SEAL, {"line": line, "window": of_window}))
 
 
-def seal_of(connection: Connection, line: int | None, name: Parent) -> StoredSeal | None:
+def seal_of(
+    connection: Connection, line: int | None, window: str, generation: int
+) -> StoredSeal | None:
     """The newest seal of a window in training; None where none of this generation is stored."""
-    asked = {"line_id": line, "window": name.window, "of_generation": name.generation}
+    asked = {"line_id": line, "window": window, "of_generation": generation}
     row = connection.execute(_SEAL, asked).one_or_none()
     if row is None:
         return None
     return StoredSeal(
-        window=name.window,
-        generation=name.generation,
+        window=window,
+        generation=generation,
         step=row.step,
         model_fingerprint=row.model_fingerprint,
         stored=stored_in(row),

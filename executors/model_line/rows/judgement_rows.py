@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from forebay.executors.model_line.link import Parent
+from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows.line_rows import (
     BEFORE,
     EVER,
@@ -15,7 +16,6 @@ from forebay.executors.model_line.rows.line_rows import (
     OF_LINE,
     OF_WINDOWS,
     is_newest,
-    link_id,
     require_id,
 )
 from forebay.home.database.tables import batches, judgements, links, windows
@@ -42,16 +42,9 @@ _LAST = (
 
 
 def store(connection: Connection, line: int, name: Parent, document: str) -> None:
-    """Store a judgement in place of the one before."""
     of_link = require_id(connection, line, name)
     connection.execute(_FORGET, {"link": of_link})
     connection.execute(_STORE, {"link_id": of_link, "judged_at": now_us(), "document": document})
-
-
-def document(connection: Connection, line: int | None, name: Parent) -> str | None:
-    """The judgement of a link; None where there is none."""
-    of_link = link_id(connection, line, name)
-    return connection.scalar(select(judgements.c.document).where(judgements.c.link_id == of_link))
 
 
 def is_whole(document: str | None) -> bool:
@@ -62,25 +55,26 @@ def is_whole(document: str | None) -> bool:
     return event is None or bool(event["complete"])
 
 
-def documents(connection: Connection, line: int | None, names: Iterable[Parent]) -> dict[str, str]:
+def documents(
+    connection: Connection, line: int | None, of: Iterable[Link | Parent]
+) -> dict[str, dict[str, Any]]:
     """The judgements of links, one of each window, by window; those without one are left out."""
-    generations = {name.window: name.generation for name in names}
-    found: dict[str, str] = {}
+    generations = {link.window: link.generation for link in of}
+    found: dict[str, dict[str, Any]] = {}
     for keys in batches(generations):
         for row in connection.execute(_OF_WINDOWS, {"line": line, "windows": keys}):
             if generations[row.key] == row.generation:
-                found[row.key] = row.document
+                found[row.key] = json.loads(row.document)
     return found
 
 
-def last_documents(connection: Connection, line: int | None, count: int) -> dict[str, str]:
+def last_documents(
+    connection: Connection, line: int | None, count: int
+) -> dict[str, dict[str, Any]]:
     """The judgements of the newest links of the last windows, by window, in order.
 
-    Args:
-        connection: of the transaction.
-        line: the line's id.
-        count: of windows, including those that are not judged.
+    count: of windows, including those that are not judged.
     """
     asked = {"line": line, "count": count, "end": EVER, "start": EVER}
     rows = connection.execute(_LAST, asked).all()
-    return {row.key: row.document for row in reversed(rows) if row.document is not None}
+    return {row.key: json.loads(row.document) for row in reversed(rows) if row.document is not None}

@@ -42,7 +42,6 @@ def holder(connection: Connection, pipeline: str, line: str) -> Holder | None:
 
 
 def holders(connection: Connection, pipelines: Iterable[str]) -> dict[tuple[str, str], Holder]:
-    """Who holds the leases of these pipelines, by pipeline and line, as `holder`."""
     found = (
         row for some in batches(pipelines) for row in connection.execute(_HELD, {"pipelines": some})
     )
@@ -54,12 +53,7 @@ def take(
 ) -> int | None:
     """Take the lease; the epoch, or None if another job came first.
 
-    Args:
-        connection: of the transaction.
-        pipeline: whose line it is.
-        line: its name.
-        job_id: who takes it.
-        seen: the holder that the caller knows to be gone.
+    seen: the holder that the caller knows to be gone.
     """
     of_line = locked_line(connection, pipeline, line)
     found = holder(connection, pipeline, line)

@@ -66,8 +66,6 @@ _PLANNED = (
 
 
 class Placed(NamedTuple):
-    """A link's name, and its window's interval."""
-
     name: Parent
     start: datetime
     end: datetime
@@ -88,12 +86,10 @@ def locked_line(connection: Connection, pipeline: str, line: str) -> int:
 
 
 def link_id(connection: Connection, line: int | None, name: Parent) -> int | None:
-    """The id of a link's row."""
     return connection.scalar(LINK_ID, asked_for(line, name))
 
 
 def asked_for(line: int | None, name: Parent) -> dict[str, Any]:
-    """The parameters of `LINK_ID`."""
     return {"line": line, "window": name.window, "generation": name.generation}
 
 
@@ -113,8 +109,8 @@ def require_id(connection: Connection, line: int, name: Parent) -> int:
 
 def trained_windows(connection: Connection, line: int | None) -> list[str]:
     """Keys of the windows that have a link, in order."""
-    rows = select(windows.c.key).join(links, links.c.window_id == windows.c.id)
-    return list(connection.scalars(rows.where(is_of(line), is_newest()).order_by(*IN_ORDER)))
+    rows = select(windows.c.key).join(links, links.c.window_id == windows.c.id).order_by(*IN_ORDER)
+    return list(connection.scalars(rows.where(OF_LINE, is_newest()), {"line": line}))
 
 
 def generations(
@@ -133,7 +129,6 @@ def generations(
 
 
 def newest_generation(connection: Connection, line: int | None, window: str) -> int | None:
-    """The generation of a window's newest link; None where it has none."""
     found: int | None = connection.scalar(_NEWEST_GENERATION, {"line": line, "window": window})
     return found
 
@@ -148,7 +143,6 @@ def name_before(connection: Connection, line: int | None, one: Spanned) -> Place
 
 
 def is_followed(connection: Connection, line: int, one: Spanned) -> bool:
-    """Whether a window after this one has a link."""
     return connection.scalar(_LATER, {"line": line, **span(one)}) is not None
 
 
@@ -168,13 +162,7 @@ def planned_window(connection: Connection, pipeline: str, name: Parent) -> int:
     return found
 
 
-def is_of(line: int | None) -> ColumnElement[bool]:
-    """A link of this line."""
-    return links.c.line_id == line
-
-
 def is_newest() -> ColumnElement[bool]:
-    """A link that no later generation of its window has replaced."""
     newest = select(func.max(_others.c.generation)).where(
         _others.c.line_id == links.c.line_id, _others.c.window_id == links.c.window_id
     )

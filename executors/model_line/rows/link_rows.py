@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, select, tuple_
 
 from forebay.config.specs.windows import Spanned, order_of
 from forebay.datatasks.plans.window_order import place, span
-from forebay.executors.model_line.link import FileKind, Head, Link, Parent
+from forebay.executors.model_line.link import FileKind, Link, Parent
 from forebay.executors.model_line.rows import file_rows, source_rows
 from forebay.executors.model_line.rows.line_rows import (
     AFTER,
@@ -85,29 +85,26 @@ def first_link(connection: Connection, line: int | None) -> Link | None:
     return _first(connection, _NEWEST_LINKS.limit(1), {"line": line})
 
 
-def last_links(connection: Connection, line: int | None, count: int) -> list[Link]:
-    """The newest links of the last windows, in order."""
+def last_links(connection: Connection, line: int | None, count: int = 1) -> list[Link]:
     asked = {"line": line, "count": count, "end": EVER, "start": EVER}
     return list(reversed(_all(connection, _LAST_LINKS, asked)))
 
 
 def all_links(connection: Connection, line: int | None) -> list[Link]:
-    """Every link of a line, by window and generation."""
     return _all(connection, _LINKS.order_by(*IN_ORDER), {"line": line})
 
 
-def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) -> list[Link]:
+def newest_links(connection: Connection, line: int | None, keys: Iterable[str]) -> dict[str, Link]:
     """The newest links of these windows, in order; windows without one are left out."""
     found: list[Link] = []
     for some in batches(keys):
         found += _all(connection, _NEWEST_OF_WINDOWS, {"line": line, "windows": some})
-    return sorted(found, key=order_of)
+    return {link.window: link for link in sorted(found, key=order_of)}
 
 
 def links_between(
     connection: Connection, line: int | None, first: Spanned, last: Spanned
 ) -> list[Link]:
-    """The newest links from one window to another, in order."""
     since = {f"first_{name}": instant for name, instant in span(first).items()}
     return _all(connection, _BETWEEN, {"line": line, **since, **span(last)})
 
@@ -115,21 +112,6 @@ def links_between(
 def links_after(connection: Connection, line: int | None, one: Spanned, count: int) -> list[Link]:
     """The newest links of that many windows after this one, in order."""
     return _all(connection, _LINKS_AFTER, {"line": line, "count": count, **span(one)})
-
-
-def heads(connection: Connection, line: int | None) -> list[Head]:
-    """The newest link of each window in short, in order."""
-    found = connection.execute(_NEWEST_LINKS, {"line": line}).all()
-    kept = file_rows.with_checkpoint(connection, line)
-    return [
-        Head(
-            (from_us(row.ends_at), from_us(row.starts_at)),
-            Parent(window=row.window, generation=row.generation),
-            _parent(row),
-            row.id in kept,
-        )
-        for row in found
-    ]
 
 
 def _first(connection: Connection, rows: Select[Any], asked: Mapping[str, Any]) -> Link | None:
@@ -146,20 +128,17 @@ def _all(connection: Connection, rows: Select[Any], asked: Mapping[str, Any]) ->
 def _link(
     row: Row[Any], facts: dict[str, Any], files: Mapping[int, dict[FileKind, Stored]]
 ) -> Link:
+    parent = None
+    if row.parent_window is not None:
+        parent = Parent(window=row.parent_window, generation=row.parent_generation)
     return Link(
         window=row.window,
         start=from_us(row.starts_at),
         end=from_us(row.ends_at),
-        parent=_parent(row),
+        parent=parent,
         files=files.get(row.id, {}),
         started_at=from_us(row.started_at),
         finished_at=from_us(row.finished_at),
         **facts,
         **{name: getattr(row, name) for name in PLAIN},
     )
-
-
-def _parent(row: Row[Any]) -> Parent | None:
-    if row.parent_window is None:
-        return None
-    return Parent(window=row.parent_window, generation=row.parent_generation)

@@ -25,10 +25,7 @@ _STORE = insert(links)
 
 
 def store_link(connection: Connection, line: int, pipeline: str, link: Link) -> int:
-    """Store a link; from now on the window counts as trained in this generation.
-
-    Returns:
-        The id of its window.
+    """Store a link: the window counts as trained in this generation. Returns its window's id.
 
     Raises:
         InfrastructureError: when its plan or the link that it was built on is gone, or when its

@@ -27,7 +27,6 @@ _OF_LINKS = (
 
 
 def store(connection: Connection, link_id: int, link: Link) -> None:
-    """Store the rows of a new link."""
     rows = [
         {"link_id": link_id, "source": source, "position": number, **_row_of(link, source)}
         for number, source in enumerate(link.seen)
@@ -37,7 +36,6 @@ def store(connection: Connection, link_id: int, link: Link) -> None:
 
 
 def of_links(connection: Connection, links_wanted: Iterable[int]) -> dict[int, list[Row[Any]]]:
-    """Rows of each of these links, in the order of its sources."""
     found: dict[int, list[Row[Any]]] = {each: [] for each in links_wanted}
     for ids in batches(found):
         for row in connection.execute(_OF_LINKS, {"ids": ids}):
@@ -46,7 +44,6 @@ def of_links(connection: Connection, links_wanted: Iterable[int]) -> dict[int, l
 
 
 def facts_of(rows: Sequence[Row[Any]]) -> dict[str, Any]:
-    """The fields of a link that these rows hold."""
     return {
         "base_seen": {each.source: _sums(each, "base") for each in rows},
         "seen": {each.source: seen_in(each) for each in rows},

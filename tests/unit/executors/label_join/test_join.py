@@ -160,7 +160,7 @@ def test_a_row_finds_what_an_earlier_window_published(line: Line) -> None:
         (99, 1, "01T00:00", NAN),  # a batch row of before is no copy
     ]
     same(found(join, asked), [[1, 0], [0.5, 1], [1, 1], [NAN, NAN], [NAN, NAN]])
-    assert join.rows == 4
+    assert len(join._earlier) == 4
 
 
 @pytest.mark.guarantee(
@@ -222,7 +222,8 @@ def test_each_window_is_read_once_and_forgotten_in_time(line: Line) -> None:
         begin(again, f"2026-03-01T0{hour}", before)
         asked: list[Row] = [(event, 1, "01T00:00", NAN) for event in range(20)]
         same(found(join, asked), found(again, asked))
-        assert join.rows == again.rows <= 10  # of three windows, and what was stamped ahead
+        # Of three windows, and what was stamped ahead.
+        assert len(join._earlier) == len(again._earlier) <= 10
         # A copy that came twice, and a row that a clock has stamped in the future.
         rows: list[Row] = [(hour, 1, f"01T0{hour}:10", 0.1), (hour + 1, 0, f"01T0{hour}:20", 0.2)]
         line.trained(f"2026-03-01T0{hour}", [*rows, (17, 1, "05T00:00", 0)])
@@ -235,11 +236,11 @@ def test_a_line_that_goes_back_reads_again(line: Line) -> None:
     for hour in range(3):
         line.trained(f"2026-03-01T0{hour}", [(hour, 1, f"01T0{hour}:10", 0.1)])
     join = begun(line, spec(), "2026-03-01T03", line.links[-1])
-    assert join.rows == 3
+    assert len(join._earlier) == 3
     begin(join, "2026-03-01T01", line.links[0])
-    assert join.rows == 1
+    assert len(join._earlier) == 1
     begin(join, "2026-03-01T00", None)
-    assert join.rows == 0
+    assert len(join._earlier) == 0
 
 
 def test_rows_of_this_window_are_found_once_they_came_long_enough_before(line: Line) -> None:
@@ -270,7 +271,7 @@ def test_several_data_executors_keep_no_order_within_a_window(line: Line) -> Non
 def test_rows_without_a_time_are_nothing_to_find(line: Line) -> None:
     last, join = line.trained("2026-03-01T07", [(1, 0, "", NAN)]), join_of(line, spec())
     begin(join, "2026-03-02T06", last)
-    assert (join.rows, timedelta(hours=24)) == (0, spec().dataset.joined_within)
+    assert (len(join._earlier), timedelta(hours=24)) == (0, spec().dataset.joined_within)
 
 
 def test_a_window_that_was_trained_again_is_read_again(line: Line) -> None:

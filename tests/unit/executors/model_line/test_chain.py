@@ -86,7 +86,7 @@ def test_a_changed_model_is_refused_with_the_way_out(chain: ModelChain) -> None:
 
 def test_a_window_stands_with_the_warm_start_that_it_was_built_on(chain: ModelChain) -> None:
     def standing(window: str) -> list[tuple[str, str | None]]:
-        return [(each.link.window, each.stale) for each in chain.standing(window)]
+        return [(each.window, stale) for each, stale in chain.standing(window)]
 
     warm, first, second = "2026-02-01_2026-03-01", "2026-03-01", "2026-03-02"
     assert standing(first) == []
