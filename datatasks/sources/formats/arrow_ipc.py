@@ -112,7 +112,6 @@ class ArrowDecoder(Decoder):
         declared: Mapping[str, ColumnType],
         limits: MessageLimits = USUAL_LIMITS,
     ) -> None:
-        """Decode `columns`, whose types are in `declared`."""
         super().__init__(columns, declared, limits)
         self._known: dict[bytes, _Columns] = {}
         self._alike: dict[tuple[int, pa.Schema], _Columns] = {}
@@ -298,7 +297,6 @@ class _Piece:
     bad: dict[int, str] = field(default_factory=dict)
 
     def add(self, fitted: Fitted, origin: npt.NDArray[np.int64]) -> None:
-        """Rows that come next, and message and row of each."""
         self.bad.update({self.rows + row: reason for row, reason in fitted.bad.items()})
         self.batches.append(fitted.batch)
         self.origins.append(origin)

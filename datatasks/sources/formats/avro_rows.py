@@ -175,7 +175,6 @@ class AvroSchema:
         return next((stored for allowed, stored in _STORED[declared] if names <= allowed), None)
 
     def shown(self, node: Node) -> str:
-        """A type as people write it."""
         name, node = self.kind(node)
         if name == "union":
             return " | ".join(self.shown(each) for each in node)
@@ -236,8 +235,6 @@ _FAULTS = (
 
 
 class AvroReader(RowReader):
-    """Reads records of one schema with fastavro."""
-
     def __init__(self, schema: AvroSchema, declared: dict[str, ColumnType]) -> None:
         self._schema, self._declared = schema, declared
         self.names = frozenset(schema.fields)
@@ -273,8 +270,6 @@ class AvroReader(RowReader):
 
 
 class AvroDecoder(WrittenDecoder):
-    """Reads Avro records."""
-
     def reader(self, content: bytes, path: Path) -> RowReader:
         try:
             return AvroReader(AvroSchema(content), dict(self.declared))

@@ -83,7 +83,6 @@ class Decoder(ABC):
         declared: Mapping[str, ColumnType],
         limits: MessageLimits = USUAL_LIMITS,
     ) -> None:
-        """Decode `columns`, whose types are in `declared`."""
         self.columns = list(columns)
         self.declared = declared
         self.limits = limits

@@ -49,7 +49,6 @@ class Table:
     __slots__ = ("_at", "_data", "_fields", "_size")
 
     def __init__(self, data: bytes | memoryview, at: int) -> None:
-        """The table at a place of a message's metadata."""
         self._data = data
         self._at = at
         self._fields = at - _i32(data, at)[0]
@@ -71,17 +70,14 @@ class Table:
         return self._data[at] if at else 0
 
     def short(self, number: int) -> int:
-        """A number of two bytes."""
         at = self.field(number)
         return int(_u16(self._data, at)[0]) if at else 0
 
     def long(self, number: int) -> int:
-        """A signed number of eight bytes."""
         at = self.field(number)
         return int(i64(self._data, at)[0]) if at else 0
 
     def table(self, number: int) -> Table | None:
-        """A table that a field points to."""
         at = self.field(number)
         return Table(self._data, at + _u32(self._data, at)[0]) if at else None
 
@@ -91,7 +87,6 @@ class Table:
         return len(self._data)
 
     def text_bytes(self, number: int) -> int:
-        """Of a text."""
         at = self.field(number)
         return int(_u32(self._data, at + _u32(self._data, at)[0])[0]) if at else 0
 
@@ -127,7 +122,6 @@ class Table:
         self._data[at : at + 8 * count] = bytes(8 * count)
 
     def tables(self, number: int) -> Iterator[Table]:
-        """The tables of a vector of them."""
         at = self.field(number)
         if at:
             at += _u32(self._data, at)[0]
@@ -183,7 +177,6 @@ _FILE_MAGIC = b"ARROW1"
 
 
 def footer(data: Data) -> Footer:
-    """What the end of an Arrow file says."""
     at = len(data) - len(_FILE_MAGIC) - 4
     length = _i32(data, at)[0] if at > 0 else 0
     if not 0 < length <= at or data[at + 4 :] != _FILE_MAGIC:
@@ -207,11 +200,9 @@ class Blocks:
         self._places = places
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._places) // _BLOCK.size
 
     def __iter__(self) -> Iterator[Frame]:
-        """All of them."""
         return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, number: int) -> Frame:
@@ -258,7 +249,6 @@ class _Texts:
             raise MetadataError("parts of its metadata are used again and again")
 
     def add_pairs(self, table: Table, number: int) -> None:
-        """Keys and values of a vector of them."""
         for each in table.tables(number):
             self.add(each.text_bytes(0) + each.text_bytes(1))
 
@@ -370,7 +360,6 @@ class _FieldWalk:
 
 
 def _zone_bytes(field: Table, kind: int) -> int:
-    """Of the text in the type of an instant."""
     stored = field.table(3) if kind == _TIMESTAMP else None
     return stored.text_bytes(1) if stored is not None else 0
 
@@ -405,5 +394,4 @@ class BatchLayout(NamedTuple):
 
 
 def is_compressed(batch: Table) -> bool:
-    """Whether the buffers of a record batch are."""
     return bool(batch.field(3))

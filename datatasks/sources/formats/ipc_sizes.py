@@ -29,8 +29,6 @@ _VALUE_BYTES, _NODE_BYTES = 8, 512
 
 
 class Size(NamedTuple):
-    """Rows, and the bytes that they take."""
-
     rows: int
     bytes: int
 
@@ -134,7 +132,6 @@ class _Dictionaries:
         self._grown: set[int] = set()
 
     def add(self, data: Data, body: int, header: Table) -> int:
-        """Bytes of one that came."""
         values = header.table(1)
         if values is None:
             raise MetadataError("a dictionary of it has no values")

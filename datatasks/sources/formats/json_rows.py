@@ -175,7 +175,6 @@ class JsonDecoder(Decoder):
         declared: Mapping[str, ColumnType],
         limits: MessageLimits = USUAL_LIMITS,
     ) -> None:
-        """Decode `columns`, whose types are in `declared`."""
         super().__init__(columns, declared, limits)
         fields = {f"column_{index}": name for index, name in enumerate(columns)}
         wanted = [(field, _READ_AS[declared[name]], None) for field, name in fields.items()]

@@ -98,7 +98,6 @@ class MessageType:
 
 
 def shown(field: FieldDescriptor) -> str:
-    """A field's type as people write it."""
     names = {value: name[5:].lower() for name, value in vars(_F).items() if name[:5] == "TYPE_"}
     named = field.message_type or field.enum_type
     name = named.full_name if named else names[field.type]
@@ -270,8 +269,6 @@ class ProtobufReader(RowReader):
 
 
 class ProtobufDecoder(WrittenDecoder):
-    """Reads protobuf messages."""
-
     def reader(self, content: bytes, path: Path) -> RowReader:
         try:
             kind = MessageType(content, self._written.message_type)

@@ -74,7 +74,6 @@ def _content(path: Path) -> bytes:
 
 
 def framed(schema_id: int, payload: bytes) -> bytes:
-    """A payload after the id of its schema."""
     return b"\0" + schema_id.to_bytes(4, "big") + payload
 
 

@@ -106,7 +106,6 @@ def data_files(
 
 
 def _require_one_entry(tasks: Iterable[Any]) -> None:
-    """Refuse what is named twice: its rows would be trained twice."""
     seen: set[str] = set()
     for task in tasks:
         place = str(task.file.file_path)
@@ -153,7 +152,6 @@ class PlainFiles:
         return [index for index in chosen if index in listed or self._same(next(schemas))]
 
     def _is_listed(self, file: DataFile) -> bool:
-        """Whether the manifest says enough."""
         listed: Mapping[int, int] = file.task.file.column_sizes or {}
         return not self._evolved and self._leaves <= set(listed)
 

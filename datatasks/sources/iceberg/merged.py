@@ -119,8 +119,6 @@ def _placed(times: Ints, low: int | None, high: int | None) -> Ints:
 
 
 class MergedReader:
-    """Reads the ranges of one task through pyiceberg."""
-
     def __init__(
         self,
         spec: SourceSpec,
@@ -144,7 +142,6 @@ class MergedReader:
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Chunks of the task from `position`; see `Source.open`."""
         start = position or Position(0, 0)
         last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
         chunks = (

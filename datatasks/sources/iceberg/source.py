@@ -193,7 +193,6 @@ class IcebergSource(IcebergKind, MarkerSource):
         return PlannedFile(place, version, lambda: self.table.version(path), way_out)
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
-        """See `Source.units`: row groups, or files where pyiceberg merges them."""
         if task.partition.startswith(_MERGED):
             return super().units(task, position)
         return self._row_groups.units(task, position)
@@ -240,7 +239,6 @@ class IcebergSource(IcebergKind, MarkerSource):
         files: list[DataFile],
         spans: Spans,
     ) -> dict[int, Footer | str]:
-        """What is known of the ends of those files that our own loop reads."""
         place = self.table.full
         chooser = PlainFiles(table, self._needed(), self.table.opened, place)
         plain = chooser.plain(files)

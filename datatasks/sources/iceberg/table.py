@@ -31,7 +31,6 @@ def bound_rest_catalogs() -> None:
 
 
 def _bounded(name: str, properties: dict[str, Any]) -> Any:  # noqa: ANN401 - lazily imported
-    """A catalog of pyiceberg with deadlines on each of its requests."""
     from pyiceberg.catalog.rest import RestCatalog
 
     class BoundedCatalog(RestCatalog):
@@ -134,7 +133,6 @@ class IcebergTable:
         return self._table
 
     def close(self) -> None:
-        """Give the catalog's connections back."""
         catalog, self._catalog, self._table = self._catalog, None, None
         if catalog is not None:
             catalog.close()
@@ -193,7 +191,6 @@ class IcebergTable:
             ) from error
 
     def exists(self, relative: str) -> bool:
-        """Whether there is such a file."""
         self.calls += 1
         return bool(self.load(fresh=False).io.new_input(self.full(relative)).exists())
 

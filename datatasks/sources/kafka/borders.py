@@ -55,7 +55,6 @@ class RecordTimes:
     """
 
     def __init__(self, reader: Reader, stretch: Stretch, jump_ms: int, now_ms: int) -> None:
-        """Nothing is read yet. jump_ms, now_ms: see `odd_times`."""
         self.calls = 0
         self._reader = reader
         self._stretch = stretch
@@ -142,8 +141,6 @@ _LOOK_BYTES = 256 << 10  # most looks are at one batch
 
 
 class TopicBorders(StreamBorders):
-    """Offsets of every border of the spans, for all partitions of a topic."""
-
     def __init__(
         self,
         cluster: Cluster,
@@ -187,11 +184,9 @@ class TopicBorders(StreamBorders):
         return self._at[span.start][partition]
 
     def stretch(self, partition: int, span: Interval) -> Stretch:
-        """Offsets of the span."""
         return Stretch(self.topic.name, partition, *self.offsets(str(partition), span))
 
     def version(self, partition: int) -> TopicVersion:
-        """Which topic and partition was asked."""
         return TopicVersion(self.topic.topic_id, self.ends[partition].leader_epoch)
 
     def _ways_back(self, cluster: Cluster) -> dict[Border, int]:

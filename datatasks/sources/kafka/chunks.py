@@ -81,14 +81,11 @@ def groups(found: Iterable[Messages], messages_max: int) -> Iterator[Group]:
 
 
 def _length(run: Run) -> int:
-    """How many messages it stands for."""
     return run.end - run.first if run.kind == RECORDS else 0
 
 
 @dataclass(frozen=True)
 class ChunkMaker:
-    """Turns groups of one task's messages into chunks."""
-
     decoder: Decoder
     stretch: Stretch
     task: DataTask
@@ -97,7 +94,6 @@ class ChunkMaker:
     chunk_rows: int
 
     def chunks(self, found: Iterable[Messages]) -> Iterator[Chunk]:
-        """All chunks; none is larger than `chunk_rows` rows."""
         messages_max = self.chunk_rows if self.decoder.one_row else _GROUP_MESSAGES
         for group in groups(found, max(1, messages_max)):
             yield from self._split(group)
@@ -164,7 +160,6 @@ class ChunkMaker:
         return found
 
     def _refused(self, run: Run, reason: str) -> DeadRow:
-        """Offsets whose records were not read."""
         count = run.end - run.first
         dead = self._dead_row(Position(run.first, 0), reason, None)
         location = {**dead.location, "offsets": count}

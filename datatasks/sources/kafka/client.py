@@ -181,7 +181,6 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Drop the connection; the next call opens a new one."""
         admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()
@@ -247,7 +246,6 @@ class Cluster:
         return {partition: at if at.offset >= 0 else None for partition, at in found.items()}
 
     def first_offsets(self, topic: Topic) -> dict[int, int]:
-        """For each partition the first offset that is still stored."""
         found = self._list_offsets(topic, _EARLIEST)
         return {partition: at.offset for partition, at in found.items()}
 
@@ -261,7 +259,6 @@ class Cluster:
         return max((at.timestamp_ms for at in found.values() if at), default=None)
 
     def cleanup_policy(self, name: str) -> str:
-        """How records of a topic are removed: `delete`, `compact` or both."""
         return self._settings(name)["cleanup.policy"]
 
     def kept_since(self, topic: Topic) -> datetime | None:
@@ -283,7 +280,6 @@ class Cluster:
         return {key: str(each["value"]) for key, each in found["topic"][name].items()}
 
     def committed(self, group: str, topic: Topic) -> dict[int, int]:
-        """The offsets that a consumer group has committed, by partition."""
         found = self.call(
             "reading committed offsets", lambda admin: admin.list_group_offsets({group: None})
         )
@@ -364,7 +360,6 @@ class Cluster:
 
 
 def _led(admin: Any, name: str) -> bool:  # noqa: ANN401
-    """Whether every partition of a topic has a leader."""
     (found,) = admin.describe_topics([name])
     leaders = [each["leader_id"] for each in found["partitions"] if not each["error_code"]]
     return bool(leaders) and len(leaders) == len(found["partitions"]) and min(leaders) >= 0

@@ -43,7 +43,6 @@ class Stretch:
         return f"{self.topic}/{self.partition}"
 
     def between(self, first: int, end: int) -> Stretch:
-        """Other offsets of the same partition."""
         return replace(self, first=first, end=end)
 
 
@@ -113,7 +112,6 @@ class Reader:
         return self._consumer
 
     def close(self) -> None:
-        """Drop the connection; the next stretch opens a new one."""
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close(autocommit=False)
@@ -188,7 +186,6 @@ class _Reading:
 
 
 def _deleted_records(stretch: Stretch, error: object) -> DataError:
-    """The error of a stretch whose first records are gone."""
     return DataError(
         f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
         f"{stretch.end} were planned, but some of their records were deleted (retention, or a "

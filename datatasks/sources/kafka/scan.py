@@ -87,7 +87,6 @@ def _row(span: int, hour: int, stretch: Stretch, version: TopicVersion) -> dict[
 
 
 def offsets(borders: TopicBorders, span: Interval) -> dict[str, tuple[int, int]]:
-    """Where the span begins and ends in each partition."""
     return {str(each): borders.offsets(str(each), span) for each in borders.topic.partitions}
 
 

@@ -127,7 +127,6 @@ class KafkaSource(KafkaKind, Source):
         )
 
     def findings(self) -> list[Finding]:
-        """See `Source.findings`: the topic, and whether its newest messages fit the columns."""
         topic = self._cluster.topic(self.options.topic)
         if topic is None:
             guess = nearest(self.options.topic, self._cluster.topic_names())
@@ -151,7 +150,6 @@ class KafkaSource(KafkaKind, Source):
         return [*self._time_findings(sample), *self._column_findings(values, stored)]
 
     def _time_findings(self, sample: list[tuple[bytes, int]]) -> Iterator[Finding]:
-        """Whether the newest messages have times of their own."""
         now_us, times = to_us(datetime.now(UTC)), _microseconds([stamp for _, stamp in sample])
         if are_far(times, now_us, self.options.timestamp_jump_max).all():
             message = f"topic {self.options.topic}: {stamp_words(times, now_us)}"
@@ -179,7 +177,6 @@ class KafkaSource(KafkaKind, Source):
                 yield Finding(("columns", name), "column-type", message)
 
     def readiness(self, span: Interval) -> Readiness:
-        """See `Source.readiness`: records of a span arrive until a while after its end."""
         return ended(span, self.options.close_delay)
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
@@ -230,7 +227,6 @@ class KafkaSource(KafkaKind, Source):
         yield from joined(maker.chunks(found), chunk_rows, last)
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
-        """See `Source.units`: messages."""
         (row_range,) = task.ranges
         for offset in range(max(position.part, row_range.first), row_range.end):
             first = Position(offset, 0)
@@ -283,7 +279,6 @@ class KafkaSource(KafkaKind, Source):
         )
 
     def _written(self) -> Written | None:
-        """The schemas of messages, where the format has such."""
         options = self.options
         if not options.schema_file:
             files: dict[int | None, Path] = {
@@ -331,5 +326,4 @@ class KafkaSource(KafkaKind, Source):
 
 
 def _microseconds(timestamps: Sequence[int]) -> Times:
-    """Of timestamps of records, as far as an int64 reaches."""
     return np.minimum(np.array(timestamps, np.int64), np.iinfo(np.int64).max // 1000) * 1000

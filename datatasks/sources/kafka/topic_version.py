@@ -30,19 +30,15 @@ class TopicVersion(NamedTuple):
 
     @classmethod
     def of_text(cls, text: str) -> Self:
-        """What `text` gave."""
         topic_id, _, epoch = text.rpartition("@")
         return cls(topic_id, int(epoch))
 
     @property
     def text(self) -> str:
-        """As row ranges hold it."""
         return f"{self.topic_id}@{self.leader_epoch}"
 
 
 class PlannedStretch:
-    """A stretch with the version of its topic that was planned."""
-
     def __init__(self, cluster: Cluster, stretch: Stretch, version: TopicVersion) -> None:
         self._cluster, self._stretch, self._version = cluster, stretch, version
         self._compacts = False

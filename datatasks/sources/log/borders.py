@@ -37,7 +37,6 @@ class Partition:
 
     @property
     def end(self) -> int:
-        """The offset that the next row will have."""
         return int(self.base[-1] + self.rows[-1])
 
 

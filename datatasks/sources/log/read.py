@@ -31,17 +31,13 @@ from forebay.system.instants import to_us
 
 
 class LogReader:
-    """Reads the segments of tasks below one log folder."""
-
     def __init__(self, spec: SourceSpec, files: Files) -> None:
-        """Keep the declaration and the place."""
         self._spec = spec
         self._files = files
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Chunks of the task from `position`; see `Source.open`."""
         last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
         return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)
 
@@ -163,7 +159,6 @@ class _Segment:
 
 
 def segment_location(path: str, row: int) -> dict[str, str | int]:
-    """Where a row of a segment is."""
     partition, _, name = path.rpartition("/")
     base = parse_segment(name)[0]
     return {"file": path, "partition": partition, "offset": base + row, "row": row}

@@ -90,7 +90,6 @@ class LogSource(LogKind, MarkerSource):
         self._files = Files(self.options.path, root, {}, ".arrow")
 
     def describe(self) -> Description:
-        """Schema of the newest segment, partitions, newest commit time."""
         segments = self._segments()
         if not len(segments.base):
             return Description({}, empty_reason=self._nothing())
@@ -107,7 +106,6 @@ class LogSource(LogKind, MarkerSource):
         )
 
     def findings(self) -> list[Finding]:
-        """Compare declared columns with the newest segment."""
         segments = self._segments()
         if not len(segments.base):
             return [Finding(("options", "path"), "nothing-matched", self._nothing())]
@@ -124,7 +122,6 @@ class LogSource(LogKind, MarkerSource):
         return found
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
-        """See the class; one listing for all spans."""
         segments = self._segments()
         names = pc.unique(segments.partitions).to_pylist()
         if not names:
@@ -157,7 +154,6 @@ class LogSource(LogKind, MarkerSource):
         return Readiness(ready=False, reason=f"{reason} and no {marker}")
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One listing; offsets of every partition are checked for holes."""
         before = self._files.calls
         segments = self._segments()
         self._files.require_one_name(segments.listing)
@@ -202,11 +198,9 @@ class LogSource(LogKind, MarkerSource):
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Read segment after segment."""
         return LogReader(self.spec, self._files).read(task, position, columns, chunk_rows)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
-        """File, partition and offset."""
         return segment_location(task.ranges[position.part].path, position.row)
 
     def _segments(self) -> _Segments:

@@ -140,7 +140,6 @@ class _Columns:
         self._ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts]))
 
     def footer(self, row: int) -> Footer:
-        """One row."""
         part = slice(int(self._ends[row]), int(self._ends[row + 1]))
         rows, size, low, high, state = (self._values[name][part] for name in _NUMBERS)
         return Footer(rows, size, low, high, state, self._digests[row])

@@ -60,7 +60,6 @@ class FooterAnswer(Message):
 
     @property
     def arrow_schema(self) -> pa.Schema | None:
-        """The file's columns, where the child says them."""
         content = self.stored_schema
         return pa.ipc.read_schema(pa.py_buffer(content)) if content else None
 
@@ -111,11 +110,9 @@ class FooterReader:
         self._deaths = self._unexplained = 0
 
     def __enter__(self) -> Self:
-        """End the child at the end."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """See `__enter__`."""
         self._end()
 
     def read(self, path: str, tail: bytes) -> FooterAnswer:
@@ -214,7 +211,6 @@ class _Child:
     """A process of `footer_process`, and what it says beside its answers."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start it."""
         with ExitStack() as stack:
             self._said = stack.enter_context(tempfile.TemporaryFile())
             try:
@@ -228,7 +224,6 @@ class _Child:
             self._open = stack.pop_all()
 
     def answer(self, call: bytes) -> bytes:
-        """The line that follows a call."""
         self._piped.call(call)
         poller = select.poll()
         poller.register(self._piped.answers, select.POLLIN)
@@ -257,5 +252,4 @@ class _Child:
         )
 
     def end(self) -> None:
-        """Whatever it does."""
         self._open.close()

@@ -122,7 +122,6 @@ def _require_times(schema: pa.Schema | None, event_time: str | None, place: str)
 
 
 def arrow_file(opened: Any) -> pa.NativeFile:  # noqa: ANN401 - a path or a file object
-    """What a storage opened, as Arrow reads it."""
     if isinstance(opened, str):
         return pa.OSFile(opened, "rb")
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
@@ -182,14 +181,12 @@ def _digest(content: bytes) -> str:
 
 
 def with_footers(versions: pa.Array, footers: Sequence[Footer | str]) -> pa.Array:
-    """Versions of files with the digests of their footers, where these are known."""
     digests = [each.digest if isinstance(each, Footer) else "" for each in footers]
     texts = pa.array([f"|{FOOTER}={digest}" if digest else "" for digest in digests], pa.string())
     return pc.binary_join_element_wise(versions, texts, "")
 
 
 def group_ends(metadata: pq.FileMetaData) -> Ints:
-    """The row number after each row group."""
     counts = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
     return np.cumsum(np.array(counts, np.int64))
 
@@ -198,12 +195,10 @@ class RowGroups:
     """Says which row group of a file holds a row; remembers the file it was asked about last."""
 
     def __init__(self, opened: Opened) -> None:
-        """`opened` opens a file by its path relative to the source's root."""
         self._opened = opened
         self._ends: dict[str, Ints] = {}
 
     def location(self, path: str, row: int) -> dict[str, str | int]:
-        """File, row group and row."""
         group = int(np.searchsorted(self._ends_of(path), row, side="right"))
         return {"file": path, "row_group": group, "row": row}
 

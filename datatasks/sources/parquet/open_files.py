@@ -33,11 +33,9 @@ class OpenFile:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all row groups."""
         return int(self.file.metadata.num_rows)
 
     def group_of(self, row: int) -> int:
-        """The row group that holds a row."""
         return int(np.searchsorted(self.ends, row, side="right"))
 
     def bounds_of(self, group: int, event_time: str) -> tuple[int, int] | None:
@@ -67,7 +65,6 @@ class LastFile:
     """
 
     def __init__(self, opened: Callable[[str], AbstractContextManager[Any]]) -> None:
-        """opened: opens the path of a row range for Arrow."""
         self._opened = opened
         self._key = ("", "")
         self._found: OpenFile | None = None
@@ -86,7 +83,6 @@ class LastFile:
         return self._found is not None and bool(self._key[1])
 
     def close(self) -> None:
-        """Keep none."""
         self._found = None
         self._stack.close()
 
@@ -107,7 +103,6 @@ class FileKeeper:
     """Lends a `LastFile` to one task after the other; one that is lent is nobody else's."""
 
     def __init__(self, opened: Callable[[str], AbstractContextManager[Any]]) -> None:
-        """opened: opens the path of a row range for Arrow."""
         self._opened = opened
         self._kept: LastFile | None = None
         self._lock = threading.Lock()
@@ -129,7 +124,6 @@ class FileKeeper:
             files.close()
 
     def close(self) -> None:
-        """Nothing stays open."""
         kept = self._take()
         if kept is not None:
             kept.close()

@@ -275,7 +275,6 @@ class _LastFile:
         self._stack = ExitStack()
 
     def open(self, path: str) -> pq.ParquetFile:
-        """One of READ_ERRORS when it cannot be opened."""
         if self._path != path:
             self.close()
             handle = self._stack.enter_context(self._opened(path))

@@ -79,7 +79,6 @@ class ParquetReader:
         planned: Callable[[RowRange, str], PlannedFile],
         bounds: Callable[[str], Bounds | None] = lambda _path: None,
     ) -> None:
-        """Keep how files are opened."""
         self._spec = spec
         self._keeper = keeper
         self.planned = planned
@@ -88,7 +87,6 @@ class ParquetReader:
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Chunks of the task from `position`; see `Source.open`."""
         start = position or Position(0, 0)
         declared = self._spec.columns
         last = empty_chunk(columns, declared, Position(len(task.ranges), 0))
@@ -106,11 +104,9 @@ class ParquetReader:
 
     @property
     def spec(self) -> SourceSpec:
-        """The declaration."""
         return self._spec
 
     def bounds(self, path: str) -> Bounds | None:
-        """The span that the path names."""
         return self._bounds(path)
 
 
@@ -147,8 +143,6 @@ class _BatchRows:
 
 
 class _RangeReader:
-    """Reads one row range of one task."""
-
     def __init__(
         self,
         reader: ParquetReader,
@@ -177,7 +171,6 @@ class _RangeReader:
         )
 
     def chunks(self, position: Position) -> Iterator[Chunk]:
-        """Chunks of the row range from a position of the task on."""
         first = self.row_range.first
         start = max(first, position.row) if self.index == position.part else first
         if start >= self.row_range.end and not self.lost:
@@ -386,7 +379,6 @@ class _RangeReader:
         )
 
     def _position(self, row: int) -> Position:
-        """The position after everything before `row`."""
         inside = row < self.row_range.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
 

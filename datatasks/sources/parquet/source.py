@@ -71,7 +71,6 @@ class ParquetSource(ParquetKind, MarkerSource):
 
     @property
     def cut(self) -> str:
-        """The times that paths name hold before those of rows."""
         if self._pattern is None:
             return super().cut
         step = "hour" if self._pattern.step == HOUR else "day"
@@ -79,7 +78,6 @@ class ParquetSource(ParquetKind, MarkerSource):
         return f"the {step} in their path{column}"
 
     def describe(self) -> Description:
-        """Schema of the newest file, folders, newest event time."""
         listing = self._files.listing()
         matched = self._matched(listing)
         if not len(matched):
@@ -96,7 +94,6 @@ class ParquetSource(ParquetKind, MarkerSource):
         )
 
     def findings(self) -> list[Finding]:
-        """Compare declared columns with the first and the newest file."""
         listing = self._files.listing()
         matched = self._matched(listing)
         if not len(matched):
@@ -116,7 +113,6 @@ class ParquetSource(ParquetKind, MarkerSource):
         return list(found.values())
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
-        """See the class; no folder is looked for twice."""
         markers = Markers(self._files, self._pattern, marker)
         return [self._readiness(markers.lacking(span), marker) for span in spans]
 
@@ -127,7 +123,6 @@ class ParquetSource(ParquetKind, MarkerSource):
         return Readiness(ready=False, reason=f"there is no {marker} in {where}")
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One listing, and the footers of files that may hold rows of the spans."""
         before = self._files.calls
         listing = self._files.listing()
         matched = self._matched(listing)
@@ -137,7 +132,6 @@ class ParquetSource(ParquetKind, MarkerSource):
         return self._planned(spans, matched, before)
 
     def look(self, spans: Sequence[Interval]) -> Scan:
-        """Where paths name the time, the folders of the spans alone are listed."""
         folders = None if self._pattern is None else span_folders(self._pattern, spans)
         if folders is None:
             return self.scan(spans)
@@ -165,21 +159,17 @@ class ParquetSource(ParquetKind, MarkerSource):
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Read row group after row group."""
         reader = ParquetReader(self.spec, self._keeper, self._planned_file, self._bounds)
         return reader.read(task, position, columns, chunk_rows)
 
     def close(self) -> None:
-        """Close the file that stays open between tasks."""
         self._keeper.close()
         super().close()
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
-        """Row groups."""
         return self._row_groups.units(task, position)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
-        """File, row group and row."""
         return self._row_groups.location(task.ranges[position.part].path, position.row)
 
     def _planned_file(self, row_range: RowRange, window: str) -> PlannedFile:

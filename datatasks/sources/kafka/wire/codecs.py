@@ -66,7 +66,6 @@ class _Buffers:
         self._stream = stream
 
     def read(self, size: int) -> bytes:
-        """At most that many bytes; none at the end."""
         found: bytes = self._stream.read_buffer(size).to_pybytes()
         return found
 

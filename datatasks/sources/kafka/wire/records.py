@@ -218,7 +218,6 @@ def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
 
 
 def _rise(offsets: Ints, first: int, last: int) -> bool:
-    """Whether offsets rise, within those that the batch stands for."""
     if len(offsets) == 0:
         return first <= last
     within = first <= offsets[0] and offsets[-1] <= last
