@@ -8,9 +8,9 @@ time is bounded by the limits of one message, however many there are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from forebay.datatasks.sources.common.contract.option_types import (
 REASON_MAX = 200
 NO_VALUE = "the message has no value"
 OUT_OF_MEMORY = "there is not enough memory to decode it"
+_Made = TypeVar("_Made")
 
 
 class MessageLimits(NamedTuple):
@@ -99,3 +100,21 @@ class Decoder(ABC):
     @abstractmethod
     def described(self, value: bytes) -> dict[str, str]:
         """Every column of one message and its type, as people write it; empty when unreadable."""
+
+
+def in_memory(
+    make: Callable[[dict[int, Any], dict[int, str]], _Made],
+    rows: dict[int, Any],
+    bad: dict[int, str],
+) -> _Made:
+    """What is made of the rows of messages. Those that memory does not even hold alone are bad."""
+    try:
+        return make(rows, bad)
+    except MemoryError:
+        for number in list(rows):
+            try:
+                make({number: rows[number]}, {})
+            except MemoryError:
+                bad[number] = OUT_OF_MEMORY
+                del rows[number]
+    return make(rows, bad)

@@ -1,7 +1,7 @@
 """Format `json`: each message is one JSON object, a row. A missing key is a null.
 
 msgspec reads each message alone, and makes objects of the wanted columns only. What it refuses is
-read by the definition (`json_values`), which says why: an odd message costs its neighbours nothing.
+read by the definition (`json_value`), which says why: an odd message costs its neighbours nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from forebay.datatasks.sources.formats.decoder import (
     Decoded,
     Decoder,
     MessageLimits,
+    in_memory,
 )
 from forebay.system.instants import to_us
-
-# `json_rows` reads faster, and holds itself against this.
 
 DIGITS_MAX = 4300  # of an integer that Python makes of a text
 _INT64_RANGE = range(-(2**63), 2**63)
@@ -185,10 +184,10 @@ class JsonDecoder(Decoder):
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
         bad: dict[int, str] = {}
         fast, defined = self._objects(values, bad)
-        batch = _in_memory(self._fast_batch, fast, bad)
+        batch = in_memory(self._fast_batch, fast, bad)
         numbers = np.array(list(fast), np.int64)
         if defined:
-            others = _in_memory(self._defined_batch, defined, bad)
+            others = in_memory(self._defined_batch, defined, bad)
             numbers = np.array([*fast, *defined], np.int64)
             order = np.argsort(numbers)
             batch = pa.concat_batches([batch, others]).take(pa.array(order))
@@ -304,19 +303,3 @@ def _text_instants(texts: pa.Array) -> pa.Array:
         return texts.cast(pa.timestamp("us", tz="UTC"))  # each has a zone, as a rule
     except pa.ArrowInvalid:
         return as_utc(texts)
-
-
-def _in_memory(
-    make: Callable[[_Rows, dict[int, str]], pa.RecordBatch], rows: _Rows, bad: dict[int, str]
-) -> pa.RecordBatch:
-    """The batch of rows. Those that memory does not even hold alone are bad messages too."""
-    try:
-        return make(rows, bad)
-    except MemoryError:
-        for number in list(rows):
-            try:
-                make({number: rows[number]}, {})
-            except MemoryError:
-                bad[number] = OUT_OF_MEMORY
-                del rows[number]
-    return make(rows, bad)
