@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +72,7 @@ class _Columns(NamedTuple):
 class _Read(NamedTuple):
     """The wanted columns of one message as stored; None where no column is wanted."""
 
-    table: pa.Table | None
+    table: pa.Table
     size: Size
 
 
@@ -92,10 +92,7 @@ class _Held:
         return np.stack([np.repeat(np.array(numbers, np.int64), counts), rows])
 
 
-_Key = TypeVar("_Key")
-
-
-def _keep(known: dict[_Key, _Columns], key: _Key, found: _Columns) -> None:
+def _keep(known: dict[Any, _Columns], key: object, found: _Columns) -> None:
     if len(known) >= _SCHEMAS_KEPT:
         known.clear()
     known[key] = found
@@ -253,7 +250,7 @@ class ArrowDecoder(Decoder):
 
     def _stored(self, held: _Held) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         """Neighbours of one schema joined, since casting costs per call and not per row."""
-        for _, group in groupby(list(held.reads), key=lambda number: _schema(held, number)):
+        for _, group in groupby(list(held.reads), key=lambda n: held.reads[n].table.schema):
             numbers = list(group)
             try:
                 yield _joined(held, numbers), held.origins(numbers)
@@ -317,11 +314,6 @@ def _schema_of(value: bytes) -> bytes:
     if first is None or first.kind != SCHEMA:
         raise MetadataError("it does not begin with a schema")
     return value[: first.end]
-
-
-def _schema(held: _Held, number: int) -> pa.Schema:
-    table = held.reads[number].table
-    return None if table is None else table.schema
 
 
 def _joined(held: _Held, numbers: Sequence[int]) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 Data = bytes | bytearray | mmap.mmap
@@ -206,11 +206,7 @@ class Blocks:
         return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, number: int) -> Frame:
-        """One of them.
-
-        Raises:
-            MetadataError, struct.error, IndexError: when it cannot be followed.
-        """
+        """MetadataError, struct.error or IndexError when it cannot be followed."""
         offset, metadata, _ = _BLOCK.unpack_from(self._places, number * _BLOCK.size)
         if offset < 0 or metadata < 0:
             raise MetadataError("an offset in it is negative")
@@ -265,23 +261,28 @@ class ColumnLayout(NamedTuple):
     views: int
     dictionaries: frozenset[int]
 
+    @classmethod
+    def of(cls, parts: Sequence[ColumnLayout]) -> ColumnLayout:
+        """Several columns as one."""
+        return cls(
+            sum(each.nodes for each in parts),
+            sum(each.buffers for each in parts),
+            sum(each.views for each in parts),
+            frozenset[int]().union(*(each.dictionaries for each in parts)),
+        )
+
+
+_WHATEVER = ColumnLayout(_ALL, _ALL, _ALL, frozenset())
+
 
 def require_little_endian(schema: Table) -> None:
-    """Refuse other values: Arrow turns them around before it checks them.
-
-    Raises:
-        MetadataError: where they are big-endian.
-    """
+    """MetadataError for other values: Arrow turns them around before it checks them."""
     if schema.short(0):
         raise MetadataError("its byte order is big-endian")
 
 
 def column_layouts(schema: Table, version: int) -> list[ColumnLayout]:
-    """The columns of a schema.
-
-    Raises:
-        MetadataError: when it is not to be followed.
-    """
+    """MetadataError for a schema that is not to be followed."""
     walk = _FieldWalk(version, _Texts(schema))
     walk.texts.add_pairs(schema, 2)
     return [walk.layout(field, 0) for field in schema.tables(1)]
@@ -292,31 +293,13 @@ _VIEWS = frozenset({23, 24})
 _DENSE = 1
 # Buffers by the number of the type in `Schema.fbs`, without those of children.
 _BUFFERS = {
-    _NULL: 0,
-    2: 2,  # integers
-    3: 2,  # floats
-    4: 3,  # binary
-    5: 3,  # string
-    6: 2,  # bool
-    7: 2,  # decimals
-    8: 2,  # date
-    9: 2,  # time
-    _TIMESTAMP: 2,
-    11: 2,  # interval
-    12: 2,  # list
-    13: 1,  # struct
-    15: 2,  # binary of fixed size
-    16: 1,  # list of fixed size
-    17: 2,  # map
-    18: 2,  # duration
-    19: 3,  # large binary
-    20: 3,  # large string
-    21: 2,  # large list
-    _RUN_END_ENCODED: 0,
-    23: 2,  # binary view
-    24: 2,  # string view
-    25: 3,  # list view
-    26: 3,  # large list view
+    **dict.fromkeys((_NULL, _RUN_END_ENCODED), 0),
+    **dict.fromkeys((13, 16), 1),  # struct, list of fixed size
+    **dict.fromkeys((2, 3, 6, 7, 15), 2),  # integers, floats, bool, decimals, fixed-size binary
+    **dict.fromkeys((8, 9, _TIMESTAMP, 11, 18), 2),  # date, time, instants, interval, duration
+    **dict.fromkeys((12, 17, 21, 23, 24), 2),  # list, map, large list, views of binary and string
+    **dict.fromkeys((4, 5, 19, 20), 3),  # binary, string, and the large ones
+    **dict.fromkeys((25, 26), 3),  # views of lists
 }
 
 
@@ -337,16 +320,15 @@ class _FieldWalk:
         kind = field.byte(2)
         self.texts.add(field.text_bytes(0) + _zone_bytes(field, kind))
         self.texts.add_pairs(field, 6)
-        children = [self.layout(each, depth + 1) for each in field.tables(5)]
-        ids = frozenset[int]().union(*(each.dictionaries for each in children))
+        children = ColumnLayout.of([self.layout(each, depth + 1) for each in field.tables(5)])
         encoding = field.table(4)
         if encoding is not None:  # the batch has its indices, the dictionary what it is made of
-            return ColumnLayout(1, 2, 0, ids | {encoding.long(0)})
+            return ColumnLayout(1, 2, 0, children.dictionaries | {encoding.long(0)})
         return ColumnLayout(
-            1 + sum(each.nodes for each in children),
-            self._buffers(field, kind) + sum(each.buffers for each in children),
-            (kind in _VIEWS) + sum(each.views for each in children),
-            ids,
+            1 + children.nodes,
+            self._buffers(field, kind) + children.buffers,
+            (kind in _VIEWS) + children.views,
+            children.dictionaries,
         )
 
     def _buffers(self, field: Table, kind: int) -> int:
@@ -378,16 +360,14 @@ class BatchLayout(NamedTuple):
     is_compressed: bool
 
     @classmethod
-    def of(cls, batch: Table, whole: ColumnLayout | None = None) -> BatchLayout:
-        """That of the table of a record batch. whole: what is in it, so that no more is read."""
-        nodes = buffers = parts = _ALL
-        if whole is not None:
-            nodes, buffers, parts = whole.nodes, whole.buffers, whole.views
-        views = batch.longs(4, 1, parts)
+    def of(cls, batch: Table, whole: ColumnLayout = _WHATEVER) -> BatchLayout:
+        """whole: what is in the batch, so that no more is read."""
+        views = batch.longs(4, 1, whole.views)
+        buffers = whole.buffers + sum(max(0, each) for each in views)
         return cls(
             rows=batch.long(0),
-            nodes=batch.longs(1, 2, nodes),
-            buffers=batch.longs(2, 2, min(_ALL, buffers + sum(max(0, each) for each in views))),
+            nodes=batch.longs(1, 2, whole.nodes),
+            buffers=batch.longs(2, 2, min(_ALL, buffers)),
             views=views,
             is_compressed=is_compressed(batch),
         )
