@@ -45,9 +45,7 @@ class FooterCache:
     def footers(self, everything: Listing, chosen: Listing) -> list[Footer | str]:
         """The footer of each chosen file, or the reason why it cannot be read.
 
-        Args:
-            everything: all files of the place; what is kept of others goes.
-            chosen: those that planning needs.
+        everything: all files of the place; what is kept of others goes.
 
         Raises:
             DataError: when a file has no such event-time column.

@@ -33,7 +33,6 @@ _UNEXPLAINED_MAX = 3
 _SECONDS_MAX = 600.0
 _PART_BYTES = 1 << 16
 _SAID_MAX = 200
-# What others end a process with: once, it says nothing of a file.
 _LOG = logging.getLogger(__name__)
 
 Int64 = Annotated[int, Field(ge=footer_process.UNKNOWN, lt=2**63)]
@@ -91,14 +90,7 @@ class FooterReader:
         schema: bool = False,
         command: Sequence[str] = COMMAND,
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            tail_of: reads the last bytes of a file again, with all of its footer.
-            event_time: the column whose bounds are wanted.
-            schema: whether columns are wanted, and nothing else.
-            command: the child's.
-        """
+        """tail_of: reads the last bytes of a file again. schema: columns are all that is wanted."""
         # Files that were answered, and yet had ruined the child that died of a later one.
         self.ruinous: dict[str, str] = {}
         self._tail_of = tail_of
@@ -116,11 +108,7 @@ class FooterReader:
         self._end()
 
     def read(self, path: str, tail: bytes) -> FooterAnswer:
-        """What a file's footer says.
-
-        Args:
-            path: of the file, as `tail_of` takes it.
-            tail: its last bytes.
+        """What a file's footer says. tail: its last bytes.
 
         Raises:
             DataError: when too many files end their reader.

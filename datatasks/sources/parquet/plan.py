@@ -128,8 +128,7 @@ class ParquetPlanner:
         running = np.cumsum(rows) - rows
         starts = np.flatnonzero(group == 0)
         first = running - np.repeat(running[starts], counts[counts > 0])
-        found = _Groups(file, group, first, rows, size, low, high, state)
-        filled = self._fill(found, files)
+        filled = self._fill(_Groups(file, group, first, rows, size, low, high, state), files)
         kept = np.flatnonzero(filled.rows > 0)
         return _Groups(*(getattr(filled, name)[kept] for name in _Groups.__annotations__))
 
@@ -146,16 +145,7 @@ class ParquetPlanner:
         earliest = np.full(len(files.footers), _NEVER)
         np.minimum.at(earliest, groups.file[known], low[known])
         low[nulls] = high[nulls] = earliest[groups.file[nulls]]
-        return _Groups(
-            groups.file,
-            groups.group,
-            groups.first,
-            groups.rows,
-            groups.size_bytes,
-            low,
-            high,
-            state,
-        )
+        return replace(groups, low=low, high=high, state=state)
 
     def _whole(self, groups: _Groups, chosen: Ints, spans: Spans) -> RowRanges:
         span = spans.index(groups.low[chosen]).astype(np.int64)
@@ -193,16 +183,8 @@ class ParquetPlanner:
         times = self._times(opened, path, int(groups.group[index]), bounds)
         if times is None:
             return self._unreadable_group(files, groups, index, spans)
-        found = spans.index(times)
-        rows = []
-        for span in np.unique(found[found >= 0]):
-            at = np.flatnonzero(found == span)
-            first, end = int(at[0]), int(at[-1]) + 1
-            hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
-            size = int(groups.size_bytes[index]) * len(at) // len(times)
-            start = int(groups.first[index])
-            rows.append((span, hour, file, start + first, start + end, len(at), size))
-        return RowRanges.of(rows)
+        first, size_bytes = int(groups.first[index]), int(groups.size_bytes[index])
+        return RowRanges.of(rows_by_span(spans, times, file, first, size_bytes))
 
     def _times(
         self, opened: _LastFile, path: str, group: int, bounds: tuple[int, int] | None
@@ -262,8 +244,25 @@ class ParquetPlanner:
 
 
 def no_times(event_time: str | None) -> str:
-    """Why the rows of a file are in no window."""
     return f"no row has a time in {event_time!r}: name another event_time"
+
+
+def rows_by_span(
+    spans: Spans, times: Times, file: int, first: int, size_bytes: int
+) -> list[tuple[int, ...]]:
+    """A range of `RowRanges` for each span that has some of consecutive rows of a file.
+
+    times, size_bytes: of all these rows. first: the row number of the first one.
+    """
+    found = spans.index(times)
+    rows = []
+    for span in np.unique(found[found >= 0]):
+        at = np.flatnonzero(found == span)
+        low, end = first + int(at[0]), first + int(at[-1]) + 1
+        hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
+        size = size_bytes * len(at) // len(times)
+        rows.append((int(span), hour, file, low, end, len(at), size))
+    return rows
 
 
 class _LastFile:

@@ -79,17 +79,16 @@ class ParquetReader:
         planned: Callable[[RowRange, str], PlannedFile],
         bounds: Callable[[str], Bounds | None] = lambda _path: None,
     ) -> None:
-        self._spec = spec
+        self.spec = spec
         self._keeper = keeper
         self.planned = planned
-        self._bounds = bounds
+        self.bounds = bounds
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
         start = position or Position(0, 0)
-        declared = self._spec.columns
-        last = empty_chunk(columns, declared, Position(len(task.ranges), 0))
+        last = empty_chunk(columns, self.spec.columns, Position(len(task.ranges), 0))
         return joined(self._chunks(task, start, columns, chunk_rows), chunk_rows, last)
 
     def _chunks(
@@ -101,13 +100,6 @@ class ParquetReader:
                 yield from _RangeReader(
                     self, files, task, index, columns, chunk_rows, batch_rows
                 ).chunks(start)
-
-    @property
-    def spec(self) -> SourceSpec:
-        return self._spec
-
-    def bounds(self, path: str) -> Bounds | None:
-        return self._bounds(path)
 
 
 def _step(group_rows: int, chunk_rows: int) -> int:
@@ -157,18 +149,16 @@ class _RangeReader:
         self.batch_rows = batch_rows
         self.spec = reader.spec
         self.index = index
-        self.row_range: RowRange = task.ranges[index]
+        self.row_range = row_range = task.ranges[index]
         self.columns = list(columns)
         self.chunk_rows = chunk_rows
         self.span = (to_us(task.data_from), to_us(task.data_to))
-        self.bounds = reader.bounds(self.row_range.path)
-        self.planned = reader.planned(self.row_range, task.window)
+        self.bounds = reader.bounds(row_range.path)
+        self.planned = reader.planned(row_range, task.window)
         self.path_time = self.bounds[0] if self.bounds else self.span[0]
         # An empty range with rows stands for a file that could not be read when it was planned.
-        self.lost = self.row_range.end == self.row_range.first and bool(self.row_range.rows)
-        self.cut = (
-            not self.lost and self.row_range.rows != self.row_range.end - self.row_range.first
-        )
+        self.lost = row_range.end == row_range.first and bool(row_range.rows)
+        self.cut = not self.lost and row_range.rows != row_range.end - row_range.first
 
     def chunks(self, position: Position) -> Iterator[Chunk]:
         first = self.row_range.first
@@ -255,11 +245,9 @@ class _RangeReader:
         except _UnreadableError as error:
             at = error.at
             if len(groups) == 1:
-                count = (
-                    stop - at
-                    if run.mask is None
-                    else int(run.mask[at - first : stop - first].sum())
-                )
+                count = stop - at
+                if run.mask is not None:
+                    count = int(run.mask[at - first : stop - first].sum())
                 yield self._dead(error.cause, at, stop, count, {"row_group": groups[0]})
                 return
             for group, low, high in file.groups(at, end):
@@ -296,10 +284,7 @@ class _RangeReader:
         at = run.first
         try:
             for batch in file.iter_batches(
-                batch_rows,
-                row_groups=list(run.groups),
-                columns=names,
-                use_threads=False,
+                batch_rows, row_groups=list(run.groups), columns=names, use_threads=False
             ):
                 yield batch
                 at += batch.num_rows

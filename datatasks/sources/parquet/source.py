@@ -119,8 +119,7 @@ class ParquetSource(ParquetKind, MarkerSource):
     def _readiness(self, lacking: str | None, marker: str) -> Readiness:
         if lacking is None:
             return Readiness(ready=True)
-        where = self._files.full(lacking)
-        return Readiness(ready=False, reason=f"there is no {marker} in {where}")
+        return Readiness(ready=False, reason=f"there is no {marker} in {self._files.full(lacking)}")
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
         before = self._files.calls
@@ -150,9 +149,10 @@ class ParquetSource(ParquetKind, MarkerSource):
         ranges = planner.ranges(Candidates(chosen.paths, footers, low, high), bounds)
         self._files.calls += planner.reads
         versions = with_footers(chosen.versions, footers)
+        salt = f"{self.spec.event_time}|{self.options.window_path}"
         return Scan(
             to_tasks(ranges, chosen.paths, versions=versions),
-            fingerprints(len(spans), ranges, chosen.paths, versions, self._salt),
+            fingerprints(len(spans), ranges, chosen.paths, versions, salt),
             self._files.calls - before,
         )
 
@@ -180,10 +180,6 @@ class ParquetSource(ParquetKind, MarkerSource):
             lambda: self._files.version(path),
             plan_again(window),
         )
-
-    @property
-    def _salt(self) -> str:
-        return f"{self.spec.event_time}|{self.options.window_path}"
 
     def _matched(self, listing: Listing) -> Listing:
         """Files that the place means; markers of folders in buckets end with a slash."""
@@ -239,9 +235,7 @@ class ParquetSource(ParquetKind, MarkerSource):
         return matched.take(chosen), low[chosen], high[chosen]
 
     def _bounds(self, path: str) -> Bounds | None:
-        if self._pattern is None:
-            return None
-        return path_span(path, self._pattern)
+        return None if self._pattern is None else path_span(path, self._pattern)
 
     def _schemas(self, paths: Sequence[str]) -> list[pa.Schema | str]:
         return read_schemas(paths, self._files.opened, self._files.full)
