@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,11 @@ from forebay.datatasks.sources.common.values.casting import column_findings, col
 from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.iceberg.files import (
     DataFile,
-    PlainFiles,
     agrees,
     data_files,
     event_time_filters,
     footers,
+    plain_files,
 )
 from forebay.datatasks.sources.iceberg.kind import IcebergKind
 from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_ranges
@@ -239,11 +240,10 @@ class IcebergSource(IcebergKind, MarkerSource):
         files: list[DataFile],
         spans: Spans,
     ) -> dict[int, Footer | str]:
-        place = self.table.full
-        chooser = PlainFiles(table, self._needed(), self.table.opened, place)
-        plain = chooser.plain(files)
+        opened, place = self.table.opened, self.table.full
+        plain = plain_files(table, self._needed(), files, opened, place)
         chosen = [files[index] for index in plain]
-        found = footers(chosen, spans, self._event_time, self.table.opened, place)
+        found = footers(chosen, spans, self._event_time, opened, place)
         return {
             index: footer
             for index, footer in zip(plain, found, strict=True)
@@ -261,16 +261,7 @@ class IcebergSource(IcebergKind, MarkerSource):
             return RowRanges.of([])
         paths = pa.array([files[index].path for index in plain], pa.string())
         ranges = planner.ranges(Candidates(paths, list(known.values()), None, None), spans)
-        files_of_table = np.array(plain, np.int64)[ranges.file]
-        return RowRanges(
-            ranges.span,
-            ranges.hour,
-            files_of_table,
-            ranges.first,
-            ranges.end,
-            ranges.rows,
-            ranges.size_bytes,
-        )
+        return replace(ranges, file=np.array(plain, np.int64)[ranges.file])
 
     def _tasks_of(self, table: Any, snapshot_id: int) -> dict[str, Any]:  # noqa: ANN401
         """Pyiceberg's tasks of one snapshot by relative path; planned once per snapshot."""

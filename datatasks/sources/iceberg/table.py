@@ -23,13 +23,6 @@ from forebay.system.output.redaction import redacted
 CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 
 
-def bound_rest_catalogs() -> None:
-    """Have pyiceberg open bounded ones, however it was told that a catalog is one of REST."""
-    from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
-
-    AVAILABLE_CATALOGS[CatalogType.REST] = _bounded
-
-
 def _bounded(name: str, properties: dict[str, Any]) -> Any:  # noqa: ANN401 - lazily imported
     from pyiceberg.catalog.rest import RestCatalog
 
@@ -197,9 +190,10 @@ class IcebergTable:
     def _opened_catalog(self) -> Any:  # noqa: ANN401
         if self._catalog is not None:
             return self._catalog
-        from pyiceberg.catalog import load_catalog
+        from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType, load_catalog
 
-        bound_rest_catalogs()
+        # However pyiceberg was told that a catalog is one of REST, it opens a bounded one.
+        AVAILABLE_CATALOGS[CatalogType.REST] = _bounded
         uri = self._properties.get("uri", "")
         if uri.startswith(_SQLITE) and not Path(uri.removeprefix(_SQLITE)).is_file():
             raise NoTableError(f"there is no catalog file {uri.removeprefix(_SQLITE)}")

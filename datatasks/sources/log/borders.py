@@ -53,17 +53,9 @@ class LogBorders(StreamBorders):
         has_folder: Callable[[str], bool],
         now: datetime,
     ) -> None:
-        """Look at commit times.
+        """partitions: with at least one segment each. has_folder: whether a partition has one.
 
-        Args:
-            partitions: with at least one segment each.
-            spans: of the windows that are planned.
-            borders: what is decided already, and where the rest is.
-            options: where the log is and was, and how far ahead of its neighbours a segment's
-                time may be.
-            starts: as it is declared.
-            has_folder: whether a partition has one.
-            now: the planner's clock, of which a segment's time may be as far ahead.
+        now: the planner's clock, of which a segment's time may be as far ahead as of its neighbours.
         """
         self._firsts = {each.name: int(each.base[0]) for each in partitions}
         topic, self._starts = options.moved or options.path, starts

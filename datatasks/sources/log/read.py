@@ -38,18 +38,16 @@ class LogReader:
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
-        return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)
-
-    def _chunks(
-        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
-    ) -> Iterator[Chunk]:
         start = position or Position(0, 0)
-        for index in range(start.part, len(task.ranges)):
-            row = start.row if index == start.part else 0
-            yield from _Segment(self._spec, self._files, task, index).chunks(
-                row, columns, chunk_rows
+        last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
+        chunks = (
+            chunk
+            for index in range(start.part, len(task.ranges))
+            for chunk in _Segment(self._spec, self._files, task, index).chunks(
+                start.row if index == start.part else 0, columns, chunk_rows
             )
+        )
+        return joined(chunks, chunk_rows, last)
 
 
 class _Segment:

@@ -94,10 +94,10 @@ class LogSource(LogKind, MarkerSource):
         if not len(segments.base):
             return Description({}, empty_reason=self._nothing())
         newest = int(np.argmax(segments.commit_us))
+        path = segments.listing.paths[newest].as_py()
         try:
-            schema = self._schema(segments.listing.paths[newest].as_py())
+            schema = self._schema(path)
         except READ_ERRORS as error:
-            path = segments.listing.paths[newest].as_py()
             return Description({}, empty_reason=f"segment {path} cannot be read: {error}")
         return Description(
             {field.name: str(field.type) for field in schema},
