@@ -151,16 +151,9 @@ class TopicBorders(StreamBorders):
         jump: timedelta,
         now: datetime,
     ) -> None:
-        """Ask the cluster.
+        """jump: how far ahead of its neighbours a record's time may be.
 
-        Args:
-            cluster: where the topic is.
-            access: how its records are read where times are odd.
-            topic: as it is now.
-            spans: of the windows that are planned.
-            borders: what is decided already, and where the rest is.
-            jump: how far ahead of its neighbours a record's time may be.
-            now: the planner's clock, of which it may be as far ahead.
+        now: the planner's clock, of which it may be as far ahead.
         """
         names = [str(partition) for partition in topic.partitions]
         super().__init__(borders, topic.topic_id, names, spans, f"topic {topic.name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
@@ -62,7 +62,8 @@ def groups(found: Iterable[Messages], messages_max: int) -> Iterator[Group]:
             if messages.refusal and run.kind == RECORDS:
                 group.refused.append((run, messages.refusal))
             first = run.first
-            for offset, timestamp, value in islice(each, _length(run)):
+            count = run.end - first if run.kind == RECORDS else 0
+            for offset, timestamp, value in islice(each, count):
                 group.offsets.append(offset)
                 group.timestamps.append(timestamp)
                 group.values.append(value)
@@ -80,8 +81,9 @@ def groups(found: Iterable[Messages], messages_max: int) -> Iterator[Group]:
         yield group
 
 
-def _length(run: Run) -> int:
-    return run.end - run.first if run.kind == RECORDS else 0
+def microseconds(timestamps: Sequence[int]) -> Ints:
+    """Of timestamps of records. Later ones than an int64 holds are the latest that it does."""
+    return np.minimum(np.array(timestamps, np.int64), _LATEST_MS) * 1000
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class ChunkMaker:
 
     def _split(self, group: Group) -> Iterator[Chunk]:
         offsets = np.array(group.offsets, np.int64)
-        stamps = np.minimum(np.array(group.timestamps, np.int64), _LATEST_MS) * 1000
+        stamps = microseconds(group.timestamps)
         runs, begin = as_runs(group.runs), 0
         refused = [self._refused(run, reason) for run, reason in group.refused]
         for decoded in self.decoder.decode(group.values):
@@ -166,14 +168,17 @@ class ChunkMaker:
         return dead.model_copy(update={"location": location, "rows": count})
 
     def _dead_row(self, position: Position, reason: str, text: str | None) -> DeadRow:
-        location: dict[str, str | int] = {
-            "topic": self.stretch.topic,
-            "partition": self.stretch.partition,
-            "offset": position.part,
-        }
-        if not self.decoder.one_row:
-            location["row"] = position.row
+        topic, partition, one_row = self.stretch.topic, self.stretch.partition, self.decoder.one_row
+        location = message_location(topic, partition, position, one_row=one_row)
         return DeadRow(position=position, location=location, reason=reason, row=text)
+
+
+def message_location(
+    topic: str, partition: int, position: Position, *, one_row: bool
+) -> dict[str, str | int]:
+    """one_row: whether each message is one row, so that its offset says enough."""
+    row = {} if one_row else {"row": position.row}
+    return {"topic": topic, "partition": partition, "offset": position.part, **row}
 
 
 def _text_of(value: bytes | None) -> str | None:

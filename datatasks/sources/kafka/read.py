@@ -179,18 +179,9 @@ class _Reading:
         if time.monotonic() - self._heard > self._access.fetch_seconds:
             raise InfrastructureError(
                 f"Kafka at {self._access.bootstrap}: {self._stretch.path} returned no record at "
-                "offset "
-                f"{self.position} (of {self._stretch.end}) for {self._access.fetch_seconds:g} s: "
-                f"{reason}"
+                f"offset {self.position} (of {self._stretch.end}) for "
+                f"{self._access.fetch_seconds:g} s: {reason}"
             )
-
-
-def _deleted_records(stretch: Stretch, error: object) -> DataError:
-    return DataError(
-        f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
-        f"{stretch.end} were planned, but some of their records were deleted (retention, or a "
-        f"truncated log): {error}. Forget the window, and declare `starts` after it in the source"
-    )
 
 
 def _hasten_metadata(consumer: Any) -> None:  # noqa: ANN401
@@ -212,7 +203,12 @@ def _named_errors(access: Access, stretch: Stretch) -> Iterator[None]:
         errors.NoOffsetForPartitionError,
         errors.LogTruncationError,
     ) as error:
-        raise _deleted_records(stretch, error) from error
+        raise DataError(
+            f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
+            f"{stretch.end} were planned, but some of their records were deleted (retention, or a "
+            f"truncated log): {error}. Forget the window, and declare `starts` after it in the "
+            "source"
+        ) from error
     except errors.CorruptRecordError as error:
         raise DataError(f"topic {stretch.topic}, partition {stretch.partition}: {error}") from error
     except errors.KafkaError as error:

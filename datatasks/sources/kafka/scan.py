@@ -86,10 +86,6 @@ def _row(span: int, hour: int, stretch: Stretch, version: TopicVersion) -> dict[
     }
 
 
-def offsets(borders: TopicBorders, span: Interval) -> dict[str, tuple[int, int]]:
-    return {str(each): borders.offsets(str(each), span) for each in borders.topic.partitions}
-
-
 def fingerprint(borders: TopicBorders, span: Interval) -> str:
     """Changes when the topic was recreated or the span holds other offsets."""
     held = [

@@ -55,7 +55,7 @@ class LogBorders(StreamBorders):
     ) -> None:
         """partitions: with at least one segment each. has_folder: whether a partition has one.
 
-        now: the planner's clock, of which a segment's time may be as far ahead as of its neighbours.
+        now: the planner's clock, of which a segment's time may be as far ahead as of its neighbour.
         """
         self._firsts = {each.name: int(each.base[0]) for each in partitions}
         topic, self._starts = options.moved or options.path, starts

@@ -38,7 +38,8 @@ def decompress(codec: int, body: bytes, bytes_max: int) -> bytes:
     """
     try:
         if codec == NONE:
-            return _within(body, bytes_max)
+            _require(len(body), bytes_max)
+            return body
         if codec == GZIP:
             with gzip.open(io.BytesIO(body)) as stream:
                 return _read(stream, bytes_max)
@@ -68,11 +69,6 @@ class _Buffers:
     def read(self, size: int) -> bytes:
         found: bytes = self._stream.read_buffer(size).to_pybytes()
         return found
-
-
-def _within(body: bytes, bytes_max: int) -> bytes:
-    _require(len(body), bytes_max)
-    return body
 
 
 def _require(size: int, bytes_max: int, known: str = "") -> None:

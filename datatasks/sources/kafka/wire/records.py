@@ -179,10 +179,7 @@ def _is_abort_marker(self: Any, batch: Any) -> bool:  # noqa: ANN401
 
 
 def _refused(batch: Any, why: str) -> MessageBatch:  # noqa: ANN401
-    refusal = f"its record batch {why}"
-    return MessageBatch(
-        batch.base_offset, batch.last_offset, [], [], [], RECORDS, batch.leader_epoch, refusal
-    )
+    return _without_messages(batch, RECORDS, 0)._replace(refusal=f"its record batch {why}")
 
 
 def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
