@@ -51,17 +51,14 @@ class Cost(NamedTuple):
 
 
 class AvroReader(RowReader):
-    """Reads records of one schema, with names resolved and logical types taken off.
-
-    plain: what fastavro is to read by.
-    """
+    """Names in its schema are resolved, and logical types taken off."""
 
     def __init__(self, content: bytes, declared: Mapping[str, ColumnType]) -> None:
         """SchemaError for what is no schema of a record, or one that is not read."""
         try:
             stored = json.loads(content)
             parsed = fastavro.parse_schema(stored)
-            self.plain = fastavro.parse_schema(_without_logical_types(stored))
+            self.plain = fastavro.parse_schema(_without_logical_types(stored))  # to read by
         except (fastavro.schema.SchemaParseException, *_NO_SCHEMA) as error:
             raise SchemaError(f"it is not an Avro schema: {error}") from None
         if not isinstance(parsed, dict) or parsed.get("type") not in _RECORDS:

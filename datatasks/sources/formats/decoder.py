@@ -44,7 +44,6 @@ class MessageLimits(NamedTuple):
         return ""
 
     def stored_refusal(self, size: int) -> str:
-        """Why a message of that many stored bytes is not looked at."""
         if size > self.bytes:
             return f"it has {size:,} bytes, and message_bytes_max is {self.bytes:,}"
         return ""

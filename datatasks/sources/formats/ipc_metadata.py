@@ -214,7 +214,6 @@ class Blocks:
 
 
 def frame_at(data: memoryview, metadata: int, body: int) -> Frame:
-    """The message whose metadata and body begin at these places."""
     within = data[metadata:body]
     message = Table(within, _u32(within, 0)[0])
     header = message.table(2)

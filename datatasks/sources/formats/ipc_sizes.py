@@ -62,10 +62,8 @@ class StreamLayout:
     def size(self, data: Data, frames: Iterable[Frame], bytes_max: int) -> Size:
         """Of some messages of these bytes, after the one with the schema.
 
-        Beyond `bytes_max` nothing more is looked at.
-
-        Raises:
-            MetadataError, struct.error, IndexError: when they cannot be followed.
+        Beyond `bytes_max` nothing more is looked at. MetadataError, struct.error or IndexError when
+        they cannot be followed.
         """
         rows = taken = 0
         dictionaries = _Dictionaries()
@@ -175,10 +173,7 @@ def _known(lengths: Sequence[int]) -> Sequence[int]:
 
 
 def plain_bytes(columns: pa.Table | pa.RecordBatch) -> int:
-    """Bytes of all columns in the declared types, about; without dictionaries.
-
-    The columns are validated.
-    """
+    """Bytes of all columns, about, in the declared types, without dictionaries; all are validated."""
     return sum(
         _array_bytes(chunk)
         for column in columns.columns

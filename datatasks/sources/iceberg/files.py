@@ -76,11 +76,7 @@ def data_files(
     column: str,
     relative: Callable[[str], str],
 ) -> list[DataFile]:
-    """The newest snapshot's files in the order of their paths: one pass over its manifests.
-
-    Raises:
-        DataError: when it names a file twice.
-    """
+    """The newest snapshot's files in the order of their paths. DataError for one named twice."""
     tasks: list[Any] = []
     for row_filter in row_filters:
         known = {task.file.file_path for task in tasks}

@@ -37,11 +37,7 @@ from forebay.system.instants import to_us
 
 
 def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
-    """The rows of one file as the table's schema has them, in file order.
-
-    Raises:
-        DataError: when the file or its delete files cannot be read.
-    """
+    """One file as the table's schema has it, in file order. DataError for what cannot be read."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
 
@@ -104,15 +100,12 @@ def _placed(times: Ints, low: int | None, high: int | None) -> Ints:
 
 @dataclass(frozen=True)
 class MergedReader:
-    """table: pyiceberg's, with the planned snapshot. scan_tasks: its task of each relative path.
-
-    planned: a file by its path and its planned version.
-    """
+    """table: pyiceberg's, with the planned snapshot. scan_tasks: its task of each relative path."""
 
     spec: SourceSpec
     table: Any
     scan_tasks: dict[str, Any]
-    planned: Callable[[str, str], PlannedFile]
+    planned: Callable[[str, str], PlannedFile]  # of a path and its planned version
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
@@ -194,7 +187,6 @@ class MergedReader:
         return empty_chunk(columns, self.spec.columns, Position(index + 1, 0), (dead,))
 
     def _files(self, row_range: RowRange, scan_task: Any) -> list[PlannedFile]:  # noqa: ANN401
-        """The data file and its delete files, which the planned snapshot names."""
         deletes = [
             self.planned(each.file_path, version_text(each.file_size_in_bytes))
             for each in scan_task.delete_files

@@ -104,7 +104,6 @@ class IcebergSource(IcebergKind, MarkerSource):
         return [Readiness(ready=there, reason=reason) for _ in spans]
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One pass over the manifests of the newest snapshot, for all spans."""
         before = self.table.calls
         table = self._loaded()
         snapshot = table.current_snapshot()

@@ -147,11 +147,7 @@ class IcebergTable:
 
     @contextmanager
     def opened(self, relative: str) -> Iterator[Any]:
-        """A file of the table, through the table's own file system.
-
-        Raises:
-            DataError: when it is a pipe or a folder.
-        """
+        """Through the table's own file system. DataError for a pipe or a folder."""
         self.calls += 1
         place = self.full(relative)
         local = Path(one_spelling(place))

@@ -196,10 +196,7 @@ def _text_of(value: bytes | None) -> str | None:
 def _pieces(
     whole: Chunk, runs: Runs, begin: int, dead: list[DeadRow], chunk_rows: int
 ) -> Iterator[Chunk]:
-    """Cut a chunk; each piece takes the dead rows and the offsets that are before its end.
-
-    begin: the offset where the chunk before ended.
-    """
+    """Each piece takes the dead rows and the offsets, from `begin` on, that are before its end."""
     positions = [row.position for row in dead]
     taken = 0
     for first in range(0, max(len(whole.parts), 1), chunk_rows):

@@ -46,11 +46,7 @@ class OffsetAt:
 
 
 def kafka_library() -> Any:  # noqa: ANN401 - kafka-python ships no types
-    """The module `kafka`.
-
-    Raises:
-        MissingExtraError: when the extra `kafka` is not installed.
-    """
+    """The module `kafka`. MissingExtraError when the extra is not installed."""
     require_extra("kafka")
     import kafka
 
@@ -186,11 +182,7 @@ class Cluster:
             admin.close()
 
     def call(self, what: str, action: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-        """Run `action(admin client)` and try again on passing errors until the deadline.
-
-        Raises:
-            InfrastructureError: when the cluster does not answer before the deadline.
-        """
+        """Again after passing errors; InfrastructureError when the deadline is over."""
         errors = kafka_library().errors
         deadline = time.monotonic() + self._call_seconds
         while True:
@@ -216,11 +208,7 @@ class Cluster:
         return sorted(name for name in names if not name.startswith("__"))
 
     def topic(self, name: str) -> Topic | None:
-        """The topic of that name; None when there is none.
-
-        Raises:
-            InfrastructureError: when the cluster will not tell, as where nothing is allowed.
-        """
+        """None when there is none; InfrastructureError when the cluster is not allowed to tell."""
         errors = kafka_library().errors
 
         def action(admin: Any) -> Any:  # noqa: ANN401
@@ -290,11 +278,7 @@ class Cluster:
         }
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets by (topic, partition), all or an error.
-
-        Raises:
-            InfrastructureError: when a partition refuses, or nobody answers before the deadline.
-        """
+        """Offsets by (topic, partition). InfrastructureError where one refuses, or nobody answers."""
         structs = kafka_library().structs
         errors = kafka_library().errors
         wanted = {

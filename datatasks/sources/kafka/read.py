@@ -60,7 +60,6 @@ class Access:
 
 
 def read_messages(access: Access, stretch: Stretch) -> Iterator[Messages]:
-    """The messages of one stretch: see `Reader.messages`."""
     with closing(Reader(access)) as reader:
         yield from reader.messages(stretch)
 

@@ -33,7 +33,6 @@ from forebay.datatasks.sources.kafka.chunks import ChunkMaker, message_location,
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
 from forebay.datatasks.sources.kafka.kind import KafkaKind
 from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, read_messages
-from forebay.datatasks.sources.kafka.scan import fingerprint, require_kept, task_table
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
 from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
@@ -146,7 +145,7 @@ class KafkaSource(KafkaKind, Source):
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
         borders = TopicBorders(self._cluster, self.access, topic, spans, self.borders, jump, now)
         kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
-        require_kept(borders, spans, self.spec.starts, kept_since)
+        borders.require_all_kept(spans, self.spec.starts, kept_since)
         stored = {str(p): (borders.firsts[p], borders.ends[p].offset) for p in topic.partitions}
 
         def newest(partition: str) -> Times:
@@ -158,8 +157,8 @@ class KafkaSource(KafkaKind, Source):
         borders.require_near(stored, newest, jump, now)
         borders.decide()
         return Scan(
-            task_table(borders, spans),
-            [fingerprint(borders, span) for span in spans],
+            borders.tasks(spans),
+            [borders.fingerprint(span) for span in spans],
             1 + borders.calls,
             [
                 {str(each): borders.offsets(str(each), span) for each in topic.partitions}
@@ -222,10 +221,7 @@ class KafkaSource(KafkaKind, Source):
         return "messages" if self.options.format == "arrow-ipc" else "rows"
 
     def lag(self, group: str) -> list[PartitionLag]:
-        """What was never committed counts from the first record on.
-
-        Markers of transactions count as what they stand among.
-        """
+        """What was never committed counts from the first record on, markers of transactions too."""
         topic = self._cluster.topic(self.options.topic)
         if topic is None:
             return []

@@ -79,11 +79,7 @@ class LogBorders(StreamBorders):
             self.propose(name, end, _always(end))
 
     def _require_between_segments(self, partition: Partition) -> None:
-        """Refuse segments that a decided border cuts: it was decided between two of them.
-
-        Raises:
-            DataError: when the log was recreated, or segments were joined or cut.
-        """
+        """A border was decided between two segments; DataError where it is now inside of one."""
         for offset in self.decided(partition.name):
             at = int(np.searchsorted(partition.base, offset, side="right")) - 1
             if at >= 0 and partition.base[at] < offset < partition.base[at] + partition.rows[at]:

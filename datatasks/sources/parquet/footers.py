@@ -132,11 +132,7 @@ def open_parquet(handle: Any, metadata: pq.FileMetaData | None = None) -> pq.Par
 
 
 def footer_bytes(opened: Opened, path: str) -> bytes:
-    """The last bytes of a file: its footer with its length, or more where there is none.
-
-    Raises:
-        pyarrow.ArrowInvalid: when the footer is too large.
-    """
+    """The footer with its length, or more where there is none. ArrowInvalid when it is too large."""
     with opened(path) as handle, arrow_file(handle) as file:
         return _tail(file)
 
@@ -146,9 +142,6 @@ def read_footer(file: pa.NativeFile) -> tuple[pq.FileMetaData | None, str]:
 
     None of a local file: that Arrow reads its footer again costs less than to parse thousands of
     columns twice. Whoever changes it in that moment is found out by its version at the end.
-
-    Raises:
-        pyarrow.ArrowInvalid: when the footer is too large, or cannot be read.
     """
     content = _tail(file)
     metadata = None if isinstance(file, pa.OSFile) else pq.read_metadata(pa.BufferReader(content))

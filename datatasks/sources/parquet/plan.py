@@ -57,10 +57,7 @@ class _Groups:
 
 
 class ParquetPlanner:
-    """Splits row groups by span.
-
-    opened: opens a relative path for Arrow. `reads` counts event-time columns that were read.
-    """
+    """opened: opens a relative path for Arrow. reads: event-time columns that were read."""
 
     def __init__(
         self,

@@ -65,9 +65,8 @@ class _UnreadableError(Exception):
 
 
 class ParquetReader:
-    """Reads ranges of Parquet files.
+    """keeper: opens the paths of row ranges.
 
-    keeper: opens the paths of row ranges.
     planned: the file of a row range as it was planned, in a task of a window.
     bounds: the span in microseconds that a path names, or None where paths are mute.
     """

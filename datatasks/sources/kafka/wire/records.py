@@ -63,11 +63,7 @@ class StoredBatch(NamedTuple):
 
 
 def hand_out_batches(consumer: Any) -> None:  # noqa: ANN401 - kafka-python ships no types
-    """Make `consumer.poll` return a `StoredBatch` for each record batch.
-
-    Raises:
-        ConfigError: when this version of kafka-python has no place for it.
-    """
+    """Make `consumer.poll` return each `StoredBatch`; ConfigError when it has no place for that."""
     try:
         _fetcher_of(consumer).PartitionRecords = _hook_class()
     except AttributeError as error:
