@@ -173,7 +173,7 @@ def _known(lengths: Sequence[int]) -> Sequence[int]:
 
 
 def plain_bytes(columns: pa.Table | pa.RecordBatch) -> int:
-    """Bytes of all columns, about, in the declared types, without dictionaries; all are validated."""
+    """Bytes of validated columns, about, in the declared types, without dictionaries."""
     return sum(
         _array_bytes(chunk)
         for column in columns.columns

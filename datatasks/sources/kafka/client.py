@@ -278,7 +278,7 @@ class Cluster:
         }
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Offsets by (topic, partition). InfrastructureError where one refuses, or nobody answers."""
+        """Offsets by (topic, partition). InfrastructureError if one refuses, or nobody answers."""
         structs = kafka_library().structs
         errors = kafka_library().errors
         wanted = {

@@ -132,7 +132,7 @@ def open_parquet(handle: Any, metadata: pq.FileMetaData | None = None) -> pq.Par
 
 
 def footer_bytes(opened: Opened, path: str) -> bytes:
-    """The footer with its length, or more where there is none. ArrowInvalid when it is too large."""
+    """The footer with its length, or more where there is none. ArrowInvalid for a too large one."""
     with opened(path) as handle, arrow_file(handle) as file:
         return _tail(file)
 
