@@ -6,7 +6,7 @@ wanted columns are decoded; before anything is computed with their values, they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
@@ -15,17 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.rows.chunks import without_columns
 from forebay.datatasks.sources.common.values.casting import Fitted, fit
 from forebay.datatasks.sources.formats.decoder import (
     NO_VALUE,
     OUT_OF_MEMORY,
     REASON_MAX,
-    USUAL_LIMITS,
     Decoded,
     Decoder,
-    MessageLimits,
 )
 from forebay.datatasks.sources.formats.ipc_metadata import (
     METADATA_ERRORS,
@@ -103,13 +100,7 @@ class ArrowDecoder(Decoder):
 
     one_row: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        declared: Mapping[str, ColumnType],
-        limits: MessageLimits = USUAL_LIMITS,
-    ) -> None:
-        super().__init__(columns, declared, limits)
+    def prepare(self) -> None:
         self._known: dict[bytes, _Columns] = {}
         self._alike: dict[tuple[int, pa.Schema], _Columns] = {}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -52,6 +53,23 @@ class MessageLimits(NamedTuple):
 USUAL_LIMITS = MessageLimits()
 
 
+@dataclass(frozen=True)
+class Written:
+    """What the messages of a source are written in.
+
+    files: schema id to file; one under None where messages are not framed.
+    message_type: full name of the message type in each of these files; empty for Avro.
+    """
+
+    files: Mapping[int | None, Path]
+    message_type: str = ""
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether messages begin with the id of their schema."""
+        return None not in self.files
+
+
 @dataclass
 class Decoded:
     """Rows of neighbouring messages.
@@ -82,11 +100,19 @@ class Decoder(ABC):
         columns: Sequence[str],
         declared: Mapping[str, ColumnType],
         limits: MessageLimits = USUAL_LIMITS,
+        written: Written | None = None,
     ) -> None:
+        """ConfigError where that cannot be decoded. written: for a format that has schemas."""
         self.columns = list(columns)
         self.declared = declared
         self.limits = limits
+        self.written = written or Written({})
         self.schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make what `decode` needs, once everything above is known."""
 
     @abstractmethod
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:

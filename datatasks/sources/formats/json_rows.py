@@ -24,7 +24,6 @@ from forebay.datatasks.sources.formats.decoder import (
     NO_VALUE,
     OUT_OF_MEMORY,
     REASON_MAX,
-    USUAL_LIMITS,
     Decoded,
     Decoder,
     MessageLimits,
@@ -168,15 +167,9 @@ class JsonDecoder(Decoder):
 
     one_row: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        declared: Mapping[str, ColumnType],
-        limits: MessageLimits = USUAL_LIMITS,
-    ) -> None:
-        super().__init__(columns, declared, limits)
-        fields = {f"column_{index}": name for index, name in enumerate(columns)}
-        wanted = [(field, _READ_AS[declared[name]], None) for field, name in fields.items()]
+    def prepare(self) -> None:
+        fields = {f"column_{index}": name for index, name in enumerate(self.columns)}
+        wanted = [(field, _READ_AS[self.declared[name]], None) for field, name in fields.items()]
         row = msgspec.defstruct("Row", wanted, rename=fields, gc=False)
         self._decode = msgspec.json.Decoder(row).decode
         self._fields = [attrgetter(field) for field in fields]

@@ -17,12 +17,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml.spelling import nearest
-from forebay.datatasks.sources.formats.written_rows import (
-    RowReader,
-    SchemaError,
-    Written,
-    WrittenDecoder,
-)
+from forebay.datatasks.sources.formats.decoder import Written
+from forebay.datatasks.sources.formats.written_rows import RowReader, SchemaError, WrittenDecoder
 
 # That one has the same fields, but texts and messages stay bytes: a few bytes of a message inside
 # of another one would be an object with all of its fields, and whether texts are UTF-8 Arrow says
@@ -245,7 +241,7 @@ class ProtobufReader(RowReader):
 
 class ProtobufDecoder(WrittenDecoder):
     def reader(self, content: bytes) -> RowReader:
-        return ProtobufReader(content, self.declared, self._written)
+        return ProtobufReader(content, self.declared, self.written)
 
 
 def _lists(values: list[Any], stored: pa.ListType) -> pa.Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,10 +23,8 @@ from forebay.datatasks.sources.formats.decoder import (
     NO_VALUE,
     OUT_OF_MEMORY,
     REASON_MAX,
-    USUAL_LIMITS,
     Decoded,
     Decoder,
-    MessageLimits,
     in_memory,
 )
 from forebay.errors import ConfigError
@@ -39,23 +36,6 @@ from forebay.errors import ConfigError
 FILE_BYTES_MAX = 16 << 20
 _HEADER_BYTES = 5
 _SHOWN_IDS = 8
-
-
-@dataclass(frozen=True)
-class Written:
-    """What the messages of a source are written in.
-
-    files: schema id to file; one under None where messages are not framed.
-    message_type: full name of the message type in each of these files; empty for Avro.
-    """
-
-    files: Mapping[int | None, Path]
-    message_type: str = ""
-
-    @property
-    def is_framed(self) -> bool:
-        """Whether messages begin with the id of their schema."""
-        return None not in self.files
 
 
 def _content(path: Path) -> bytes:
@@ -148,17 +128,8 @@ class WrittenDecoder(Decoder):
 
     one_row: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        declared: Mapping[str, ColumnType],
-        limits: MessageLimits = USUAL_LIMITS,
-        written: Written | None = None,
-    ) -> None:
-        """ConfigError for a schema file that cannot be read, or is none."""
-        super().__init__(columns, declared, limits)
-        self._written = written or Written({})
-        contents = {number: _content(path) for number, path in self._written.files.items()}
+    def prepare(self) -> None:
+        contents = {number: _content(path) for number, path in self.written.files.items()}
         self._readers = {number: self._reader(number, each) for number, each in contents.items()}
         # A schema from before a column was added knows nothing of it: there it is null.
         known = frozenset[str]().union(*(reader.fields for reader in self._readers.values()))
@@ -176,7 +147,7 @@ class WrittenDecoder(Decoder):
         try:
             return self.reader(content)
         except SchemaError as error:
-            raise ConfigError(f"schema file {self._written.files[number]}: {error}") from None
+            raise ConfigError(f"schema file {self.written.files[number]}: {error}") from None
 
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
         bad: dict[int, str] = {}
@@ -208,7 +179,7 @@ class WrittenDecoder(Decoder):
         """Which schema a message is of, and what it holds. ValueError says why it is not read."""
         if refusal := self.limits.stored_refusal(len(value)):
             raise ValueError(refusal)
-        schema_id, payload = unframed(value) if self._written.is_framed else (None, value)
+        schema_id, payload = unframed(value) if self.written.is_framed else (None, value)
         reader = self._readers.get(schema_id)
         if reader is None:
             known = ", ".join(map(str, list(self._readers)[:_SHOWN_IDS]))

@@ -25,9 +25,8 @@ from forebay.datatasks.sources.common.rows.chunks import empty_chunk, joined
 from forebay.datatasks.sources.common.streams.stream_borders import stamp_words
 from forebay.datatasks.sources.common.values.far_times import are_far
 from forebay.datatasks.sources.common.values.times import Times
-from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits
+from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits, Written
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.formats.written_rows import Written
 from forebay.datatasks.sources.kafka.borders import TopicBorders
 from forebay.datatasks.sources.kafka.chunks import ChunkMaker, message_location, microseconds
 from forebay.datatasks.sources.kafka.client import Cluster, Topic

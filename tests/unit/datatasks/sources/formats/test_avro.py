@@ -16,9 +16,9 @@ from support.written_messages import avro_file, avro_schema
 
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.formats.avro_rows import AvroReader
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits
+from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits, Written
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.formats.written_rows import SchemaError, Written, framed
+from forebay.datatasks.sources.formats.written_rows import SchemaError, framed
 from forebay.datatasks.sources.kafka.producer import avro_writer
 from forebay.errors import ConfigError
 
