@@ -317,7 +317,9 @@ class _FieldWalk:
                 f"its schema has more than {_FIELDS_MAX:,} fields or {_DEPTH_MAX} levels"
             )
         kind = field.byte(2)
-        self.texts.add(field.text_bytes(0) + _zone_bytes(field, kind))
+        instant = field.table(3) if kind == _TIMESTAMP else None
+        zone_bytes = instant.text_bytes(1) if instant is not None else 0
+        self.texts.add(field.text_bytes(0) + zone_bytes)
         self.texts.add_pairs(field, 6)
         children = ColumnLayout.of([self.layout(each, depth + 1) for each in field.tables(5)])
         encoding = field.table(4)
@@ -338,11 +340,6 @@ class _FieldWalk:
         if kind not in _BUFFERS:
             raise MetadataError(f"it has a column of a type without a name (number {kind})")
         return _BUFFERS[kind]
-
-
-def _zone_bytes(field: Table, kind: int) -> int:
-    stored = field.table(3) if kind == _TIMESTAMP else None
-    return stored.text_bytes(1) if stored is not None else 0
 
 
 class BatchLayout(NamedTuple):

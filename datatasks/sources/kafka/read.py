@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -41,6 +41,11 @@ class Stretch:
     def path(self) -> str:
         """`topic/partition`, as ranges and row ids name it."""
         return f"{self.topic}/{self.partition}"
+
+    @property
+    def place(self) -> str:
+        """The partition in words."""
+        return f"topic {self.topic}, partition {self.partition}"
 
     def between(self, first: int, end: int) -> Stretch:
         return replace(self, first=first, end=end)
@@ -85,8 +90,25 @@ class Reader:
         """
         reading = _Reading(self, stretch)
         while reading.position < stretch.end:
-            with _named_errors(self.access, stretch):
+            errors = kafka_library().errors
+            try:
                 yield from reading.session()
+            except (
+                errors.OffsetOutOfRangeError,
+                errors.NoOffsetForPartitionError,
+                errors.LogTruncationError,
+            ) as error:
+                raise DataError(
+                    f"{stretch.place}: the offsets {stretch.first} to {stretch.end} were planned, "
+                    "but some of their records were deleted (retention, or a truncated log): "
+                    f"{error}. Forget the window, and declare `starts` after it in the source"
+                ) from error
+            except errors.CorruptRecordError as error:
+                raise DataError(f"{stretch.place}: {error}") from error
+            except errors.KafkaError as error:
+                raise InfrastructureError(
+                    f"Kafka at {self.access.bootstrap}: reading {stretch.path} failed: {error}"
+                ) from error
 
     def connected(self, patience_seconds: float) -> Any:  # noqa: ANN401
         """The consumer. One has no group: positions are ours to keep, nothing is committed."""
@@ -168,10 +190,10 @@ class _Reading:
     def _require_end(self, end: int) -> None:
         if end < self._stretch.end:
             raise DataError(
-                f"topic {self._stretch.topic}, partition {self._stretch.partition}: offsets up to "
-                f"{self._stretch.end} were planned, but it now ends at {end}: it was truncated (an "
-                "unclean leader election does that), and what was planned is lost. Declare it as "
-                "a new source, under another name, with `starts`"
+                f"{self._stretch.place}: offsets up to {self._stretch.end} were planned, but it "
+                f"now ends at {end}: it was truncated (an unclean leader election does that), and "
+                "what was planned is lost. Declare it as a new source, under another name, with "
+                "`starts`"
             )
 
     def _give_up_when_silent(self, reason: str) -> None:
@@ -190,27 +212,3 @@ def _hasten_metadata(consumer: Any) -> None:  # noqa: ANN401
     """
     with contextlib.suppress(AttributeError):
         attrgetter("_cluster")(consumer).config["retry_backoff_ms"] = _IDLE_MS
-
-
-@contextmanager
-def _named_errors(access: Access, stretch: Stretch) -> Iterator[None]:
-    errors = kafka_library().errors
-    try:
-        yield
-    except (
-        errors.OffsetOutOfRangeError,
-        errors.NoOffsetForPartitionError,
-        errors.LogTruncationError,
-    ) as error:
-        raise DataError(
-            f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
-            f"{stretch.end} were planned, but some of their records were deleted (retention, or a "
-            f"truncated log): {error}. Forget the window, and declare `starts` after it in the "
-            "source"
-        ) from error
-    except errors.CorruptRecordError as error:
-        raise DataError(f"topic {stretch.topic}, partition {stretch.partition}: {error}") from error
-    except errors.KafkaError as error:
-        raise InfrastructureError(
-            f"Kafka at {access.bootstrap}: reading {stretch.path} failed: {error}"
-        ) from error

@@ -6,7 +6,7 @@ then read. So planned rows are always exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -95,11 +95,13 @@ class ParquetPlanner:
         inside = spans.index(groups.low)
         whole = (inside == spans.index(groups.high)) & (inside >= 0) & (groups.state != TO_READ)
         near = spans.overlaps(groups.low, groups.high) | (groups.state == TO_READ)
-        parts = [
-            self._whole(groups, np.flatnonzero(whole), spans),
-            *self._all_crossing(files, groups, np.flatnonzero(near & ~whole), spans),
-            *(self._unreadable(files, index, 0, spans, counts[index]) for index in bad),
-        ]
+        with closing(_LastFile(self._opened)) as opened:
+            crossing = [
+                self._crossing(opened, files, groups, index, spans)
+                for index in np.flatnonzero(near & ~whole).tolist()
+            ]
+        lost = [self._unreadable(files, index, 0, spans, counts[index]) for index in bad]
+        parts = [self._whole(groups, np.flatnonzero(whole), spans), *crossing, *lost]
         return RowRanges.concatenate(parts)
 
     def _dated(self, footer: Footer | str, files: Candidates) -> Footer | str:
@@ -151,13 +153,6 @@ class ParquetPlanner:
         return RowRanges(
             span, hour, groups.file[chosen], first, first + rows, rows, groups.size_bytes[chosen]
         )
-
-    def _all_crossing(
-        self, files: Candidates, groups: _Groups, indices: Ints, spans: Spans
-    ) -> Iterator[RowRanges]:
-        with closing(_LastFile(self._opened)) as opened:
-            for index in indices.tolist():
-                yield self._crossing(opened, files, groups, index, spans)
 
     def _crossing(
         self, opened: _LastFile, files: Candidates, groups: _Groups, index: int, spans: Spans

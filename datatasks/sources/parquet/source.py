@@ -126,8 +126,13 @@ class ParquetSource(ParquetKind, MarkerSource):
         listing = self._files.listing()
         matched = self._matched(listing)
         self._files.require_one_name(matched)
-        if not len(matched):
-            self._refuse_nothing(listing)
+        # An empty folder is fine once `starts` is declared; a place that is wrong never is.
+        may_be_empty = self.spec.starts is not None and not len(listing)
+        if not len(matched) and not (may_be_empty and self._files.exists("")):
+            raise DataError(
+                f"source {self.spec.name!r}: {self._nothing(listing)} (correct `path`; an empty "
+                "folder is fine once `starts` says when rows begin)"
+            )
         return self._planned(spans, matched, before)
 
     def look(self, spans: Sequence[Interval]) -> Scan:
@@ -194,15 +199,6 @@ class ParquetSource(ParquetKind, MarkerSource):
                 "`path`)"
             )
         return found.take(np.flatnonzero(~is_folder))
-
-    def _refuse_nothing(self, listing: Listing) -> None:
-        """An empty folder is fine once `starts` is declared; a place that is wrong never is."""
-        expected = self.spec.starts is not None and not len(listing) and self._files.exists("")
-        if not expected:
-            raise DataError(
-                f"source {self.spec.name!r}: {self._nothing(listing)} (correct `path`; an empty "
-                "folder is fine once `starts` says when rows begin)"
-            )
 
     def _nothing(self, listing: Listing) -> str:
         pattern = self.options.path
