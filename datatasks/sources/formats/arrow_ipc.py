@@ -232,9 +232,8 @@ class ArrowDecoder(Decoder):
             for first in range(0, batch.num_rows, _PIECE_ROWS):
                 origin = origins[:, first : first + _PIECE_ROWS]
                 if piece.rows >= _PIECE_ROWS:
-                    yield piece.decoded(
-                        self.schema, held.bad, (int(origin[0, 0]), int(origin[1, 0]))
-                    )
+                    message, row = origin[:, 0].tolist()
+                    yield piece.decoded(self.schema, held.bad, (message, row))
                     piece = _Piece()
                 piece.add(self._fitted(batch.slice(first, _PIECE_ROWS)), origin)
         yield piece.decoded(self.schema, held.bad, (held.end, 0))

@@ -6,7 +6,7 @@ them: the physical row number where nothing was deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,7 +56,7 @@ def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterat
 
 def merged_ranges(
     table: Any,  # noqa: ANN401
-    files: Sequence[tuple[int, DataFile]],
+    files: Mapping[int, DataFile],
     event_time: str,
     spans: Spans,
     policy: Literal["fail", "dead_letter"],
@@ -66,7 +66,7 @@ def merged_ranges(
     A file without any time is in each span, as in the Parquet loop.
     """
     rows: list[tuple[int, ...]] = []
-    for index, file in files:
+    for index, file in files.items():
         parts = [
             event_times(batch, event_time)
             for batch in merged_batches(table, file.task, [event_time])

@@ -122,26 +122,18 @@ class IcebergSource(IcebergKind, MarkerSource):
             manifests = len(snapshot.manifests(table.io))
         files = self._planned(table, row_filters)
         known = self._plain_footers(table, files, bounds)
-        merged = [index for index in range(len(files)) if index not in known]
+        merged = {index: file for index, file in enumerate(files) if index not in known}
         parts = self._plain_ranges(files, known, bounds)
-        rest = merged_ranges(
-            table,
-            [(index, files[index]) for index in merged],
-            self._event_time,
-            bounds,
-            self.spec.bad_rows,
-        )
+        rest = merged_ranges(table, merged, self._event_time, bounds, self.spec.bad_rows)
         ranges = RowRanges.concatenate([parts, rest])
         paths = pa.array([file.path for file in files], pa.string())
-        ways = [
-            "" if index in known else f"{_MERGED}{snapshot.snapshot_id}"
-            for index in range(len(files))
-        ]
+        way = f"{_MERGED}{snapshot.snapshot_id}"
+        ways = [way if index in merged else "" for index in range(len(files))]
         schema_id = table.schema().schema_id
         return Scan(
             to_tasks(ranges, paths, pa.array(ways, pa.string()), versions=_versions(files, known)),
             [
-                _digest(_held(files, ranges, span, set(merged), schema_id))
+                _digest(_held(files, ranges, span, merged.keys(), schema_id))
                 for span in range(len(spans))
             ],
             self.table.calls - before + 1 + manifests,
@@ -301,7 +293,7 @@ def _versions(files: list[DataFile], known: Mapping[int, Footer | str]) -> pa.Ar
 
 
 def _held(
-    files: list[DataFile], ranges: RowRanges, span: int, merged: set[int], schema_id: int
+    files: list[DataFile], ranges: RowRanges, span: int, merged: Collection[int], schema_id: int
 ) -> list[str]:
     """The files of a span, and for merged ones what else decides on their rows."""
     indices = np.unique(ranges.file[ranges.span == span]).tolist()

@@ -130,9 +130,12 @@ class ChunkMaker:
         times = stamps[decoded.messages[kept]]
         span = to_us(self.task.data_from), to_us(self.task.data_to)
         rows = decoded.rows[kept]
+        ids = row_ids(self.stretch.path, parts[kept])
+        if not self.decoder.one_row:
+            ids = splitmix64(ids.view(np.uint64) + rows.astype(np.uint64)).view(np.int64)
         return Chunk(
             batch=batch,
-            row_ids=self._row_ids(parts[kept], rows),
+            row_ids=ids,
             parts=parts[kept],
             rows=rows,
             hours=hours_of(times, *span),
@@ -140,12 +143,6 @@ class ChunkMaker:
             outside=outside(times, *span),
             published=np.where(times < 0, UNKNOWN, times),  # Kafka's -1: nobody stamped it
         )
-
-    def _row_ids(self, parts: Ints, rows: Ints) -> Ints:
-        messages = row_ids(self.stretch.path, parts)
-        if self.decoder.one_row:
-            return messages
-        return splitmix64(messages.view(np.uint64) + rows.astype(np.uint64)).view(np.int64)
 
     def _dead(
         self, group: Group, decoded: Decoded, parts: Ints, resumed: npt.NDArray[np.bool_]

@@ -302,9 +302,14 @@ class Cluster:
             with contextlib.suppress(errors.TopicAlreadyExistsError):
                 admin.create_topics({name: declared})
 
+        def is_led(admin: Any) -> bool:  # noqa: ANN401
+            (found,) = admin.describe_topics([name])
+            leaders = [each["leader_id"] for each in found["partitions"] if not each["error_code"]]
+            return bool(leaders) and len(leaders) == len(found["partitions"]) and min(leaders) >= 0
+
         self.call(f"creating topic {name}", action)
         deadline = time.monotonic() + self._call_seconds
-        while not self.call("describing a topic", lambda admin: _led(admin, name)):
+        while not self.call("describing a topic", is_led):
             if time.monotonic() > deadline:
                 raise InfrastructureError(f"topic {name} at {self.bootstrap} has no leader")
             time.sleep(_LEADER_SECONDS)
@@ -341,9 +346,3 @@ class Cluster:
             )
             for key, at in found.items()
         }
-
-
-def _led(admin: Any, name: str) -> bool:  # noqa: ANN401
-    (found,) = admin.describe_topics([name])
-    leaders = [each["leader_id"] for each in found["partitions"] if not each["error_code"]]
-    return bool(leaders) and len(leaders) == len(found["partitions"]) and min(leaders) >= 0

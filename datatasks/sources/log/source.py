@@ -29,10 +29,14 @@ from forebay.datatasks.sources.common.values.casting import column_findings
 from forebay.datatasks.sources.common.values.far_times import are_far
 from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.formats.unchecked_types import stored_problem
-from forebay.datatasks.sources.log.borders import LogBorders, Partition
+from forebay.datatasks.sources.log.borders import (
+    LogBorders,
+    Partition,
+    require_same,
+    segments_before,
+)
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
-from forebay.datatasks.sources.log.segment_ends import require_same, segments_before
 from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position

@@ -293,7 +293,7 @@ class _RangeReader:
     def _stored(
         self, batch: pa.RecordBatch, low: int, high: int, run: _Run, file: OpenFile
     ) -> Stored:
-        rows = np.arange(low, high)
+        rows, path = np.arange(low, high), self.row_range.path
         if run.mask is not None:
             chosen = np.flatnonzero(run.mask[low - run.first : high - run.first])
             if len(chosen) < len(rows):
@@ -303,10 +303,10 @@ class _RangeReader:
             batch=batch,
             part=self.index,
             rows=rows,
-            row_ids=row_ids(self.row_range.path, rows),
+            row_ids=row_ids(path, rows),
             hours=hours_within(times, *self.span),
             end=self._position(high),
-            locate=lambda row: self._location(row, file),
+            locate=lambda row: {"file": path, "row_group": file.group_of(row), "row": row},
             bad={**bad_texts(batch, self.columns, self.spec.columns), **bad},
             # Statistics may be wrong; where paths name the time, they hold before it.
             outside=misplaced(times, *self.span) if self.bounds is None else None,
@@ -365,6 +365,3 @@ class _RangeReader:
     def _position(self, row: int) -> Position:
         inside = row < self.row_range.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
-
-    def _location(self, row: int, file: OpenFile) -> dict[str, str | int]:
-        return {"file": self.row_range.path, "row_group": file.group_of(row), "row": row}
