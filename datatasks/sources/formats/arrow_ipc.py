@@ -139,7 +139,6 @@ class ArrowDecoder(Decoder):
         return held
 
     def _read(self, value: bytes | None) -> _Read | str:
-        """One message, or why it cannot be read."""
         if value is None:
             return NO_VALUE
         if refusal := self.limits.stored_refusal(len(value)):
@@ -276,8 +275,6 @@ class ArrowDecoder(Decoder):
 
 @dataclass
 class _Piece:
-    """Rows that are handed out together."""
-
     rows: int = 0
     batches: list[pa.RecordBatch] = field(default_factory=list)
     origins: list[npt.NDArray[np.int64]] = field(default_factory=list)

@@ -6,12 +6,7 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import (
-    USUAL_LIMITS,
-    Decoder,
-    MessageLimits,
-    Written,
-)
+from forebay.datatasks.sources.formats.decoder import USUAL_LIMITS, Decoder, MessageLimits, Written
 from forebay.errors import ConfigError
 from forebay.system.extras import require_extra
 

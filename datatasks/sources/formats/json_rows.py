@@ -46,7 +46,11 @@ def refusal(value: bytes, limits: MessageLimits) -> str:
     """Why a message is not looked at; empty for one that is."""
     if len(value) * _EACH_MAX <= limits.bytes:
         return ""
-    return limits.stored_refusal(len(value)) or limits.refusal(1, _decoded_bytes(value))
+    if reason := limits.stored_refusal(len(value)):
+        return reason
+    # As objects of Python: an estimate, and more than that as a rule.
+    signs = sum(each * value.count(sign) for sign, each in _SIGN_BYTES.items())
+    return limits.refusal(1, _CHARACTER_BYTES * len(value) + signs)
 
 
 def json_object(value: bytes) -> dict[str, Any]:
@@ -85,12 +89,6 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
     except RecursionError:
         return "it is nested too deeply"
     return shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "…"
-
-
-def _decoded_bytes(value: bytes) -> int:
-    """What a message may take as objects of Python: an estimate, and more than that as a rule."""
-    signs = sum(each * value.count(sign) for sign, each in _SIGN_BYTES.items())
-    return _CHARACTER_BYTES * len(value) + signs
 
 
 def _is_number(value: object) -> bool:

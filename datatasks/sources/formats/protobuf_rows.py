@@ -252,7 +252,6 @@ def _lists(values: list[Any], stored: pa.ListType) -> pa.Array:
 
 
 def _microseconds(instant: Any) -> int:  # noqa: ANN401
-    """Of a Timestamp."""
     return int(instant.seconds * 1_000_000 + instant.nanos // 1000)
 
 

@@ -82,7 +82,16 @@ def data_files(
         known = {task.file.file_path for task in tasks}
         planned = table.scan(row_filter=row_filter).plan_files()
         tasks += [task for task in planned if task.file.file_path not in known]
-    _require_one_entry(tasks)
+    seen: set[str] = set()
+    for task in tasks:
+        place = str(task.file.file_path)
+        spelling = one_spelling(place)
+        if spelling in seen:
+            raise DataError(
+                f"{place} is in the table twice, and its rows would be trained twice: take it out "
+                "of the table, and add it once"
+            )
+        seen.add(spelling)
     found = []
     for task in tasks:
         low, high = manifest_bounds(table, task, column)
@@ -99,19 +108,6 @@ def data_files(
             )
         )
     return sorted(found, key=lambda file: file.path)
-
-
-def _require_one_entry(tasks: Iterable[Any]) -> None:
-    seen: set[str] = set()
-    for task in tasks:
-        place = str(task.file.file_path)
-        known = one_spelling(place)
-        if known in seen:
-            raise DataError(
-                f"{place} is in the table twice, and its rows would be trained twice: take it out "
-                "of the table, and add it once"
-            )
-        seen.add(known)
 
 
 def plain_files(

@@ -67,10 +67,8 @@ def merged_ranges(
     """
     rows: list[tuple[int, ...]] = []
     for index, file in files.items():
-        parts = [
-            event_times(batch, event_time)
-            for batch in merged_batches(table, file.task, [event_time])
-        ]
+        batches = merged_batches(table, file.task, [event_time])
+        parts = [event_times(batch, event_time) for batch in batches]
         read = np.concatenate([np.zeros(0, np.int64), *parts])
         if len(read) and (read == UNKNOWN).all():
             if policy == "fail":
@@ -140,10 +138,8 @@ class MergedReader:
         files = self._files(row_range, scan_task)
         for each in files:
             each.require_unchanged()
-        whole = [
-            (batch, event_times(batch, name))
-            for batch in merged_batches(self.table, scan_task, wanted)
-        ]
+        batches = merged_batches(self.table, scan_task, wanted)
+        whole = [(batch, event_times(batch, name)) for batch in batches]
         for each in files:
             each.require_unchanged()
         bounds = manifest_bounds(self.table, scan_task, name)

@@ -31,11 +31,7 @@ from forebay.datatasks.sources.iceberg.files import (
 )
 from forebay.datatasks.sources.iceberg.kind import IcebergKind
 from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_ranges
-from forebay.datatasks.sources.iceberg.table import (
-    IcebergTable,
-    NoTableError,
-    reading_metadata,
-)
+from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError, reading_metadata
 from forebay.datatasks.sources.parquet.footers import Footer, RowGroups, with_footers
 from forebay.datatasks.sources.parquet.open_files import FileKeeper
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
@@ -169,9 +165,8 @@ class IcebergSource(IcebergKind, MarkerSource):
                     table = self._loaded()
                 scan_tasks = self._tasks_of(table, snapshot_id)
         if scan_tasks:
-            return MergedReader(self.spec, table, scan_tasks, self._planned_file).read(
-                task, position, columns, chunk_rows
-            )
+            merged = MergedReader(self.spec, table, scan_tasks, self._planned_file)
+            return merged.read(task, position, columns, chunk_rows)
         reader = ParquetReader(
             self.spec,
             self._keeper,
@@ -244,9 +239,8 @@ class IcebergSource(IcebergKind, MarkerSource):
     def _plain_ranges(
         self, files: list[DataFile], known: Mapping[int, Footer | str], spans: Spans
     ) -> RowRanges:
-        planner = ParquetPlanner(
-            self.table.opened, self._event_time, self.spec.bad_rows, self.table.full
-        )
+        opened, place = self.table.opened, self.table.full
+        planner = ParquetPlanner(opened, self._event_time, self.spec.bad_rows, place)
         plain = list(known)
         if not plain:
             return RowRanges.of([])

@@ -44,7 +44,6 @@ class Stretch:
 
     @property
     def place(self) -> str:
-        """The partition in words."""
         return f"topic {self.topic}, partition {self.partition}"
 
     def between(self, first: int, end: int) -> Stretch:

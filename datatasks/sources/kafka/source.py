@@ -173,14 +173,8 @@ class KafkaSource(KafkaKind, Source):
         start = position or Position(row_range.first, 0)
         topic, _, partition = row_range.path.rpartition("/")
         stretch = Stretch(topic, int(partition), max(start.part, row_range.first), row_range.end)
-        maker = ChunkMaker(
-            decoder=self._decoder(columns),
-            stretch=stretch,
-            task=task,
-            start=start,
-            policy=self.spec.bad_rows,
-            chunk_rows=chunk_rows,
-        )
+        decoder, policy = self._decoder(columns), self.spec.bad_rows
+        maker = ChunkMaker(decoder, stretch, task, start, policy, chunk_rows)
         last = empty_chunk(columns, self.spec.columns, Position(row_range.end, 0))
         version = TopicVersion.of_text(row_range.version)
         planned = PlannedStretch(self._cluster, stretch, version)
@@ -263,7 +257,6 @@ class KafkaSource(KafkaKind, Source):
         return Written(files, options.message_type or "") if files else None
 
     def _described(self, values: Sequence[bytes]) -> dict[str, str]:
-        """The columns of some messages."""
         decoder = self._decoder([])
         return {name: each for value in values for name, each in decoder.described(value).items()}
 

@@ -107,14 +107,15 @@ class _Segment:
             raise pa.ArrowInvalid(f"it holds {at} rows, but its name says {self.rows}")
 
     def _part(self, batch: pa.RecordBatch, first: int) -> Stored:
-        rows = np.arange(first, first + batch.num_rows)
+        end = first + batch.num_rows
+        rows = np.arange(first, end)
         return Stored(
             batch=batch,
             part=self.index,
             rows=rows,
             row_ids=row_ids(self.partition, rows + self.base),
             hours=np.full(len(rows), self.hour, np.int32),
-            end=self._position(first + batch.num_rows),
+            end=Position(self.index, end) if end < self.rows else Position(self.index + 1, 0),
             locate=self._location,
             bad={},
             outside=None if self.outside is None else np.repeat(self.outside, len(rows)),
@@ -148,9 +149,6 @@ class _Segment:
         )
         end = Position(self.index + 1, 0)
         return empty_chunk(columns, self.spec.columns, end, (dead,) if dead.rows else ())
-
-    def _position(self, row: int) -> Position:
-        return Position(self.index, row) if row < self.rows else Position(self.index + 1, 0)
 
     def _location(self, row: int) -> dict[str, str | int]:
         return segment_location(self.row_range.path, row)

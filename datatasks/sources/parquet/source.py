@@ -143,22 +143,18 @@ class ParquetSource(ParquetKind, MarkerSource):
         return self._planned(spans, self._matched(self._files.listing(folders)), before)
 
     def _planned(self, spans: Sequence[Interval], matched: Listing, before: int) -> Scan:
-        bounds = Spans(spans)
+        files, event_time, bounds = self._files, self.spec.event_time, Spans(spans)
         chosen, low, high = self._near(matched, bounds)
-        footers = FooterCache(self.cache, self._files, self.spec.event_time).footers(
-            matched, chosen
-        )
-        planner = ParquetPlanner(
-            self._files.opened, self.spec.event_time, self.spec.bad_rows, self._files.full
-        )
+        footers = FooterCache(self.cache, files, event_time).footers(matched, chosen)
+        planner = ParquetPlanner(files.opened, event_time, self.spec.bad_rows, files.full)
         ranges = planner.ranges(Candidates(chosen.paths, footers, low, high), bounds)
-        self._files.calls += planner.reads
+        files.calls += planner.reads
         versions = with_footers(chosen.versions, footers)
-        salt = f"{self.spec.event_time}|{self.options.window_path}"
+        salt = f"{event_time}|{self.options.window_path}"
         return Scan(
             to_tasks(ranges, chosen.paths, versions=versions),
             fingerprints(len(spans), ranges, chosen.paths, versions, salt),
-            self._files.calls - before,
+            files.calls - before,
         )
 
     def open(
