@@ -6,26 +6,23 @@ wanted columns are decoded; before anything is computed with their values, they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.rows.chunks import without_columns
 from forebay.datatasks.sources.common.values.casting import Fitted, fit
 from forebay.datatasks.sources.formats.decoder import (
     NO_VALUE,
     OUT_OF_MEMORY,
     REASON_MAX,
-    USUAL_LIMITS,
     Decoded,
     Decoder,
-    MessageLimits,
 )
 from forebay.datatasks.sources.formats.ipc_metadata import (
     METADATA_ERRORS,
@@ -72,7 +69,7 @@ class _Columns(NamedTuple):
 class _Read(NamedTuple):
     """The wanted columns of one message as stored; None where no column is wanted."""
 
-    table: pa.Table | None
+    table: pa.Table
     size: Size
 
 
@@ -92,10 +89,7 @@ class _Held:
         return np.stack([np.repeat(np.array(numbers, np.int64), counts), rows])
 
 
-_Key = TypeVar("_Key")
-
-
-def _keep(known: dict[_Key, _Columns], key: _Key, found: _Columns) -> None:
+def _keep(known: dict[Any, _Columns], key: object, found: _Columns) -> None:
     if len(known) >= _SCHEMAS_KEPT:
         known.clear()
     known[key] = found
@@ -106,14 +100,7 @@ class ArrowDecoder(Decoder):
 
     one_row: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        declared: Mapping[str, ColumnType],
-        limits: MessageLimits = USUAL_LIMITS,
-    ) -> None:
-        """Decode `columns`, whose types are in `declared`."""
-        super().__init__(columns, declared, limits)
+    def prepare(self) -> None:
         self._known: dict[bytes, _Columns] = {}
         self._alike: dict[tuple[int, pa.Schema], _Columns] = {}
 
@@ -152,7 +139,6 @@ class ArrowDecoder(Decoder):
         return held
 
     def _read(self, value: bytes | None) -> _Read | str:
-        """One message, or why it cannot be read."""
         if value is None:
             return NO_VALUE
         if refusal := self.limits.stored_refusal(len(value)):
@@ -245,16 +231,15 @@ class ArrowDecoder(Decoder):
             for first in range(0, batch.num_rows, _PIECE_ROWS):
                 origin = origins[:, first : first + _PIECE_ROWS]
                 if piece.rows >= _PIECE_ROWS:
-                    yield piece.decoded(
-                        self.schema, held.bad, (int(origin[0, 0]), int(origin[1, 0]))
-                    )
+                    message, row = origin[:, 0].tolist()
+                    yield piece.decoded(self.schema, held.bad, (message, row))
                     piece = _Piece()
                 piece.add(self._fitted(batch.slice(first, _PIECE_ROWS)), origin)
         yield piece.decoded(self.schema, held.bad, (held.end, 0))
 
     def _stored(self, held: _Held) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         """Neighbours of one schema joined, since casting costs per call and not per row."""
-        for _, group in groupby(list(held.reads), key=lambda number: _schema(held, number)):
+        for _, group in groupby(list(held.reads), key=lambda n: held.reads[n].table.schema):
             numbers = list(group)
             try:
                 yield _joined(held, numbers), held.origins(numbers)
@@ -290,15 +275,12 @@ class ArrowDecoder(Decoder):
 
 @dataclass
 class _Piece:
-    """Rows that are handed out together."""
-
     rows: int = 0
     batches: list[pa.RecordBatch] = field(default_factory=list)
     origins: list[npt.NDArray[np.int64]] = field(default_factory=list)
     bad: dict[int, str] = field(default_factory=dict)
 
     def add(self, fitted: Fitted, origin: npt.NDArray[np.int64]) -> None:
-        """Rows that come next, and message and row of each."""
         self.bad.update({self.rows + row: reason for row, reason in fitted.bad.items()})
         self.batches.append(fitted.batch)
         self.origins.append(origin)
@@ -319,11 +301,6 @@ def _schema_of(value: bytes) -> bytes:
     if first is None or first.kind != SCHEMA:
         raise MetadataError("it does not begin with a schema")
     return value[: first.end]
-
-
-def _schema(held: _Held, number: int) -> pa.Schema:
-    table = held.reads[number].table
-    return None if table is None else table.schema
 
 
 def _joined(held: _Held, numbers: Sequence[int]) -> pa.RecordBatch:

@@ -8,7 +8,6 @@ import struct
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from operator import attrgetter, itemgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import fastavro
@@ -16,9 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
-from forebay.config.yaml.spelling import nearest
-from forebay.datatasks.sources.formats.written_rows import RowReader, WrittenDecoder
-from forebay.errors import ConfigError
+from forebay.datatasks.sources.formats.written_rows import RowReader, SchemaError, WrittenDecoder
 
 # fastavro reads recursively without a bound, and as many items as a message claims, so that a
 # schema that would let a message end the process, or read on without end, is refused as a whole:
@@ -38,10 +35,7 @@ _UNITS = {
 _VALUE_BYTES, _MAPPING_BYTES, _FIELD_BYTES = 64.0, 280.0, 120.0
 _TEXT_BYTES_EACH = 5.0  # should one character of it be no ASCII
 _NESTING_MAX = 60
-
-
-class SchemaError(ValueError):
-    """A schema that is none, or whose messages are not read."""
+_ITEMS = {"array": "items", "map": "values"}
 
 
 class Cost(NamedTuple):
@@ -56,26 +50,24 @@ class Cost(NamedTuple):
     each: float
 
 
-class AvroSchema:
-    """A record's schema with names resolved and logical types taken off.
+class AvroReader(RowReader):
+    """Names in its schema are resolved, and logical types taken off."""
 
-    plain: what fastavro is to read by. fields: name to type. cost: of a message.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        """Raises SchemaError."""
+    def __init__(self, content: bytes, declared: Mapping[str, ColumnType]) -> None:
+        """SchemaError for what is no schema of a record, or one that is not read."""
         try:
             stored = json.loads(content)
             parsed = fastavro.parse_schema(stored)
-            self.plain = fastavro.parse_schema(_without_logical_types(stored))
+            self.plain = fastavro.parse_schema(_without_logical_types(stored))  # to read by
         except (fastavro.schema.SchemaParseException, *_NO_SCHEMA) as error:
             raise SchemaError(f"it is not an Avro schema: {error}") from None
         if not isinstance(parsed, dict) or parsed.get("type") not in _RECORDS:
             raise SchemaError("a row is a record, and this type is not")
+        super().__init__({each["name"]: each["type"] for each in parsed["fields"]}, declared)
         self._named: dict[str, Node] = {}
-        self.fields: dict[str, Node] = {each["name"]: each["type"] for each in parsed["fields"]}
         self._name_all(parsed)
-        self.cost = self._cost(parsed, ())
+        cost = self._cost(parsed, ())
+        self.fixed_bytes, self.bytes_each = cost.fixed, cost.each
 
     def _name_all(self, node: Node) -> None:
         """Remember named types; fastavro has made their names full."""
@@ -125,10 +117,8 @@ class AvroSchema:
             fixed = _MAPPING_BYTES + sum(_FIELD_BYTES + cost.fixed for cost in costs)
             each = max((cost.each for cost in costs), default=0.0)
             return Cost(sum(cost.stored for cost in costs), fixed, each)
-        if name in {"array", "map"}:
-            return self._items(
-                name, self._cost(node["items" if name == "array" else "values"], above)
-            )
+        if name in _ITEMS:
+            return self._items(name, self._cost(node[_ITEMS[name]], above))
         raise SchemaError(f"there is no type {name!r}")
 
     @staticmethod
@@ -140,22 +130,8 @@ class AvroSchema:
         each = max(item.each, _TEXT_BYTES_EACH if name == "map" else 0.0)
         return Cost(1, _MAPPING_BYTES, fixed / stored + each)
 
-    def stored_type(self, name: str, declared: ColumnType) -> pa.DataType:
-        """What a column is stored as. SchemaError where it cannot be read as declared."""
-        if name not in self.fields:
-            guess = nearest(name, self.fields)
-            way_out = f"did you mean {guess!r}?" if guess else f"it has {', '.join(self.fields)}"
-            raise SchemaError(f"there is no column {name!r}: {way_out[:200]}")
-        found = self._arrow_type(self.fields[name], declared)
-        if found is None:
-            shown = self.shown(self.fields[name])
-            raise SchemaError(
-                f"column {name!r} is stored as {shown}, which cannot be read as {declared.value}"
-            )
-        return found
-
-    def _arrow_type(self, node: Node, declared: ColumnType) -> pa.DataType | None:
-        name, node = self.kind(node)
+    def stored_type(self, field: Node, declared: ColumnType) -> pa.DataType | None:
+        name, node = self.kind(field)
         branches = node if name == "union" else [node]
         kinds = [self.kind(branch) for branch in branches]
         used = [(name, branch) for name, branch in kinds if name != "null"]
@@ -164,7 +140,7 @@ class AvroSchema:
         if declared in LIST_ITEMS:
             if len(used) > 1 or used[0][0] != "array":
                 return None
-            item = self._arrow_type(used[0][1]["items"], LIST_ITEMS[declared])
+            item = self.stored_type(used[0][1]["items"], LIST_ITEMS[declared])
             return None if item is None else pa.list_(item)
         names = {name for name, _ in used}
         if declared is ColumnType.TIMESTAMP:
@@ -174,15 +150,30 @@ class AvroSchema:
             return pa.string() if names <= _TEXTS else None
         return next((stored for allowed, stored in _STORED[declared] if names <= allowed), None)
 
-    def shown(self, node: Node) -> str:
-        """A type as people write it."""
-        name, node = self.kind(node)
+    def shown(self, field: Node) -> str:
+        name, node = self.kind(field)
         if name == "union":
             return " | ".join(self.shown(each) for each in node)
-        if name in {"array", "map"}:
-            return f"{name}<{self.shown(node['items' if name == 'array' else 'values'])}>"
+        if name in _ITEMS:
+            return f"{name}<{self.shown(node[_ITEMS[name]])}>"
         logical = node.get("logicalType") if isinstance(node, dict) else None
         return str(logical or name)
+
+    def read(self, payload: bytes) -> Any:  # noqa: ANN401
+        # One byte more, since not every reader of a value sees that the message ends in it.
+        file = BytesIO(payload + b"\0")
+        try:
+            found = fastavro.schemaless_reader(file, self.plain, None)
+        except _FAULTS as error:
+            raise ValueError(f"not a record of its schema: {_said(error)}") from None
+        left = len(payload) - file.tell()
+        if left:
+            more = f"{left:,} bytes are left after it" if left > 0 else "it ends too early"
+            raise ValueError(f"not a record of its schema: {more}")
+        return found
+
+    def arrays(self, rows: Sequence[Any]) -> list[pa.Array]:
+        return [_array(list(map(itemgetter(name), rows)), stored) for name, stored in self._columns]
 
 
 def _unit(node: Node) -> str:
@@ -235,51 +226,9 @@ _FAULTS = (
 )
 
 
-class AvroReader(RowReader):
-    """Reads records of one schema with fastavro."""
-
-    def __init__(self, schema: AvroSchema, declared: dict[str, ColumnType]) -> None:
-        self._schema, self._declared = schema, declared
-        self.names = frozenset(schema.fields)
-        self.fixed_bytes, self.bytes_each = schema.cost.fixed, schema.cost.each
-        self.problem = ""
-        self._columns: list[tuple[str, pa.DataType]] = []
-
-    def want(self, columns: Sequence[str]) -> None:
-        stored_type, declared = self._schema.stored_type, self._declared
-        try:
-            self._columns = [(name, stored_type(name, declared[name])) for name in columns]
-        except SchemaError as error:
-            self.problem = str(error)
-
-    def read(self, payload: bytes) -> Any:  # noqa: ANN401
-        # One byte more, since not every reader of a value sees that the message ends in it.
-        file = BytesIO(payload + b"\0")
-        try:
-            found = fastavro.schemaless_reader(file, self._schema.plain, None)
-        except _FAULTS as error:
-            raise ValueError(f"not a record of its schema: {_said(error)}") from None
-        left = len(payload) - file.tell()
-        if left:
-            more = f"{left:,} bytes are left after it" if left > 0 else "it ends too early"
-            raise ValueError(f"not a record of its schema: {more}")
-        return found
-
-    def arrays(self, rows: Sequence[Any]) -> list[pa.Array]:
-        return [_array(list(map(itemgetter(name), rows)), stored) for name, stored in self._columns]
-
-    def described(self) -> dict[str, str]:
-        return {name: self._schema.shown(node) for name, node in self._schema.fields.items()}
-
-
 class AvroDecoder(WrittenDecoder):
-    """Reads Avro records."""
-
-    def reader(self, content: bytes, path: Path) -> RowReader:
-        try:
-            return AvroReader(AvroSchema(content), dict(self.declared))
-        except SchemaError as error:
-            raise ConfigError(f"schema file {path}: {error}") from None
+    def reader(self, content: bytes) -> RowReader:
+        return AvroReader(content, self.declared)
 
 
 def _array(values: list[Any], stored: pa.DataType) -> pa.Array:

@@ -8,9 +8,10 @@ time is bounded by the limits of one message, however many there are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from forebay.datatasks.sources.common.contract.option_types import (
 REASON_MAX = 200
 NO_VALUE = "the message has no value"
 OUT_OF_MEMORY = "there is not enough memory to decode it"
+_Made = TypeVar("_Made")
 
 
 class MessageLimits(NamedTuple):
@@ -43,13 +45,29 @@ class MessageLimits(NamedTuple):
         return ""
 
     def stored_refusal(self, size: int) -> str:
-        """Why a message of that many stored bytes is not looked at."""
         if size > self.bytes:
             return f"it has {size:,} bytes, and message_bytes_max is {self.bytes:,}"
         return ""
 
 
 USUAL_LIMITS = MessageLimits()
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the messages of a source are written in.
+
+    files: schema id to file; one under None where messages are not framed.
+    message_type: full name of the message type in each of these files; empty for Avro.
+    """
+
+    files: Mapping[int | None, Path]
+    message_type: str = ""
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether messages begin with the id of their schema."""
+        return None not in self.files
 
 
 @dataclass
@@ -82,12 +100,19 @@ class Decoder(ABC):
         columns: Sequence[str],
         declared: Mapping[str, ColumnType],
         limits: MessageLimits = USUAL_LIMITS,
+        written: Written | None = None,
     ) -> None:
-        """Decode `columns`, whose types are in `declared`."""
+        """ConfigError where that cannot be decoded. written: for a format that has schemas."""
         self.columns = list(columns)
         self.declared = declared
         self.limits = limits
+        self.written = written or Written({})
         self.schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make what `decode` needs, once everything above is known."""
 
     @abstractmethod
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
@@ -100,3 +125,21 @@ class Decoder(ABC):
     @abstractmethod
     def described(self, value: bytes) -> dict[str, str]:
         """Every column of one message and its type, as people write it; empty when unreadable."""
+
+
+def in_memory(
+    make: Callable[[dict[int, Any], dict[int, str]], _Made],
+    rows: dict[int, Any],
+    bad: dict[int, str],
+) -> _Made:
+    """What is made of the rows of messages. Those that memory does not even hold alone are bad."""
+    try:
+        return make(rows, bad)
+    except MemoryError:
+        for number in list(rows):
+            try:
+                make({number: rows[number]}, {})
+            except MemoryError:
+                bad[number] = OUT_OF_MEMORY
+                del rows[number]
+    return make(rows, bad)

@@ -6,20 +6,17 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import USUAL_LIMITS, Decoder, MessageLimits
-from forebay.datatasks.sources.formats.written_rows import Written, WrittenDecoder
+from forebay.datatasks.sources.formats.decoder import USUAL_LIMITS, Decoder, MessageLimits, Written
 from forebay.errors import ConfigError
 from forebay.system.extras import require_extra
 
 _DECODERS: Mapping[str, str] = {
     "arrow-ipc": "forebay.datatasks.sources.formats.arrow_ipc:ArrowDecoder",
     "json": "forebay.datatasks.sources.formats.json_rows:JsonDecoder",
-}
-# Formats whose messages only their schema tells how to read, and the extra of each.
-_WRITTEN: Mapping[str, str] = {
     "avro": "forebay.datatasks.sources.formats.avro_rows:AvroDecoder",
     "protobuf": "forebay.datatasks.sources.formats.protobuf_rows:ProtobufDecoder",
 }
+_WITH_EXTRAS = frozenset({"avro", "protobuf"})  # of the same names
 
 
 def decoder_named(
@@ -35,12 +32,9 @@ def decoder_named(
         ConfigError: when no decoder has this name, or a schema cannot be used.
         MissingExtraError: when the format's library is not installed.
     """
-    if name in _WRITTEN:
-        require_extra(name)
-        by_schema: type[WrittenDecoder] = pkgutil.resolve_name(_WRITTEN[name])
-        return by_schema(columns, declared, limits, written)
     if name not in _DECODERS:
-        known = ", ".join([*_DECODERS, *_WRITTEN])
-        raise ConfigError(f"there is no message format {name!r}, only {known}")
+        raise ConfigError(f"there is no message format {name!r}, only {', '.join(_DECODERS)}")
+    if name in _WITH_EXTRAS:
+        require_extra(name)
     decoder: type[Decoder] = pkgutil.resolve_name(_DECODERS[name])
-    return decoder(columns, declared, limits)
+    return decoder(columns, declared, limits, written)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 Data = bytes | bytearray | mmap.mmap
@@ -49,7 +49,6 @@ class Table:
     __slots__ = ("_at", "_data", "_fields", "_size")
 
     def __init__(self, data: bytes | memoryview, at: int) -> None:
-        """The table at a place of a message's metadata."""
         self._data = data
         self._at = at
         self._fields = at - _i32(data, at)[0]
@@ -71,17 +70,14 @@ class Table:
         return self._data[at] if at else 0
 
     def short(self, number: int) -> int:
-        """A number of two bytes."""
         at = self.field(number)
         return int(_u16(self._data, at)[0]) if at else 0
 
     def long(self, number: int) -> int:
-        """A signed number of eight bytes."""
         at = self.field(number)
         return int(i64(self._data, at)[0]) if at else 0
 
     def table(self, number: int) -> Table | None:
-        """A table that a field points to."""
         at = self.field(number)
         return Table(self._data, at + _u32(self._data, at)[0]) if at else None
 
@@ -91,7 +87,6 @@ class Table:
         return len(self._data)
 
     def text_bytes(self, number: int) -> int:
-        """Of a text."""
         at = self.field(number)
         return int(_u32(self._data, at + _u32(self._data, at)[0])[0]) if at else 0
 
@@ -127,7 +122,6 @@ class Table:
         self._data[at : at + 8 * count] = bytes(8 * count)
 
     def tables(self, number: int) -> Iterator[Table]:
-        """The tables of a vector of them."""
         at = self.field(number)
         if at:
             at += _u32(self._data, at)[0]
@@ -183,7 +177,6 @@ _FILE_MAGIC = b"ARROW1"
 
 
 def footer(data: Data) -> Footer:
-    """What the end of an Arrow file says."""
     at = len(data) - len(_FILE_MAGIC) - 4
     length = _i32(data, at)[0] if at > 0 else 0
     if not 0 < length <= at or data[at + 4 :] != _FILE_MAGIC:
@@ -207,19 +200,13 @@ class Blocks:
         self._places = places
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._places) // _BLOCK.size
 
     def __iter__(self) -> Iterator[Frame]:
-        """All of them."""
         return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, number: int) -> Frame:
-        """One of them.
-
-        Raises:
-            MetadataError, struct.error, IndexError: when it cannot be followed.
-        """
+        """MetadataError, struct.error or IndexError when it cannot be followed."""
         offset, metadata, _ = _BLOCK.unpack_from(self._places, number * _BLOCK.size)
         if offset < 0 or metadata < 0:
             raise MetadataError("an offset in it is negative")
@@ -227,7 +214,6 @@ class Blocks:
 
 
 def frame_at(data: memoryview, metadata: int, body: int) -> Frame:
-    """The message whose metadata and body begin at these places."""
     within = data[metadata:body]
     message = Table(within, _u32(within, 0)[0])
     header = message.table(2)
@@ -258,7 +244,6 @@ class _Texts:
             raise MetadataError("parts of its metadata are used again and again")
 
     def add_pairs(self, table: Table, number: int) -> None:
-        """Keys and values of a vector of them."""
         for each in table.tables(number):
             self.add(each.text_bytes(0) + each.text_bytes(1))
 
@@ -275,23 +260,28 @@ class ColumnLayout(NamedTuple):
     views: int
     dictionaries: frozenset[int]
 
+    @classmethod
+    def of(cls, parts: Sequence[ColumnLayout]) -> ColumnLayout:
+        """Several columns as one."""
+        return cls(
+            sum(each.nodes for each in parts),
+            sum(each.buffers for each in parts),
+            sum(each.views for each in parts),
+            frozenset[int]().union(*(each.dictionaries for each in parts)),
+        )
+
+
+_WHATEVER = ColumnLayout(_ALL, _ALL, _ALL, frozenset())
+
 
 def require_little_endian(schema: Table) -> None:
-    """Refuse other values: Arrow turns them around before it checks them.
-
-    Raises:
-        MetadataError: where they are big-endian.
-    """
+    """MetadataError for other values: Arrow turns them around before it checks them."""
     if schema.short(0):
         raise MetadataError("its byte order is big-endian")
 
 
 def column_layouts(schema: Table, version: int) -> list[ColumnLayout]:
-    """The columns of a schema.
-
-    Raises:
-        MetadataError: when it is not to be followed.
-    """
+    """MetadataError for a schema that is not to be followed."""
     walk = _FieldWalk(version, _Texts(schema))
     walk.texts.add_pairs(schema, 2)
     return [walk.layout(field, 0) for field in schema.tables(1)]
@@ -302,31 +292,13 @@ _VIEWS = frozenset({23, 24})
 _DENSE = 1
 # Buffers by the number of the type in `Schema.fbs`, without those of children.
 _BUFFERS = {
-    _NULL: 0,
-    2: 2,  # integers
-    3: 2,  # floats
-    4: 3,  # binary
-    5: 3,  # string
-    6: 2,  # bool
-    7: 2,  # decimals
-    8: 2,  # date
-    9: 2,  # time
-    _TIMESTAMP: 2,
-    11: 2,  # interval
-    12: 2,  # list
-    13: 1,  # struct
-    15: 2,  # binary of fixed size
-    16: 1,  # list of fixed size
-    17: 2,  # map
-    18: 2,  # duration
-    19: 3,  # large binary
-    20: 3,  # large string
-    21: 2,  # large list
-    _RUN_END_ENCODED: 0,
-    23: 2,  # binary view
-    24: 2,  # string view
-    25: 3,  # list view
-    26: 3,  # large list view
+    **dict.fromkeys((_NULL, _RUN_END_ENCODED), 0),
+    **dict.fromkeys((13, 16), 1),  # struct, list of fixed size
+    **dict.fromkeys((2, 3, 6, 7, 15), 2),  # integers, floats, bool, decimals, fixed-size binary
+    **dict.fromkeys((8, 9, _TIMESTAMP, 11, 18), 2),  # date, time, instants, interval, duration
+    **dict.fromkeys((12, 17, 21, 23, 24), 2),  # list, map, large list, views of binary and string
+    **dict.fromkeys((4, 5, 19, 20), 3),  # binary, string, and the large ones
+    **dict.fromkeys((25, 26), 3),  # views of lists
 }
 
 
@@ -345,18 +317,19 @@ class _FieldWalk:
                 f"its schema has more than {_FIELDS_MAX:,} fields or {_DEPTH_MAX} levels"
             )
         kind = field.byte(2)
-        self.texts.add(field.text_bytes(0) + _zone_bytes(field, kind))
+        instant = field.table(3) if kind == _TIMESTAMP else None
+        zone_bytes = instant.text_bytes(1) if instant is not None else 0
+        self.texts.add(field.text_bytes(0) + zone_bytes)
         self.texts.add_pairs(field, 6)
-        children = [self.layout(each, depth + 1) for each in field.tables(5)]
-        ids = frozenset[int]().union(*(each.dictionaries for each in children))
+        children = ColumnLayout.of([self.layout(each, depth + 1) for each in field.tables(5)])
         encoding = field.table(4)
         if encoding is not None:  # the batch has its indices, the dictionary what it is made of
-            return ColumnLayout(1, 2, 0, ids | {encoding.long(0)})
+            return ColumnLayout(1, 2, 0, children.dictionaries | {encoding.long(0)})
         return ColumnLayout(
-            1 + sum(each.nodes for each in children),
-            self._buffers(field, kind) + sum(each.buffers for each in children),
-            (kind in _VIEWS) + sum(each.views for each in children),
-            ids,
+            1 + children.nodes,
+            self._buffers(field, kind) + children.buffers,
+            (kind in _VIEWS) + children.views,
+            children.dictionaries,
         )
 
     def _buffers(self, field: Table, kind: int) -> int:
@@ -367,12 +340,6 @@ class _FieldWalk:
         if kind not in _BUFFERS:
             raise MetadataError(f"it has a column of a type without a name (number {kind})")
         return _BUFFERS[kind]
-
-
-def _zone_bytes(field: Table, kind: int) -> int:
-    """Of the text in the type of an instant."""
-    stored = field.table(3) if kind == _TIMESTAMP else None
-    return stored.text_bytes(1) if stored is not None else 0
 
 
 class BatchLayout(NamedTuple):
@@ -389,21 +356,18 @@ class BatchLayout(NamedTuple):
     is_compressed: bool
 
     @classmethod
-    def of(cls, batch: Table, whole: ColumnLayout | None = None) -> BatchLayout:
-        """That of the table of a record batch. whole: what is in it, so that no more is read."""
-        nodes = buffers = parts = _ALL
-        if whole is not None:
-            nodes, buffers, parts = whole.nodes, whole.buffers, whole.views
-        views = batch.longs(4, 1, parts)
+    def of(cls, batch: Table, whole: ColumnLayout = _WHATEVER) -> BatchLayout:
+        """whole: what is in the batch, so that no more is read."""
+        views = batch.longs(4, 1, whole.views)
+        buffers = whole.buffers + sum(max(0, each) for each in views)
         return cls(
             rows=batch.long(0),
-            nodes=batch.longs(1, 2, nodes),
-            buffers=batch.longs(2, 2, min(_ALL, buffers + sum(max(0, each) for each in views))),
+            nodes=batch.longs(1, 2, whole.nodes),
+            buffers=batch.longs(2, 2, min(_ALL, buffers)),
             views=views,
             is_compressed=is_compressed(batch),
         )
 
 
 def is_compressed(batch: Table) -> bool:
-    """Whether the buffers of a record batch are."""
     return bool(batch.field(3))

@@ -26,11 +26,10 @@ from forebay.datatasks.sources.formats.ipc_metadata import (
 # What a value takes at most in a declared type that is not text, and a column of a batch as objects
 # of Arrow.
 _VALUE_BYTES, _NODE_BYTES = 8, 512
+_ALL = 2**31
 
 
 class Size(NamedTuple):
-    """Rows, and the bytes that they take."""
-
     rows: int
     bytes: int
 
@@ -45,18 +44,10 @@ class StreamLayout:
         """wanted: indices of columns."""
         self._columns = columns
         self._wanted = sorted(wanted)
-        self._dictionaries = frozenset[int]().union(
-            *(columns[index].dictionaries for index in wanted)
-        )
-        every = frozenset[int]().union(*(each.dictionaries for each in columns))
-        self.has_dictionaries = bool(every)
-        self.has_others = every != self._dictionaries
-        self._whole = ColumnLayout(
-            sum(each.nodes for each in columns),
-            sum(each.buffers for each in columns),
-            sum(each.views for each in columns),
-            every,
-        )
+        self._dictionaries = ColumnLayout.of([columns[index] for index in wanted]).dictionaries
+        self._whole = ColumnLayout.of(columns)
+        self.has_dictionaries = bool(self._whole.dictionaries)
+        self.has_others = self._whole.dictionaries != self._dictionaries
         self._fixed = _Ranges.of(columns, self._wanted, ())
 
     def empty_others(self, frames: Iterable[Frame]) -> None:
@@ -65,15 +56,14 @@ class StreamLayout:
             if frame.kind == DICTIONARY and frame.header.long(0) not in self._dictionaries:
                 values = frame.header.table(1)
                 if values is not None:
-                    _empty_batch(values)
+                    for number, each in ((0, 0), (1, 2), (2, 2)):
+                        values.set_zero(number, each)
 
     def size(self, data: Data, frames: Iterable[Frame], bytes_max: int) -> Size:
         """Of some messages of these bytes, after the one with the schema.
 
-        Beyond `bytes_max` nothing more is looked at.
-
-        Raises:
-            MetadataError, struct.error, IndexError: when they cannot be followed.
+        Beyond `bytes_max` nothing more is looked at. MetadataError, struct.error or IndexError when
+        they cannot be followed.
         """
         rows = taken = 0
         dictionaries = _Dictionaries()
@@ -123,9 +113,6 @@ class _Ranges(NamedTuple):
         )
 
 
-_ALL = 2**31
-
-
 class _Dictionaries:
     """Dictionaries of one stream. Those that come in parts are joined again for each batch."""
 
@@ -134,11 +121,12 @@ class _Dictionaries:
         self._grown: set[int] = set()
 
     def add(self, data: Data, body: int, header: Table) -> int:
-        """Bytes of one that came."""
         values = header.table(1)
         if values is None:
             raise MetadataError("a dictionary of it has no values")
-        taken = _whole_bytes(data, body, BatchLayout.of(values))
+        batch = BatchLayout.of(values)
+        taken = _NODE_BYTES * (len(batch.buffers) // 2)
+        taken += _bytes([batch.nodes[::2]], _buffer_bytes(data, body, batch, 0, _ALL))
         number = header.long(0)
         if header.byte(2):
             self._grown.add(number)
@@ -152,18 +140,6 @@ class _Dictionaries:
         taken = sum(self._bytes[number] for number in self._grown)
         self._grown.clear()
         return taken
-
-
-def _whole_bytes(data: Data, body: int, batch: BatchLayout) -> int:
-    objects = _NODE_BYTES * (len(batch.buffers) // 2)
-    return objects + _bytes([batch.nodes[::2]], _buffer_bytes(data, body, batch, 0, _ALL))
-
-
-def _empty_batch(batch: Table) -> None:
-    """Leave no values in a dictionary whose bytes can be changed."""
-    batch.set_zero(0, 0)
-    batch.set_zero(1, 2)
-    batch.set_zero(2, 2)
 
 
 def _bytes(nodes: Sequence[Sequence[int]], buffers: int) -> int:
@@ -196,14 +172,8 @@ def _known(lengths: Sequence[int]) -> Sequence[int]:
     return lengths
 
 
-_VALUE_BYTES = 8
-
-
 def plain_bytes(columns: pa.Table | pa.RecordBatch) -> int:
-    """Bytes of all columns in the declared types, about; without dictionaries.
-
-    The columns are validated.
-    """
+    """Bytes of validated columns, about, in the declared types, without dictionaries."""
     return sum(
         _array_bytes(chunk)
         for column in columns.columns

@@ -1,7 +1,7 @@
 """Format `json`: each message is one JSON object, a row. A missing key is a null.
 
 msgspec reads each message alone, and makes objects of the wanted columns only. What it refuses is
-read by the definition (`json_values`), which says why: an odd message costs its neighbours nothing.
+read by the definition (`json_value`), which says why: an odd message costs its neighbours nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from forebay.datatasks.sources.formats.decoder import (
     NO_VALUE,
     OUT_OF_MEMORY,
     REASON_MAX,
-    USUAL_LIMITS,
     Decoded,
     Decoder,
     MessageLimits,
+    in_memory,
 )
 from forebay.system.instants import to_us
-
-# `json_rows` reads faster, and holds itself against this.
 
 DIGITS_MAX = 4300  # of an integer that Python makes of a text
 _INT64_RANGE = range(-(2**63), 2**63)
@@ -48,7 +46,11 @@ def refusal(value: bytes, limits: MessageLimits) -> str:
     """Why a message is not looked at; empty for one that is."""
     if len(value) * _EACH_MAX <= limits.bytes:
         return ""
-    return limits.stored_refusal(len(value)) or limits.refusal(1, _decoded_bytes(value))
+    if reason := limits.stored_refusal(len(value)):
+        return reason
+    # As objects of Python: an estimate, and more than that as a rule.
+    signs = sum(each * value.count(sign) for sign, each in _SIGN_BYTES.items())
+    return limits.refusal(1, _CHARACTER_BYTES * len(value) + signs)
 
 
 def json_object(value: bytes) -> dict[str, Any]:
@@ -87,12 +89,6 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
     except RecursionError:
         return "it is nested too deeply"
     return shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "…"
-
-
-def _decoded_bytes(value: bytes) -> int:
-    """What a message may take as objects of Python: an estimate, and more than that as a rule."""
-    signs = sum(each * value.count(sign) for sign, each in _SIGN_BYTES.items())
-    return _CHARACTER_BYTES * len(value) + signs
 
 
 def _is_number(value: object) -> bool:
@@ -169,16 +165,9 @@ class JsonDecoder(Decoder):
 
     one_row: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        declared: Mapping[str, ColumnType],
-        limits: MessageLimits = USUAL_LIMITS,
-    ) -> None:
-        """Decode `columns`, whose types are in `declared`."""
-        super().__init__(columns, declared, limits)
-        fields = {f"column_{index}": name for index, name in enumerate(columns)}
-        wanted = [(field, _READ_AS[declared[name]], None) for field, name in fields.items()]
+    def prepare(self) -> None:
+        fields = {f"column_{index}": name for index, name in enumerate(self.columns)}
+        wanted = [(field, _READ_AS[self.declared[name]], None) for field, name in fields.items()]
         row = msgspec.defstruct("Row", wanted, rename=fields, gc=False)
         self._decode = msgspec.json.Decoder(row).decode
         self._fields = [attrgetter(field) for field in fields]
@@ -186,10 +175,10 @@ class JsonDecoder(Decoder):
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
         bad: dict[int, str] = {}
         fast, defined = self._objects(values, bad)
-        batch = _in_memory(self._fast_batch, fast, bad)
+        batch = in_memory(self._fast_batch, fast, bad)
         numbers = np.array(list(fast), np.int64)
         if defined:
-            others = _in_memory(self._defined_batch, defined, bad)
+            others = in_memory(self._defined_batch, defined, bad)
             numbers = np.array([*fast, *defined], np.int64)
             order = np.argsort(numbers)
             batch = pa.concat_batches([batch, others]).take(pa.array(order))
@@ -305,19 +294,3 @@ def _text_instants(texts: pa.Array) -> pa.Array:
         return texts.cast(pa.timestamp("us", tz="UTC"))  # each has a zone, as a rule
     except pa.ArrowInvalid:
         return as_utc(texts)
-
-
-def _in_memory(
-    make: Callable[[_Rows, dict[int, str]], pa.RecordBatch], rows: _Rows, bad: dict[int, str]
-) -> pa.RecordBatch:
-    """The batch of rows. Those that memory does not even hold alone are bad messages too."""
-    try:
-        return make(rows, bad)
-    except MemoryError:
-        for number in list(rows):
-            try:
-                make({number: rows[number]}, {})
-            except MemoryError:
-                bad[number] = OUT_OF_MEMORY
-                del rows[number]
-    return make(rows, bad)

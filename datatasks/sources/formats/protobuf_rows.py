@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml.spelling import nearest
-from forebay.datatasks.sources.formats.written_rows import RowReader, WrittenDecoder
-from forebay.errors import ConfigError
+from forebay.datatasks.sources.formats.decoder import Written
+from forebay.datatasks.sources.formats.written_rows import RowReader, SchemaError, WrittenDecoder
 
 # That one has the same fields, but texts and messages stay bytes: a few bytes of a message inside
 # of another one would be an object with all of its fields, and whether texts are UTF-8 Arrow says
@@ -49,10 +48,6 @@ _FITS: Mapping[ColumnType, frozenset[pa.DataType]] = {
 }
 
 
-class SchemaError(ValueError):
-    """A descriptor set that is none, or has no such message type or column."""
-
-
 class MessageType:
     """One message type.
 
@@ -61,7 +56,7 @@ class MessageType:
     """
 
     def __init__(self, content: bytes, name: str) -> None:
-        """Raises SchemaError."""
+        """SchemaError for no descriptor set, or one without such a message type."""
         found = _found(content, name)
         self.fields: dict[str, FieldDescriptor] = {each.name: each for each in found.fields}
         self.write_class: Any = message_factory.GetMessageClass(found)
@@ -74,35 +69,12 @@ class MessageType:
         }
         self._names = {each.number: each.name for each in found.fields}
 
-    def stored_type(self, name: str, declared: ColumnType) -> pa.DataType:
-        """What a column is stored as. SchemaError where it cannot be read as declared."""
-        field = self.fields.get(name)
-        if field is None:
-            guess = nearest(name, self.fields)
-            way_out = f"did you mean {guess!r}?" if guess else f"it has {', '.join(self.fields)}"
-            raise SchemaError(f"there is no column {name!r}: {way_out[:200]}")
-        stored = _scalar(field, LIST_ITEMS.get(declared, declared))
-        if stored is None or field.is_repeated != (declared in LIST_ITEMS):
-            raise SchemaError(
-                f"column {name!r} is stored as {shown(field)}, which cannot be read as "
-                f"{declared.value}"
-            )
-        return pa.list_(stored) if field.is_repeated else stored
-
     def fault(self, number: int, wire_type: int) -> str:
         """What is wrong with a field that reading took for an unknown one; empty for those."""
         wanted = self._wire_types.get(number, wire_type)
         if wanted == wire_type:
             return ""
         return f"field {self._names[number]!r} has wire type {wire_type} instead of {wanted}"
-
-
-def shown(field: FieldDescriptor) -> str:
-    """A field's type as people write it."""
-    names = {value: name[5:].lower() for name, value in vars(_F).items() if name[:5] == "TYPE_"}
-    named = field.message_type or field.enum_type
-    name = named.full_name if named else names[field.type]
-    return f"repeated {name}" if field.is_repeated else str(name)
 
 
 def _scalar(field: FieldDescriptor, declared: ColumnType) -> pa.DataType | None:
@@ -208,28 +180,29 @@ class ProtobufReader(RowReader):
     bytes_each = 80.0
 
     def __init__(
-        self,
-        kind: MessageType,
-        declared: dict[str, ColumnType],
-        *,
-        is_framed: bool,
+        self, content: bytes, declared: Mapping[str, ColumnType], written: Written
     ) -> None:
-        self._kind, self._declared = kind, declared
-        self.names = frozenset(kind.fields)
-        self._prefixes = kind.indexes if is_framed else (b"",)
+        self._kind = kind = MessageType(content, written.message_type)
+        super().__init__(kind.fields, declared)
+        self._prefixes = kind.indexes if written.is_framed else (b"",)
         self._parse = kind.read_class.FromString
-        self.problem = ""
-        self._columns: list[tuple[str, pa.DataType]] = []
         self._instants: list[str] = []
 
     def want(self, columns: Sequence[str]) -> None:
-        stored_type, declared = self._kind.stored_type, self._declared
-        try:
-            self._columns = [(name, stored_type(name, declared[name])) for name in columns]
-        except SchemaError as error:
-            self.problem = str(error)
-        fields = self._kind.fields
-        self._instants = [name for name, _ in self._columns if fields[name].message_type]
+        super().want(columns)
+        self._instants = [name for name, _ in self._columns if self.fields[name].message_type]
+
+    def stored_type(self, field: FieldDescriptor, declared: ColumnType) -> pa.DataType | None:
+        stored = _scalar(field, LIST_ITEMS.get(declared, declared))
+        if stored is None or field.is_repeated != (declared in LIST_ITEMS):
+            return None
+        return pa.list_(stored) if field.is_repeated else stored
+
+    def shown(self, field: FieldDescriptor) -> str:
+        names = {value: name[5:].lower() for name, value in vars(_F).items() if name[:5] == "TYPE_"}
+        named = field.message_type or field.enum_type
+        name = named.full_name if named else names[field.type]
+        return f"repeated {name}" if field.is_repeated else str(name)
 
     def read(self, payload: bytes) -> Any:  # noqa: ANN401
         prefix = next(filter(payload.startswith, self._prefixes), None)
@@ -249,12 +222,9 @@ class ProtobufReader(RowReader):
     def arrays(self, rows: Sequence[Any]) -> list[pa.Array]:
         return [self._array(name, stored, rows) for name, stored in self._columns]
 
-    def described(self) -> dict[str, str]:
-        return {name: shown(field) for name, field in self._kind.fields.items()}
-
     def _array(self, name: str, stored: pa.DataType, rows: Sequence[Any]) -> pa.Array:
         values = list(map(attrgetter(name), rows))
-        field = self._kind.fields[name]
+        field = self.fields[name]
         if pat.is_list(stored):
             return _lists(values, stored)
         if field.message_type is not None:
@@ -270,15 +240,8 @@ class ProtobufReader(RowReader):
 
 
 class ProtobufDecoder(WrittenDecoder):
-    """Reads protobuf messages."""
-
-    def reader(self, content: bytes, path: Path) -> RowReader:
-        try:
-            kind = MessageType(content, self._written.message_type)
-        except SchemaError as error:
-            raise ConfigError(f"schema file {path}: {error}") from None
-        framed = self._written.is_framed
-        return ProtobufReader(kind, dict(self.declared), is_framed=framed)
+    def reader(self, content: bytes) -> RowReader:
+        return ProtobufReader(content, self.declared, self.written)
 
 
 def _lists(values: list[Any], stored: pa.ListType) -> pa.Array:
@@ -289,7 +252,6 @@ def _lists(values: list[Any], stored: pa.ListType) -> pa.Array:
 
 
 def _microseconds(instant: Any) -> int:  # noqa: ANN401
-    """Of a Timestamp."""
     return int(instant.seconds * 1_000_000 + instant.nanos // 1000)
 
 

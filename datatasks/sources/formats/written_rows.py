@@ -6,9 +6,9 @@ read costs its neighbours nothing; columns are made of many objects at a time.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.specs.sources import ColumnType
+from forebay.config.yaml.spelling import nearest
 from forebay.datatasks.sources.common.rows.chunks import without_columns
 from forebay.datatasks.sources.common.values.casting import Fitted, fit
 from forebay.datatasks.sources.formats.decoder import (
     NO_VALUE,
     OUT_OF_MEMORY,
     REASON_MAX,
-    USUAL_LIMITS,
     Decoded,
     Decoder,
-    MessageLimits,
+    in_memory,
 )
 from forebay.errors import ConfigError
 
@@ -35,31 +35,7 @@ from forebay.errors import ConfigError
 
 FILE_BYTES_MAX = 16 << 20
 _HEADER_BYTES = 5
-
-
-@dataclass(frozen=True)
-class Written:
-    """What the messages of a source are written in.
-
-    files: schema id to file; one under None where messages are not framed.
-    message_type: full name of the message type in each of these files; empty for Avro.
-    """
-
-    files: Mapping[int | None, Path]
-    message_type: str = ""
-
-    @property
-    def is_framed(self) -> bool:
-        """Whether messages begin with the id of their schema."""
-        return None not in self.files
-
-    def contents(self) -> dict[int | None, bytes]:
-        """The files.
-
-        Raises:
-            ConfigError: for one that cannot be read, or is too large to be a schema.
-        """
-        return {number: _content(path) for number, path in self.files.items()}
+_SHOWN_IDS = 8
 
 
 def _content(path: Path) -> bytes:
@@ -74,41 +50,69 @@ def _content(path: Path) -> bytes:
 
 
 def framed(schema_id: int, payload: bytes) -> bytes:
-    """A payload after the id of its schema."""
     return b"\0" + schema_id.to_bytes(4, "big") + payload
 
 
 def unframed(value: bytes) -> tuple[int, bytes]:
-    """The id of a message's schema, and its payload.
-
-    Raises:
-        ValueError: for a message without the framing.
-    """
+    """The id of a message's schema, and its payload. ValueError without the framing."""
     if len(value) < _HEADER_BYTES or value[0]:
         raise ValueError("it does not begin with a zero byte and the id of its schema")
     return int.from_bytes(value[1:_HEADER_BYTES], "big"), value[_HEADER_BYTES:]
 
 
-_SHOWN_IDS = 8
+class SchemaError(ValueError):
+    """A schema that is none, or whose messages or columns are not read."""
 
 
-class RowReader:
+class RowReader(ABC):
     """Reads messages of one schema.
 
+    fields: what each of its columns is, by name.
     fixed_bytes, bytes_each: the most that a message takes as objects of Python: any, and for each
         byte of it.
-    names: of its columns.
     problem: why the wanted columns cannot be read of any message; empty where they can.
     """
 
     fixed_bytes: float
     bytes_each: float
-    names: frozenset[str]
-    problem: str
 
-    @abstractmethod
+    def __init__(self, fields: Mapping[str, Any], declared: Mapping[str, ColumnType]) -> None:
+        self.fields, self._declared = fields, declared
+        self.problem = ""
+        self._columns: list[tuple[str, pa.DataType]] = []
+
     def want(self, columns: Sequence[str]) -> None:
         """Say which columns `arrays` makes, before anything is read."""
+        try:
+            self._columns = [(name, self._stored_type(name)) for name in columns]
+        except SchemaError as error:
+            self.problem = str(error)
+
+    def _stored_type(self, name: str) -> pa.DataType:
+        if name not in self.fields:
+            guess = nearest(name, self.fields)
+            way_out = f"did you mean {guess!r}?" if guess else f"it has {', '.join(self.fields)}"
+            raise SchemaError(f"there is no column {name!r}: {way_out[:200]}")
+        field, declared = self.fields[name], self._declared[name]
+        stored = self.stored_type(field, declared)
+        if stored is None:
+            raise SchemaError(
+                f"column {name!r} is stored as {self.shown(field)}, which cannot be read as "
+                f"{declared.value}"
+            )
+        return stored
+
+    def described(self) -> dict[str, str]:
+        """Every column and its type, as people write it."""
+        return {name: self.shown(field) for name, field in self.fields.items()}
+
+    @abstractmethod
+    def stored_type(self, field: Any, declared: ColumnType) -> pa.DataType | None:  # noqa: ANN401
+        """What a column is stored as; None where it cannot be read as declared."""
+
+    @abstractmethod
+    def shown(self, field: Any) -> str:  # noqa: ANN401
+        """A column's type as people write it."""
 
     @abstractmethod
     def read(self, payload: bytes) -> Any:  # noqa: ANN401 - what the format's library makes
@@ -118,45 +122,32 @@ class RowReader:
     def arrays(self, rows: Sequence[Any]) -> list[pa.Array]:
         """The wanted columns as stored, of types that `fit` casts to the declared ones."""
 
-    @abstractmethod
-    def described(self) -> dict[str, str]:
-        """Every column and its type, as people write it."""
-
 
 class WrittenDecoder(Decoder):
     """Reads messages of one schema, or of several that their ids tell apart."""
 
     one_row: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        declared: Mapping[str, ColumnType],
-        limits: MessageLimits = USUAL_LIMITS,
-        written: Written | None = None,
-    ) -> None:
-        """Decode `columns`, whose types are in `declared`.
-
-        Raises:
-            ConfigError: for a schema file that cannot be read, or is none.
-        """
-        super().__init__(columns, declared, limits)
-        self._written = written or Written({})
-        self._readers = {
-            number: self.reader(content, self._written.files[number])
-            for number, content in self._written.contents().items()
-        }
+    def prepare(self) -> None:
+        contents = {number: _content(path) for number, path in self.written.files.items()}
+        self._readers = {number: self._reader(number, each) for number, each in contents.items()}
         # A schema from before a column was added knows nothing of it: there it is null.
-        known = frozenset[str]().union(*(reader.names for reader in self._readers.values()))
+        known = frozenset[str]().union(*(reader.fields for reader in self._readers.values()))
         self._wanted: dict[int | None, list[str]] = {}
         for number, reader in self._readers.items():
-            wanted = [name for name in self.columns if name in reader.names or name not in known]
+            wanted = [name for name in self.columns if name in reader.fields or name not in known]
             self._wanted[number] = wanted
             reader.want(wanted)
 
     @abstractmethod
-    def reader(self, content: bytes, path: Any) -> RowReader:  # noqa: ANN401
-        """The reader of a schema file. ConfigError where it is none."""
+    def reader(self, content: bytes) -> RowReader:
+        """The reader of a schema. SchemaError where it is none."""
+
+    def _reader(self, number: int | None, content: bytes) -> RowReader:
+        try:
+            return self.reader(content)
+        except SchemaError as error:
+            raise ConfigError(f"schema file {self.written.files[number]}: {error}") from None
 
     def decode(self, values: Sequence[bytes | None]) -> Iterator[Decoded]:
         bad: dict[int, str] = {}
@@ -172,7 +163,9 @@ class WrittenDecoder(Decoder):
                 bad[number] = str(error)[:REASON_MAX]
             except MemoryError:
                 bad[number] = OUT_OF_MEMORY
-        parts = [(self._fitted(key, rows, bad), rows) for key, rows in found.items()]
+        parts = [
+            (in_memory(partial(self._batch, key), rows, bad), rows) for key, rows in found.items()
+        ]
         yield self._joined([part for part in parts if part[1]], len(values), bad)
 
     def described(self, value: bytes) -> dict[str, str]:
@@ -186,7 +179,7 @@ class WrittenDecoder(Decoder):
         """Which schema a message is of, and what it holds. ValueError says why it is not read."""
         if refusal := self.limits.stored_refusal(len(value)):
             raise ValueError(refusal)
-        schema_id, payload = unframed(value) if self._written.is_framed else (None, value)
+        schema_id, payload = unframed(value) if self.written.is_framed else (None, value)
         reader = self._readers.get(schema_id)
         if reader is None:
             known = ", ".join(map(str, list(self._readers)[:_SHOWN_IDS]))
@@ -198,20 +191,7 @@ class WrittenDecoder(Decoder):
             raise ValueError(refusal)
         return schema_id, reader.read(payload)
 
-    def _fitted(self, key: int | None, rows: dict[int, Any], bad: dict[int, str]) -> Fitted:
-        """Rows in declared types. Those that memory does not even hold alone are bad messages."""
-        try:
-            return self._batch(key, rows)
-        except MemoryError:
-            for number in list(rows):
-                try:
-                    self._batch(key, {number: rows[number]})
-                except MemoryError:
-                    bad[number] = OUT_OF_MEMORY
-                    del rows[number]
-        return self._batch(key, rows)
-
-    def _batch(self, key: int | None, rows: dict[int, Any]) -> Fitted:
+    def _batch(self, key: int | None, rows: dict[int, Any], _bad: dict[int, str]) -> Fitted:
         if not self.columns or not rows:
             return Fitted(pa.RecordBatch.from_pylist([], schema=self.schema))
         arrays = self._readers[key].arrays(list(rows.values()))

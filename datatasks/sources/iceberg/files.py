@@ -76,17 +76,22 @@ def data_files(
     column: str,
     relative: Callable[[str], str],
 ) -> list[DataFile]:
-    """The newest snapshot's files in the order of their paths: one pass over its manifests.
-
-    Raises:
-        DataError: when it names a file twice.
-    """
+    """The newest snapshot's files in the order of their paths. DataError for one named twice."""
     tasks: list[Any] = []
     for row_filter in row_filters:
         known = {task.file.file_path for task in tasks}
         planned = table.scan(row_filter=row_filter).plan_files()
         tasks += [task for task in planned if task.file.file_path not in known]
-    _require_one_entry(tasks)
+    seen: set[str] = set()
+    for task in tasks:
+        place = str(task.file.file_path)
+        spelling = one_spelling(place)
+        if spelling in seen:
+            raise DataError(
+                f"{place} is in the table twice, and its rows would be trained twice: take it out "
+                "of the table, and add it once"
+            )
+        seen.add(spelling)
     found = []
     for task in tasks:
         low, high = manifest_bounds(table, task, column)
@@ -105,68 +110,50 @@ def data_files(
     return sorted(found, key=lambda file: file.path)
 
 
-def _require_one_entry(tasks: Iterable[Any]) -> None:
-    """Refuse what is named twice: its rows would be trained twice."""
-    seen: set[str] = set()
-    for task in tasks:
-        place = str(task.file.file_path)
-        known = one_spelling(place)
-        if known in seen:
-            raise DataError(
-                f"{place} is in the table twice, and its rows would be trained twice: take it out "
-                "of the table, and add it once"
-            )
-        seen.add(known)
-
-
-class PlainFiles:
-    """Tells files that hold the declared columns as they are from those that need pyiceberg.
+def plain_files(
+    table: Any,  # noqa: ANN401
+    columns: Iterable[str],
+    files: Sequence[DataFile],
+    opened: Opened,
+    place: Callable[[str], str],
+) -> list[int]:
+    """The indices of files that hold the declared columns as they are; others need pyiceberg.
 
     Plain is a Parquet file without delete files whose columns have the names and field ids of the
     table's schema now. Footers are opened only where the schema has ever changed, where the
     manifest does not list a column, or where files may spell its name otherwise.
     """
+    schema = table.schema()
+    fields = {name: schema.find_field(name) for name in columns}
+    leaves = {_leaf_id(field) for field in fields.values()}
+    # Writers store other names in another spelling, as Avro demands: `a b` as `a_x20b`.
+    is_spelled = all(_PLAIN_NAME.fullmatch(name) for name in fields)
+    evolved = len(table.schemas()) > 1 or not is_spelled
+    chosen = [
+        index
+        for index, file in enumerate(files)
+        if not file.task.delete_files and file.task.file.file_format.value == "PARQUET"
+    ]
+    listed = {
+        index
+        for index in chosen
+        if not evolved and leaves <= set(files[index].task.file.column_sizes or {})
+    }
+    unsure = [files[index].path for index in chosen if index not in listed]
+    schemas = iter(read_schemas(unsure, opened, place))
+    return [index for index in chosen if index in listed or _has_all(next(schemas), fields)]
 
-    def __init__(
-        self,
-        table: Any,  # noqa: ANN401
-        columns: Iterable[str],
-        opened: Opened,
-        place: Callable[[str], str],
-    ) -> None:
-        """`columns` are the declared ones that the table has. place: gives a path's full name."""
-        self._opened = opened
-        self._place = place
-        schema = table.schema()
-        self._ids = {name: schema.find_field(name).field_id for name in columns}
-        self._leaves = {_leaf_id(schema.find_field(name)) for name in columns}
-        # Writers store other names in another spelling, as Avro demands: `a b` as `a_x20b`.
-        is_spelled = all(_PLAIN_NAME.fullmatch(name) for name in self._ids)
-        self._evolved = len(table.schemas()) > 1 or not is_spelled
 
-    def plain(self, files: Sequence[DataFile]) -> list[int]:
-        """The indices of those that our own loop reads."""
-        chosen = [index for index, file in enumerate(files) if _is_parquet(file)]
-        listed = {index for index in chosen if self._is_listed(files[index])}
-        unsure = [files[index].path for index in chosen if index not in listed]
-        schemas = iter(read_schemas(unsure, self._opened, self._place))
-        return [index for index in chosen if index in listed or self._same(next(schemas))]
-
-    def _is_listed(self, file: DataFile) -> bool:
-        """Whether the manifest says enough."""
-        listed: Mapping[int, int] = file.task.file.column_sizes or {}
-        return not self._evolved and self._leaves <= set(listed)
-
-    def _same(self, stored: pa.Schema | str) -> bool:
-        if isinstance(stored, str):
-            return True  # the Parquet loop names a broken file by the source's policy
-        for name, field_id in self._ids.items():
-            if name not in stored.names:
-                return False
-            written = (stored.field(name).metadata or {}).get(_FIELD_ID)
-            if written is not None and int(written) != field_id:
-                return False
-        return True
+def _has_all(stored: pa.Schema | str, fields: Mapping[str, Any]) -> bool:
+    if isinstance(stored, str):
+        return True  # the Parquet loop names a broken file by the source's policy
+    for name, field in fields.items():
+        if name not in stored.names:
+            return False
+        written = (stored.field(name).metadata or {}).get(_FIELD_ID)
+        if written is not None and int(written) != field.field_id:
+            return False
+    return True
 
 
 def footers(
@@ -201,11 +188,6 @@ def _of_manifest(file: DataFile, spans: Spans) -> Footer | None:
     one = np.array([[file.rows, file.size_bytes, file.low, file.high, KNOWN]], np.int64)
     rows, size, first, last, state = (one[:, column] for column in range(5))
     return Footer(rows, size, first, last, state)
-
-
-def _is_parquet(file: DataFile) -> bool:
-    """Whether it is a Parquet file of which no row was deleted."""
-    return not file.task.delete_files and file.task.file.file_format.value == "PARQUET"
 
 
 def manifest_bounds(table: Any, task: Any, column: str) -> tuple[int | None, int | None]:  # noqa: ANN401

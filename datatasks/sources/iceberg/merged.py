@@ -6,13 +6,14 @@ them: the physical row number where nothing was deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.sources.common.files.bundles import RowRanges
 from forebay.datatasks.sources.common.files.listing import read_failure
 from forebay.datatasks.sources.common.files.versions import PlannedFile, version_text
@@ -24,17 +25,11 @@ from forebay.datatasks.sources.common.rows.chunks import (
     joined,
     to_chunk,
 )
-from forebay.datatasks.sources.common.values.casting import fit
 from forebay.datatasks.sources.common.values.row_ids import row_ids
-from forebay.datatasks.sources.common.values.times import (
-    UNKNOWN,
-    Spans,
-    hours_within,
-    misplaced,
-    times_of,
-)
+from forebay.datatasks.sources.common.values.times import UNKNOWN, Spans, hours_within, misplaced
 from forebay.datatasks.sources.iceberg.files import CUT_US, DataFile, manifest_bounds
-from forebay.datatasks.sources.parquet.plan import no_times
+from forebay.datatasks.sources.parquet.footers import event_times
+from forebay.datatasks.sources.parquet.plan import no_times, rows_by_span
 from forebay.datatasks.sources.parquet.read import LOST
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError
@@ -42,11 +37,7 @@ from forebay.system.instants import to_us
 
 
 def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
-    """The rows of one file as the table's schema has them, in file order.
-
-    Raises:
-        DataError: when the file or its delete files cannot be read.
-    """
+    """One file as the table's schema has it, in file order. DataError for what cannot be read."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
 
@@ -65,7 +56,7 @@ def merged_batches(table: Any, scan_task: Any, columns: Sequence[str]) -> Iterat
 
 def merged_ranges(
     table: Any,  # noqa: ANN401
-    files: Sequence[tuple[int, DataFile]],
+    files: Mapping[int, DataFile],
     event_time: str,
     spans: Spans,
     policy: Literal["fail", "dead_letter"],
@@ -75,11 +66,9 @@ def merged_ranges(
     A file without any time is in each span, as in the Parquet loop.
     """
     rows: list[tuple[int, ...]] = []
-    for index, file in files:
-        parts = [
-            event_times(batch, event_time)
-            for batch in merged_batches(table, file.task, [event_time])
-        ]
+    for index, file in files.items():
+        batches = merged_batches(table, file.task, [event_time])
+        parts = [event_times(batch, event_time) for batch in batches]
         read = np.concatenate([np.zeros(0, np.int64), *parts])
         if len(read) and (read == UNKNOWN).all():
             if policy == "fail":
@@ -90,19 +79,8 @@ def merged_ranges(
             rows += [(span, 0, index, 0, 0, len(read), 0) for span in range(len(spans))]
             continue
         times = _placed(read, file.low, file.high)
-        found = spans.index(times)
-        for span in np.unique(found[found >= 0]):
-            at = np.flatnonzero(found == span)
-            hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
-            size = file.size_bytes * len(at) // len(times)
-            rows.append((int(span), hour, index, int(at[0]), int(at[-1]) + 1, len(at), size))
+        rows += rows_by_span(spans, times, index, 0, file.size_bytes)
     return RowRanges.of(rows)
-
-
-def event_times(batch: pa.RecordBatch, event_time: str) -> Ints:
-    """Microseconds of each row; UNKNOWN where there is none."""
-    fitted = fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP})
-    return times_of(fitted.batch.column(0))
 
 
 def _placed(times: Ints, low: int | None, high: int | None) -> Ints:
@@ -118,35 +96,20 @@ def _placed(times: Ints, low: int | None, high: int | None) -> Ints:
     return filled if low is None or high is None else np.clip(filled, low, high + CUT_US)
 
 
+@dataclass(frozen=True)
 class MergedReader:
-    """Reads the ranges of one task through pyiceberg."""
+    """table: pyiceberg's, with the planned snapshot. scan_tasks: its task of each relative path."""
 
-    def __init__(
-        self,
-        spec: SourceSpec,
-        table: Any,  # noqa: ANN401
-        scan_tasks: dict[str, Any],
-        planned: Callable[[str, str], PlannedFile],
-    ) -> None:
-        """Keep the table.
-
-        Args:
-            spec: the declaration.
-            table: pyiceberg's, with the planned snapshot.
-            scan_tasks: pyiceberg's task of each relative path.
-            planned: a file by its path and its planned version.
-        """
-        self._spec = spec
-        self._table = table
-        self._scan_tasks = scan_tasks
-        self._planned = planned
+    spec: SourceSpec
+    table: Any
+    scan_tasks: dict[str, Any]
+    planned: Callable[[str, str], PlannedFile]  # of a path and its planned version
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Chunks of the task from `position`; see `Source.open`."""
         start = position or Position(0, 0)
-        last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
+        last = empty_chunk(columns, self.spec.columns, Position(len(task.ranges), 0))
         chunks = (
             chunk
             for index in range(start.part, len(task.ranges))
@@ -163,25 +126,23 @@ class MergedReader:
         if row_range.first == row_range.end:
             yield self._lost(row_range, index, columns)
             return
-        name = str(self._spec.event_time)
+        name = str(self.spec.event_time)
         wanted = list(dict.fromkeys([*columns, name]))
-        if row_range.path not in self._scan_tasks:
+        if row_range.path not in self.scan_tasks:
             raise DataError(
                 f"{row_range.path} is no longer in the planned snapshot: forget the window "
                 "(`forebay forget`) and run it again"
             )
         span = (to_us(task.data_from), to_us(task.data_to))
-        scan_task = self._scan_tasks[row_range.path]
+        scan_task = self.scan_tasks[row_range.path]
         files = self._files(row_range, scan_task)
         for each in files:
             each.require_unchanged()
-        whole = [
-            (batch, event_times(batch, name))
-            for batch in merged_batches(self._table, scan_task, wanted)
-        ]
+        batches = merged_batches(self.table, scan_task, wanted)
+        whole = [(batch, event_times(batch, name)) for batch in batches]
         for each in files:
             each.require_unchanged()
-        bounds = manifest_bounds(self._table, scan_task, name)
+        bounds = manifest_bounds(self.table, scan_task, name)
         times = _placed(np.concatenate([np.zeros(0, np.int64), *(t for _, t in whole)]), *bounds)
         first = 0
         for batch, known in whole:
@@ -204,14 +165,14 @@ class MergedReader:
                         locate=lambda row: {"file": row_range.path, "row": row},
                         outside=misplaced(own, *span),
                         times=own,
-                        bad=bad_texts(some, columns, self._spec.columns)
+                        bad=bad_texts(some, columns, self.spec.columns)
                         | dict.fromkeys(missing, f"no time in column {name!r} (event_time)"),
                     )
-                    yield to_chunk(stored, columns, self._spec.columns, self._spec.bad_rows)
+                    yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
             first += batch.num_rows
 
     def _lost(self, row_range: RowRange, index: int, columns: Sequence[str]) -> Chunk:
-        if self._spec.bad_rows == "fail":
+        if self.spec.bad_rows == "fail":
             raise DataError(f"{row_range.path}: {LOST}")
         dead = DeadRow(
             position=Position(index, row_range.first),
@@ -219,12 +180,11 @@ class MergedReader:
             reason=LOST,
             rows=row_range.rows or 0,
         )
-        return empty_chunk(columns, self._spec.columns, Position(index + 1, 0), (dead,))
+        return empty_chunk(columns, self.spec.columns, Position(index + 1, 0), (dead,))
 
     def _files(self, row_range: RowRange, scan_task: Any) -> list[PlannedFile]:  # noqa: ANN401
-        """The data file and its delete files, which the planned snapshot names."""
         deletes = [
-            self._planned(each.file_path, version_text(each.file_size_in_bytes))
+            self.planned(each.file_path, version_text(each.file_size_in_bytes))
             for each in scan_task.delete_files
         ]
-        return [self._planned(row_range.path, row_range.version), *deletes]
+        return [self.planned(row_range.path, row_range.version), *deletes]

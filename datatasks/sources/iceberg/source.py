@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,15 @@ from forebay.datatasks.sources.common.values.casting import column_findings, col
 from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.iceberg.files import (
     DataFile,
-    PlainFiles,
     agrees,
     data_files,
     event_time_filters,
     footers,
+    plain_files,
 )
 from forebay.datatasks.sources.iceberg.kind import IcebergKind
 from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_ranges
-from forebay.datatasks.sources.iceberg.table import (
-    IcebergTable,
-    NoTableError,
-    reading_metadata,
-)
+from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError, reading_metadata
 from forebay.datatasks.sources.parquet.footers import Footer, RowGroups, with_footers
 from forebay.datatasks.sources.parquet.open_files import FileKeeper
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
@@ -103,7 +100,6 @@ class IcebergSource(IcebergKind, MarkerSource):
         return [Readiness(ready=there, reason=reason) for _ in spans]
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One pass over the manifests of the newest snapshot, for all spans."""
         before = self.table.calls
         table = self._loaded()
         snapshot = table.current_snapshot()
@@ -122,26 +118,18 @@ class IcebergSource(IcebergKind, MarkerSource):
             manifests = len(snapshot.manifests(table.io))
         files = self._planned(table, row_filters)
         known = self._plain_footers(table, files, bounds)
-        merged = [index for index in range(len(files)) if index not in known]
+        merged = {index: file for index, file in enumerate(files) if index not in known}
         parts = self._plain_ranges(files, known, bounds)
-        rest = merged_ranges(
-            table,
-            [(index, files[index]) for index in merged],
-            self._event_time,
-            bounds,
-            self.spec.bad_rows,
-        )
+        rest = merged_ranges(table, merged, self._event_time, bounds, self.spec.bad_rows)
         ranges = RowRanges.concatenate([parts, rest])
         paths = pa.array([file.path for file in files], pa.string())
-        ways = [
-            "" if index in known else f"{_MERGED}{snapshot.snapshot_id}"
-            for index in range(len(files))
-        ]
+        way = f"{_MERGED}{snapshot.snapshot_id}"
+        ways = [way if index in merged else "" for index in range(len(files))]
         schema_id = table.schema().schema_id
         return Scan(
             to_tasks(ranges, paths, pa.array(ways, pa.string()), versions=_versions(files, known)),
             [
-                _digest(_held(files, ranges, span, set(merged), schema_id))
+                _digest(_held(files, ranges, span, merged.keys(), schema_id))
                 for span in range(len(spans))
             ],
             self.table.calls - before + 1 + manifests,
@@ -177,9 +165,8 @@ class IcebergSource(IcebergKind, MarkerSource):
                     table = self._loaded()
                 scan_tasks = self._tasks_of(table, snapshot_id)
         if scan_tasks:
-            return MergedReader(self.spec, table, scan_tasks, self._planned_file).read(
-                task, position, columns, chunk_rows
-            )
+            merged = MergedReader(self.spec, table, scan_tasks, self._planned_file)
+            return merged.read(task, position, columns, chunk_rows)
         reader = ParquetReader(
             self.spec,
             self._keeper,
@@ -193,7 +180,6 @@ class IcebergSource(IcebergKind, MarkerSource):
         return PlannedFile(place, version, lambda: self.table.version(path), way_out)
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
-        """See `Source.units`: row groups, or files where pyiceberg merges them."""
         if task.partition.startswith(_MERGED):
             return super().units(task, position)
         return self._row_groups.units(task, position)
@@ -240,12 +226,10 @@ class IcebergSource(IcebergKind, MarkerSource):
         files: list[DataFile],
         spans: Spans,
     ) -> dict[int, Footer | str]:
-        """What is known of the ends of those files that our own loop reads."""
-        place = self.table.full
-        chooser = PlainFiles(table, self._needed(), self.table.opened, place)
-        plain = chooser.plain(files)
+        opened, place = self.table.opened, self.table.full
+        plain = plain_files(table, self._needed(), files, opened, place)
         chosen = [files[index] for index in plain]
-        found = footers(chosen, spans, self._event_time, self.table.opened, place)
+        found = footers(chosen, spans, self._event_time, opened, place)
         return {
             index: footer
             for index, footer in zip(plain, found, strict=True)
@@ -255,24 +239,14 @@ class IcebergSource(IcebergKind, MarkerSource):
     def _plain_ranges(
         self, files: list[DataFile], known: Mapping[int, Footer | str], spans: Spans
     ) -> RowRanges:
-        planner = ParquetPlanner(
-            self.table.opened, self._event_time, self.spec.bad_rows, self.table.full
-        )
+        opened, place = self.table.opened, self.table.full
+        planner = ParquetPlanner(opened, self._event_time, self.spec.bad_rows, place)
         plain = list(known)
         if not plain:
             return RowRanges.of([])
         paths = pa.array([files[index].path for index in plain], pa.string())
         ranges = planner.ranges(Candidates(paths, list(known.values()), None, None), spans)
-        files_of_table = np.array(plain, np.int64)[ranges.file]
-        return RowRanges(
-            ranges.span,
-            ranges.hour,
-            files_of_table,
-            ranges.first,
-            ranges.end,
-            ranges.rows,
-            ranges.size_bytes,
-        )
+        return replace(ranges, file=np.array(plain, np.int64)[ranges.file])
 
     def _tasks_of(self, table: Any, snapshot_id: int) -> dict[str, Any]:  # noqa: ANN401
         """Pyiceberg's tasks of one snapshot by relative path; planned once per snapshot."""
@@ -313,7 +287,7 @@ def _versions(files: list[DataFile], known: Mapping[int, Footer | str]) -> pa.Ar
 
 
 def _held(
-    files: list[DataFile], ranges: RowRanges, span: int, merged: set[int], schema_id: int
+    files: list[DataFile], ranges: RowRanges, span: int, merged: Collection[int], schema_id: int
 ) -> list[str]:
     """The files of a span, and for merged ones what else decides on their rows."""
     indices = np.unique(ranges.file[ranges.span == span]).tolist()

@@ -23,15 +23,7 @@ from forebay.system.output.redaction import redacted
 CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 
 
-def bound_rest_catalogs() -> None:
-    """Have pyiceberg open bounded ones, however it was told that a catalog is one of REST."""
-    from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
-
-    AVAILABLE_CATALOGS[CatalogType.REST] = _bounded
-
-
 def _bounded(name: str, properties: dict[str, Any]) -> Any:  # noqa: ANN401 - lazily imported
-    """A catalog of pyiceberg with deadlines on each of its requests."""
     from pyiceberg.catalog.rest import RestCatalog
 
     class BoundedCatalog(RestCatalog):
@@ -134,7 +126,6 @@ class IcebergTable:
         return self._table
 
     def close(self) -> None:
-        """Give the catalog's connections back."""
         catalog, self._catalog, self._table = self._catalog, None, None
         if catalog is not None:
             catalog.close()
@@ -156,11 +147,7 @@ class IcebergTable:
 
     @contextmanager
     def opened(self, relative: str) -> Iterator[Any]:
-        """A file of the table, through the table's own file system.
-
-        Raises:
-            DataError: when it is a pipe or a folder.
-        """
+        """Through the table's own file system. DataError for a pipe or a folder."""
         self.calls += 1
         place = self.full(relative)
         local = Path(one_spelling(place))
@@ -193,16 +180,16 @@ class IcebergTable:
             ) from error
 
     def exists(self, relative: str) -> bool:
-        """Whether there is such a file."""
         self.calls += 1
         return bool(self.load(fresh=False).io.new_input(self.full(relative)).exists())
 
     def _opened_catalog(self) -> Any:  # noqa: ANN401
         if self._catalog is not None:
             return self._catalog
-        from pyiceberg.catalog import load_catalog
+        from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType, load_catalog
 
-        bound_rest_catalogs()
+        # However pyiceberg was told that a catalog is one of REST, it opens a bounded one.
+        AVAILABLE_CATALOGS[CatalogType.REST] = _bounded
         uri = self._properties.get("uri", "")
         if uri.startswith(_SQLITE) and not Path(uri.removeprefix(_SQLITE)).is_file():
             raise NoTableError(f"there is no catalog file {uri.removeprefix(_SQLITE)}")

@@ -8,6 +8,8 @@ shortly before it, hours ahead. Records around those are looked at then.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.contract.borders import Border, Borders
@@ -25,13 +28,18 @@ from forebay.datatasks.sources.common.streams.odd_times import (
     settled_times,
 )
 from forebay.datatasks.sources.common.streams.stream_borders import StreamBorders
+from forebay.datatasks.sources.common.values.far_times import time_text
+from forebay.datatasks.sources.common.values.times import hours_within
 from forebay.datatasks.sources.kafka.client import Cluster, OffsetAt, Topic
 from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch
 from forebay.datatasks.sources.kafka.topic_version import TopicVersion
+from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.system.instants import to_us
 
 # As many records say where the stream is: an odd run, and what follows it, are fewer.
 _LOOKED_AT = 2 * ODD_RUN_MAX + 1
+_STEPS_MAX = 32  # look-ups back from a record: a day in steps of an hour
+_LOOK_BYTES = 256 << 10  # most looks are at one batch
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,6 @@ class RecordTimes:
     """
 
     def __init__(self, reader: Reader, stretch: Stretch, jump_ms: int, now_ms: int) -> None:
-        """Nothing is read yet. jump_ms, now_ms: see `odd_times`."""
         self.calls = 0
         self._reader = reader
         self._stretch = stretch
@@ -128,22 +135,14 @@ class RecordTimes:
             found += int(np.count_nonzero(times[-1] <= self._latest_ms))
             if found > 2 * _LOOKED_AT:
                 break
-        return self._past(np.concatenate(offsets), np.concatenate(times))
-
-    def _past(self, offsets: Ticks, times: Ticks) -> _Block:
-        past = np.flatnonzero(times <= self._latest_ms)
+        every, stamps = np.concatenate(offsets), np.concatenate(times)
+        past = np.flatnonzero(stamps <= self._latest_ms)
         kept = past[: 2 * _LOOKED_AT]
         begins = np.concatenate([[0], kept[:-1] + 1])[: len(kept)]
-        return _Block(offsets[kept], offsets[begins], times[kept], is_last=len(kept) == len(past))
-
-
-_STEPS_MAX = 32  # look-ups back from a record: a day in steps of an hour
-_LOOK_BYTES = 256 << 10  # most looks are at one batch
+        return _Block(every[kept], every[begins], stamps[kept], is_last=len(kept) == len(past))
 
 
 class TopicBorders(StreamBorders):
-    """Offsets of every border of the spans, for all partitions of a topic."""
-
     def __init__(
         self,
         cluster: Cluster,
@@ -154,17 +153,7 @@ class TopicBorders(StreamBorders):
         jump: timedelta,
         now: datetime,
     ) -> None:
-        """Ask the cluster.
-
-        Args:
-            cluster: where the topic is.
-            access: how its records are read where times are odd.
-            topic: as it is now.
-            spans: of the windows that are planned.
-            borders: what is decided already, and where the rest is.
-            jump: how far ahead of its neighbours a record's time may be.
-            now: the planner's clock, of which it may be as far ahead.
-        """
+        """jump: how far ahead of its neighbours, and of `now`, a record's time may be."""
         names = [str(partition) for partition in topic.partitions]
         super().__init__(borders, topic.topic_id, names, spans, f"topic {topic.name}")
         self.topic = topic
@@ -182,17 +171,74 @@ class TopicBorders(StreamBorders):
                 self.propose(str(partition), whole.end, partial(self._reached, times, whole))
                 self.calls += times.calls
 
-    def first(self, partition: int, span: Interval) -> OffsetAt | None:
-        """The first record that is not older than the span, should there be one."""
-        return self._at[span.start][partition]
-
-    def stretch(self, partition: int, span: Interval) -> Stretch:
-        """Offsets of the span."""
+    def _stretch(self, partition: int, span: Interval) -> Stretch:
         return Stretch(self.topic.name, partition, *self.offsets(str(partition), span))
 
-    def version(self, partition: int) -> TopicVersion:
-        """Which topic and partition was asked."""
-        return TopicVersion(self.topic.topic_id, self.ends[partition].leader_epoch)
+    def require_all_kept(
+        self, spans: Sequence[Interval], starts: datetime | None, kept_since: datetime | None
+    ) -> None:
+        """See `require_kept`. Two things say that nothing of a span was deleted.
+
+        A declared `starts` at its start, and a time limit that spares all since `kept_since`.
+        """
+
+        def is_whole(span: Interval) -> bool:
+            return (starts is not None and span.start <= starts) or (
+                kept_since is not None and span.start >= kept_since
+            )
+
+        def oldest(partition: str, span: Interval) -> str:
+            stored = self._at[span.start][int(partition)]
+            return time_text(stored.timestamp_ms * 1000) if stored else ""
+
+        firsts = {str(partition): first for partition, first in self.firsts.items()}
+        self.require_kept(firsts, spans, is_whole=is_whole, oldest=oldest)
+
+    def tasks(self, spans: Sequence[Interval]) -> pa.Table:
+        """One for each partition and span. Only reading can tell how many rows they hold."""
+        found: list[tuple[int, int, Stretch]] = []
+        for number, span in enumerate(spans):
+            start, end = to_us(span.start), to_us(span.end)
+            for partition in self.topic.partitions:
+                stretch = self._stretch(partition, span)
+                first = self._at[span.start][partition]
+                if stretch.first < stretch.end:
+                    is_first = first is not None and first.offset == stretch.first
+                    stamp = min(first.timestamp_ms * 1000, end) if first and is_first else start
+                    hour = int(hours_within(np.array([stamp]), start, end)[0])
+                    found.append((number, hour, stretch))
+        found.sort(key=lambda task: (task[0], task[1], task[2].path))
+        return pa.Table.from_pylist([self._row(*task) for task in found], schema=TASK_SCHEMA)
+
+    def _row(self, span: int, hour: int, stretch: Stretch) -> dict[str, object]:
+        leader_epoch = self.ends[stretch.partition].leader_epoch
+        row_range = {
+            "path": stretch.path,
+            "first": stretch.first,
+            "end": stretch.end,
+            "rows": None,
+            "size_bytes": 0,
+            "version": TopicVersion(self.topic.topic_id, leader_epoch).text,
+        }
+        return {
+            "span": span,
+            "hour": hour,
+            "partition": str(stretch.partition),
+            "ranges": [row_range],
+            "rows": None,
+            "size_bytes": 0,
+            "cut": False,
+        }
+
+    def fingerprint(self, span: Interval) -> str:
+        """Changes when the topic was recreated or the span holds other offsets."""
+        held = [
+            (partition, stretch.first, stretch.end)
+            for partition in self.topic.partitions
+            if (stretch := self._stretch(partition, span)).first < stretch.end
+        ]
+        text = json.dumps([self.topic.topic_id, self.topic.name, held])
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _ways_back(self, cluster: Cluster) -> dict[Border, int]:
         """Answers of the broker to which times lead without a jump, from the border before each.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
@@ -62,7 +62,8 @@ def groups(found: Iterable[Messages], messages_max: int) -> Iterator[Group]:
             if messages.refusal and run.kind == RECORDS:
                 group.refused.append((run, messages.refusal))
             first = run.first
-            for offset, timestamp, value in islice(each, _length(run)):
+            count = run.end - first if run.kind == RECORDS else 0
+            for offset, timestamp, value in islice(each, count):
                 group.offsets.append(offset)
                 group.timestamps.append(timestamp)
                 group.values.append(value)
@@ -80,15 +81,13 @@ def groups(found: Iterable[Messages], messages_max: int) -> Iterator[Group]:
         yield group
 
 
-def _length(run: Run) -> int:
-    """How many messages it stands for."""
-    return run.end - run.first if run.kind == RECORDS else 0
+def microseconds(timestamps: Sequence[int]) -> Ints:
+    """Of timestamps of records. Later ones than an int64 holds are the latest that it does."""
+    return np.minimum(np.array(timestamps, np.int64), _LATEST_MS) * 1000
 
 
 @dataclass(frozen=True)
 class ChunkMaker:
-    """Turns groups of one task's messages into chunks."""
-
     decoder: Decoder
     stretch: Stretch
     task: DataTask
@@ -97,14 +96,13 @@ class ChunkMaker:
     chunk_rows: int
 
     def chunks(self, found: Iterable[Messages]) -> Iterator[Chunk]:
-        """All chunks; none is larger than `chunk_rows` rows."""
         messages_max = self.chunk_rows if self.decoder.one_row else _GROUP_MESSAGES
         for group in groups(found, max(1, messages_max)):
             yield from self._split(group)
 
     def _split(self, group: Group) -> Iterator[Chunk]:
         offsets = np.array(group.offsets, np.int64)
-        stamps = np.minimum(np.array(group.timestamps, np.int64), _LATEST_MS) * 1000
+        stamps = microseconds(group.timestamps)
         runs, begin = as_runs(group.runs), 0
         refused = [self._refused(run, reason) for run, reason in group.refused]
         for decoded in self.decoder.decode(group.values):
@@ -132,9 +130,12 @@ class ChunkMaker:
         times = stamps[decoded.messages[kept]]
         span = to_us(self.task.data_from), to_us(self.task.data_to)
         rows = decoded.rows[kept]
+        ids = row_ids(self.stretch.path, parts[kept])
+        if not self.decoder.one_row:
+            ids = splitmix64(ids.view(np.uint64) + rows.astype(np.uint64)).view(np.int64)
         return Chunk(
             batch=batch,
-            row_ids=self._row_ids(parts[kept], rows),
+            row_ids=ids,
             parts=parts[kept],
             rows=rows,
             hours=hours_of(times, *span),
@@ -142,12 +143,6 @@ class ChunkMaker:
             outside=outside(times, *span),
             published=np.where(times < 0, UNKNOWN, times),  # Kafka's -1: nobody stamped it
         )
-
-    def _row_ids(self, parts: Ints, rows: Ints) -> Ints:
-        messages = row_ids(self.stretch.path, parts)
-        if self.decoder.one_row:
-            return messages
-        return splitmix64(messages.view(np.uint64) + rows.astype(np.uint64)).view(np.int64)
 
     def _dead(
         self, group: Group, decoded: Decoded, parts: Ints, resumed: npt.NDArray[np.bool_]
@@ -164,21 +159,23 @@ class ChunkMaker:
         return found
 
     def _refused(self, run: Run, reason: str) -> DeadRow:
-        """Offsets whose records were not read."""
         count = run.end - run.first
         dead = self._dead_row(Position(run.first, 0), reason, None)
         location = {**dead.location, "offsets": count}
         return dead.model_copy(update={"location": location, "rows": count})
 
     def _dead_row(self, position: Position, reason: str, text: str | None) -> DeadRow:
-        location: dict[str, str | int] = {
-            "topic": self.stretch.topic,
-            "partition": self.stretch.partition,
-            "offset": position.part,
-        }
-        if not self.decoder.one_row:
-            location["row"] = position.row
+        topic, partition, one_row = self.stretch.topic, self.stretch.partition, self.decoder.one_row
+        location = message_location(topic, partition, position, one_row=one_row)
         return DeadRow(position=position, location=location, reason=reason, row=text)
+
+
+def message_location(
+    topic: str, partition: int, position: Position, *, one_row: bool
+) -> dict[str, str | int]:
+    """one_row: whether each message is one row, so that its offset says enough."""
+    row = {} if one_row else {"row": position.row}
+    return {"topic": topic, "partition": partition, "offset": position.part, **row}
 
 
 def _text_of(value: bytes | None) -> str | None:
@@ -196,10 +193,7 @@ def _text_of(value: bytes | None) -> str | None:
 def _pieces(
     whole: Chunk, runs: Runs, begin: int, dead: list[DeadRow], chunk_rows: int
 ) -> Iterator[Chunk]:
-    """Cut a chunk; each piece takes the dead rows and the offsets that are before its end.
-
-    begin: the offset where the chunk before ended.
-    """
+    """Each piece takes the dead rows and the offsets, from `begin` on, that are before its end."""
     positions = [row.position for row in dead]
     taken = 0
     for first in range(0, max(len(whole.parts), 1), chunk_rows):

@@ -46,11 +46,7 @@ class OffsetAt:
 
 
 def kafka_library() -> Any:  # noqa: ANN401 - kafka-python ships no types
-    """The module `kafka`.
-
-    Raises:
-        MissingExtraError: when the extra `kafka` is not installed.
-    """
+    """The module `kafka`. MissingExtraError when the extra is not installed."""
     require_extra("kafka")
     import kafka
 
@@ -181,17 +177,12 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Drop the connection; the next call opens a new one."""
         admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()
 
     def call(self, what: str, action: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-        """Run `action(admin client)` and try again on passing errors until the deadline.
-
-        Raises:
-            InfrastructureError: when the cluster does not answer before the deadline.
-        """
+        """Again after passing errors; InfrastructureError when the deadline is over."""
         errors = kafka_library().errors
         deadline = time.monotonic() + self._call_seconds
         while True:
@@ -217,11 +208,7 @@ class Cluster:
         return sorted(name for name in names if not name.startswith("__"))
 
     def topic(self, name: str) -> Topic | None:
-        """The topic of that name; None when there is none.
-
-        Raises:
-            InfrastructureError: when the cluster will not tell, as where nothing is allowed.
-        """
+        """None when there is none; InfrastructureError when the cluster is not allowed to tell."""
         errors = kafka_library().errors
 
         def action(admin: Any) -> Any:  # noqa: ANN401
@@ -247,7 +234,6 @@ class Cluster:
         return {partition: at if at.offset >= 0 else None for partition, at in found.items()}
 
     def first_offsets(self, topic: Topic) -> dict[int, int]:
-        """For each partition the first offset that is still stored."""
         found = self._list_offsets(topic, _EARLIEST)
         return {partition: at.offset for partition, at in found.items()}
 
@@ -261,7 +247,6 @@ class Cluster:
         return max((at.timestamp_ms for at in found.values() if at), default=None)
 
     def cleanup_policy(self, name: str) -> str:
-        """How records of a topic are removed: `delete`, `compact` or both."""
         return self._settings(name)["cleanup.policy"]
 
     def kept_since(self, topic: Topic) -> datetime | None:
@@ -283,7 +268,6 @@ class Cluster:
         return {key: str(each["value"]) for key, each in found["topic"][name].items()}
 
     def committed(self, group: str, topic: Topic) -> dict[int, int]:
-        """The offsets that a consumer group has committed, by partition."""
         found = self.call(
             "reading committed offsets", lambda admin: admin.list_group_offsets({group: None})
         )
@@ -294,11 +278,7 @@ class Cluster:
         }
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets by (topic, partition), all or an error.
-
-        Raises:
-            InfrastructureError: when a partition refuses, or nobody answers before the deadline.
-        """
+        """Offsets by (topic, partition). InfrastructureError if one refuses, or nobody answers."""
         structs = kafka_library().structs
         errors = kafka_library().errors
         wanted = {
@@ -322,9 +302,14 @@ class Cluster:
             with contextlib.suppress(errors.TopicAlreadyExistsError):
                 admin.create_topics({name: declared})
 
+        def is_led(admin: Any) -> bool:  # noqa: ANN401
+            (found,) = admin.describe_topics([name])
+            leaders = [each["leader_id"] for each in found["partitions"] if not each["error_code"]]
+            return bool(leaders) and len(leaders) == len(found["partitions"]) and min(leaders) >= 0
+
         self.call(f"creating topic {name}", action)
         deadline = time.monotonic() + self._call_seconds
-        while not self.call("describing a topic", lambda admin: _led(admin, name)):
+        while not self.call("describing a topic", is_led):
             if time.monotonic() > deadline:
                 raise InfrastructureError(f"topic {name} at {self.bootstrap} has no leader")
             time.sleep(_LEADER_SECONDS)
@@ -361,10 +346,3 @@ class Cluster:
             )
             for key, at in found.items()
         }
-
-
-def _led(admin: Any, name: str) -> bool:  # noqa: ANN401
-    """Whether every partition of a topic has a leader."""
-    (found,) = admin.describe_topics([name])
-    leaders = [each["leader_id"] for each in found["partitions"] if not each["error_code"]]
-    return bool(leaders) and len(leaders) == len(found["partitions"]) and min(leaders) >= 0

@@ -140,11 +140,7 @@ class ClientOptions(Spec):
         return self
 
     def settings(self, root: Path) -> dict[str, Any]:
-        """What kafka-python is given. root: where relative paths start.
-
-        Raises:
-            ConfigError: for a file that cannot be read.
-        """
+        """For kafka-python; ConfigError for a file that cannot be read. root: of relative paths."""
         found = self.model_dump(exclude_none=True)
         for name in [each for each in found if each.endswith("file")]:
             path = root / found[name]

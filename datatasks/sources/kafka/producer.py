@@ -6,11 +6,11 @@ For the log kind see `forebay.datatasks.sources.log.writer.LogWriter`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,13 +21,7 @@ from forebay.system.extras import require_extra
 from forebay.system.instants import to_us
 
 Row = Mapping[str, Any]
-
-
-class RowWriter(Protocol):
-    """Makes a message of a row."""
-
-    def __call__(self, row: Row) -> bytes:
-        """The message."""
+RowWriter = Callable[[Row], bytes]
 
 
 def ipc_message(rows: pa.RecordBatch | pa.Table) -> bytes:

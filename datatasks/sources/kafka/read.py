@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -42,8 +42,11 @@ class Stretch:
         """`topic/partition`, as ranges and row ids name it."""
         return f"{self.topic}/{self.partition}"
 
+    @property
+    def place(self) -> str:
+        return f"topic {self.topic}, partition {self.partition}"
+
     def between(self, first: int, end: int) -> Stretch:
-        """Other offsets of the same partition."""
         return replace(self, first=first, end=end)
 
 
@@ -61,7 +64,6 @@ class Access:
 
 
 def read_messages(access: Access, stretch: Stretch) -> Iterator[Messages]:
-    """The messages of one stretch: see `Reader.messages`."""
     with closing(Reader(access)) as reader:
         yield from reader.messages(stretch)
 
@@ -87,8 +89,25 @@ class Reader:
         """
         reading = _Reading(self, stretch)
         while reading.position < stretch.end:
-            with _named_errors(self.access, stretch):
+            errors = kafka_library().errors
+            try:
                 yield from reading.session()
+            except (
+                errors.OffsetOutOfRangeError,
+                errors.NoOffsetForPartitionError,
+                errors.LogTruncationError,
+            ) as error:
+                raise DataError(
+                    f"{stretch.place}: the offsets {stretch.first} to {stretch.end} were planned, "
+                    "but some of their records were deleted (retention, or a truncated log): "
+                    f"{error}. Forget the window, and declare `starts` after it in the source"
+                ) from error
+            except errors.CorruptRecordError as error:
+                raise DataError(f"{stretch.place}: {error}") from error
+            except errors.KafkaError as error:
+                raise InfrastructureError(
+                    f"Kafka at {self.access.bootstrap}: reading {stretch.path} failed: {error}"
+                ) from error
 
     def connected(self, patience_seconds: float) -> Any:  # noqa: ANN401
         """The consumer. One has no group: positions are ours to keep, nothing is committed."""
@@ -113,7 +132,6 @@ class Reader:
         return self._consumer
 
     def close(self) -> None:
-        """Drop the connection; the next stretch opens a new one."""
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close(autocommit=False)
@@ -171,29 +189,19 @@ class _Reading:
     def _require_end(self, end: int) -> None:
         if end < self._stretch.end:
             raise DataError(
-                f"topic {self._stretch.topic}, partition {self._stretch.partition}: offsets up to "
-                f"{self._stretch.end} were planned, but it now ends at {end}: it was truncated (an "
-                "unclean leader election does that), and what was planned is lost. Declare it as "
-                "a new source, under another name, with `starts`"
+                f"{self._stretch.place}: offsets up to {self._stretch.end} were planned, but it "
+                f"now ends at {end}: it was truncated (an unclean leader election does that), and "
+                "what was planned is lost. Declare it as a new source, under another name, with "
+                "`starts`"
             )
 
     def _give_up_when_silent(self, reason: str) -> None:
         if time.monotonic() - self._heard > self._access.fetch_seconds:
             raise InfrastructureError(
                 f"Kafka at {self._access.bootstrap}: {self._stretch.path} returned no record at "
-                "offset "
-                f"{self.position} (of {self._stretch.end}) for {self._access.fetch_seconds:g} s: "
-                f"{reason}"
+                f"offset {self.position} (of {self._stretch.end}) for "
+                f"{self._access.fetch_seconds:g} s: {reason}"
             )
-
-
-def _deleted_records(stretch: Stretch, error: object) -> DataError:
-    """The error of a stretch whose first records are gone."""
-    return DataError(
-        f"topic {stretch.topic}, partition {stretch.partition}: the offsets {stretch.first} to "
-        f"{stretch.end} were planned, but some of their records were deleted (retention, or a "
-        f"truncated log): {error}. Forget the window, and declare `starts` after it in the source"
-    )
 
 
 def _hasten_metadata(consumer: Any) -> None:  # noqa: ANN401
@@ -203,22 +211,3 @@ def _hasten_metadata(consumer: Any) -> None:  # noqa: ANN401
     """
     with contextlib.suppress(AttributeError):
         attrgetter("_cluster")(consumer).config["retry_backoff_ms"] = _IDLE_MS
-
-
-@contextmanager
-def _named_errors(access: Access, stretch: Stretch) -> Iterator[None]:
-    errors = kafka_library().errors
-    try:
-        yield
-    except (
-        errors.OffsetOutOfRangeError,
-        errors.NoOffsetForPartitionError,
-        errors.LogTruncationError,
-    ) as error:
-        raise _deleted_records(stretch, error) from error
-    except errors.CorruptRecordError as error:
-        raise DataError(f"topic {stretch.topic}, partition {stretch.partition}: {error}") from error
-    except errors.KafkaError as error:
-        raise InfrastructureError(
-            f"Kafka at {access.bootstrap}: reading {stretch.path} failed: {error}"
-        ) from error

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-
-import numpy as np
 
 from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import SourceSpec
@@ -27,15 +25,13 @@ from forebay.datatasks.sources.common.rows.chunks import empty_chunk, joined
 from forebay.datatasks.sources.common.streams.stream_borders import stamp_words
 from forebay.datatasks.sources.common.values.far_times import are_far
 from forebay.datatasks.sources.common.values.times import Times
-from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits
+from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits, Written
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.formats.written_rows import Written
 from forebay.datatasks.sources.kafka.borders import TopicBorders
-from forebay.datatasks.sources.kafka.chunks import ChunkMaker
+from forebay.datatasks.sources.kafka.chunks import ChunkMaker, message_location, microseconds
 from forebay.datatasks.sources.kafka.client import Cluster, Topic
 from forebay.datatasks.sources.kafka.kind import KafkaKind
 from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, read_messages
-from forebay.datatasks.sources.kafka.scan import fingerprint, offsets, require_kept, task_table
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
 from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
@@ -46,50 +42,17 @@ _LOOK_BYTES = 64 << 10
 _LOOK_SECONDS = 5.0
 # Each costs a fetch; of more partitions than these the oldest records are not looked at.
 _LOOKED_AT = 64
-
-
-def partition_lags(
-    cluster: Cluster, access: Access, topic: Topic, group: str
-) -> list[PartitionLag]:
-    """The lag of each partition; what was never committed counts from the first record on.
-
-    Raises:
-        InfrastructureError: when the cluster does not answer.
-    """
-    committed = cluster.committed(group, topic)
-    firsts, ends = cluster.first_offsets(topic), cluster.stable_ends(topic)
-    stretches = [
-        Stretch(topic.name, each, max(firsts[each], committed.get(each, 0)), ends[each].offset)
-        for each in topic.partitions
-    ]
-    behind = sorted(
-        (each for each in stretches if each.first < each.end),
-        key=lambda each: each.first - each.end,
-    )
-    oldest: dict[int, datetime | None] = {}
-    with closing(Reader(replace(access, fetch_seconds=_LOOK_SECONDS), _LOOK_BYTES)) as reader:
-        for each in behind[:_LOOKED_AT]:
-            oldest[each.partition] = _first_time(reader, each)
-    return [
-        PartitionLag(str(each.partition), max(0, each.end - each.first), oldest.get(each.partition))
-        for each in stretches
-    ]
+_SAMPLE_MESSAGES = 20
+_TOPICS_SHOWN = 8
 
 
 def _first_time(reader: Reader, stretch: Stretch) -> datetime | None:
     """The time of the first record, or None. One that nobody stamped has the time -1."""
-    try:
+    with suppress(DataError, InfrastructureError):  # retention passes it by, or it is slow
         for messages in reader.messages(stretch):
             if messages.timestamps:
                 return shown_instant(messages.timestamps[0] * 1000)
-    except (DataError, InfrastructureError):  # retention passes it by, or it is slow: no time then
-        return None
     return None
-
-
-_SAMPLE_MESSAGES = 20
-_TOPICS_SHOWN = 8
-# Producers stamp what they like, as microseconds: that is not a year.
 
 
 class KafkaSource(KafkaKind, Source):
@@ -111,10 +74,7 @@ class KafkaSource(KafkaKind, Source):
             return Description({}, empty_reason=self._no_topic())
         newest = self._cluster.newest_ms(topic)
         values = [value for value, _ in self._sample(topic)]
-        decoder = self._decoder([])
-        columns: dict[str, str] = {}
-        for value in values:
-            columns.update(decoder.described(value))
+        columns = self._described(values)
         # The broker knows no newest one of records that nobody stamped.
         reason = "" if newest is not None or values else f"topic {topic.name} has no records"
         if values and not columns:
@@ -127,7 +87,6 @@ class KafkaSource(KafkaKind, Source):
         )
 
     def findings(self) -> list[Finding]:
-        """See `Source.findings`: the topic, and whether its newest messages fit the columns."""
         topic = self._cluster.topic(self.options.topic)
         if topic is None:
             guess = nearest(self.options.topic, self._cluster.topic_names())
@@ -141,9 +100,7 @@ class KafkaSource(KafkaKind, Source):
         if not sample:
             return []
         values = [value for value, _ in sample]
-        stored: dict[str, str] = {}
-        for value in values:
-            stored.update(self._decoder([]).described(value))
+        stored = self._described(values)
         if not stored:
             bad = self._bad([], values)
             reason = next(iter(bad.values()), "its messages have no columns")
@@ -151,8 +108,7 @@ class KafkaSource(KafkaKind, Source):
         return [*self._time_findings(sample), *self._column_findings(values, stored)]
 
     def _time_findings(self, sample: list[tuple[bytes, int]]) -> Iterator[Finding]:
-        """Whether the newest messages have times of their own."""
-        now_us, times = to_us(datetime.now(UTC)), _microseconds([stamp for _, stamp in sample])
+        now_us, times = to_us(datetime.now(UTC)), microseconds([stamp for _, stamp in sample])
         if are_far(times, now_us, self.options.timestamp_jump_max).all():
             message = f"topic {self.options.topic}: {stamp_words(times, now_us)}"
             yield Finding(("options", "topic"), "row-times", message)
@@ -179,7 +135,6 @@ class KafkaSource(KafkaKind, Source):
                 yield Finding(("columns", name), "column-type", message)
 
     def readiness(self, span: Interval) -> Readiness:
-        """See `Source.readiness`: records of a span arrive until a while after its end."""
         return ended(span, self.options.close_delay)
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
@@ -189,22 +144,25 @@ class KafkaSource(KafkaKind, Source):
         jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
         borders = TopicBorders(self._cluster, self.access, topic, spans, self.borders, jump, now)
         kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
-        require_kept(borders, spans, self.spec.starts, kept_since)
+        borders.require_all_kept(spans, self.spec.starts, kept_since)
         stored = {str(p): (borders.firsts[p], borders.ends[p].offset) for p in topic.partitions}
 
         def newest(partition: str) -> Times:
             whole = Stretch(topic.name, int(partition), *stored[partition])
-            return _microseconds(
+            return microseconds(
                 [each for found in self._newest(whole) for each in found.timestamps]
             )
 
         borders.require_near(stored, newest, jump, now)
         borders.decide()
         return Scan(
-            task_table(borders, spans),
-            [fingerprint(borders, span) for span in spans],
+            borders.tasks(spans),
+            [borders.fingerprint(span) for span in spans],
             1 + borders.calls,
-            [offsets(borders, span) for span in spans],
+            [
+                {str(each): borders.offsets(str(each), span) for each in topic.partitions}
+                for span in spans
+            ],
         )
 
     def open(
@@ -215,14 +173,8 @@ class KafkaSource(KafkaKind, Source):
         start = position or Position(row_range.first, 0)
         topic, _, partition = row_range.path.rpartition("/")
         stretch = Stretch(topic, int(partition), max(start.part, row_range.first), row_range.end)
-        maker = ChunkMaker(
-            decoder=self._decoder(columns),
-            stretch=stretch,
-            task=task,
-            start=start,
-            policy=self.spec.bad_rows,
-            chunk_rows=chunk_rows,
-        )
+        decoder, policy = self._decoder(columns), self.spec.bad_rows
+        maker = ChunkMaker(decoder, stretch, task, start, policy, chunk_rows)
         last = empty_chunk(columns, self.spec.columns, Position(row_range.end, 0))
         version = TopicVersion.of_text(row_range.version)
         planned = PlannedStretch(self._cluster, stretch, version)
@@ -230,7 +182,6 @@ class KafkaSource(KafkaKind, Source):
         yield from joined(maker.chunks(found), chunk_rows, last)
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
-        """See `Source.units`: messages."""
         (row_range,) = task.ranges
         for offset in range(max(position.part, row_range.first), row_range.end):
             first = Position(offset, 0)
@@ -245,14 +196,8 @@ class KafkaSource(KafkaKind, Source):
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         topic, _, partition = task.ranges[0].path.rpartition("/")
-        place: dict[str, str | int] = {
-            "topic": topic,
-            "partition": int(partition),
-            "offset": position.part,
-        }
-        if self.options.format == "arrow-ipc":
-            place["row"] = position.row
-        return place
+        one_row = self.options.format != "arrow-ipc"
+        return message_location(topic, int(partition), position, one_row=one_row)
 
     def commit(self, group: str, progress: Mapping[str, tuple[DataTask, Position]]) -> None:
         """See `Source.commit`: the offset of the first message that is not sealed as a whole."""
@@ -269,9 +214,29 @@ class KafkaSource(KafkaKind, Source):
         return "messages" if self.options.format == "arrow-ipc" else "rows"
 
     def lag(self, group: str) -> list[PartitionLag]:
-        """See `Source.lag`. Markers of transactions count as what they stand among."""
+        """What was never committed counts from the first record on, markers of transactions too."""
         topic = self._cluster.topic(self.options.topic)
-        return [] if topic is None else partition_lags(self._cluster, self.access, topic, group)
+        if topic is None:
+            return []
+        committed = self._cluster.committed(group, topic)
+        firsts, ends = self._cluster.first_offsets(topic), self._cluster.stable_ends(topic)
+        stretches = [
+            Stretch(topic.name, each, max(firsts[each], committed.get(each, 0)), ends[each].offset)
+            for each in topic.partitions
+        ]
+        behind = sorted(
+            (each for each in stretches if each.first < each.end),
+            key=lambda each: each.first - each.end,
+        )
+        access = replace(self.access, fetch_seconds=_LOOK_SECONDS)
+        with closing(Reader(access, _LOOK_BYTES)) as reader:
+            oldest = {each.partition: _first_time(reader, each) for each in behind[:_LOOKED_AT]}
+        return [
+            PartitionLag(
+                str(each.partition), max(0, each.end - each.first), oldest.get(each.partition)
+            )
+            for each in stretches
+        ]
 
     def close(self) -> None:
         self._cluster.close()
@@ -283,15 +248,17 @@ class KafkaSource(KafkaKind, Source):
         )
 
     def _written(self) -> Written | None:
-        """The schemas of messages, where the format has such."""
         options = self.options
-        if not options.schema_file:
-            files: dict[int | None, Path] = {
-                number: self.root / path for number, path in options.schema_ids.items()
-            }
-        else:
+        files: dict[int | None, Path] = {
+            number: self.root / path for number, path in options.schema_ids.items()
+        }
+        if options.schema_file:
             files = {None: self.root / options.schema_file}
         return Written(files, options.message_type or "") if files else None
+
+    def _described(self, values: Sequence[bytes]) -> dict[str, str]:
+        decoder = self._decoder([])
+        return {name: each for value in values for name, each in decoder.described(value).items()}
 
     def _bad(self, columns: Sequence[str], values: Sequence[bytes]) -> dict[int, str]:
         """Messages that these columns cannot be read of, or not in each row, and why."""
@@ -328,8 +295,3 @@ class KafkaSource(KafkaKind, Source):
         known = f"its topics are {shown}" if names else "it has no topics"
         way_out = f"did you mean {guess!r}?" if guess else known
         return f"there is no topic {self.options.topic!r} at {self.options.bootstrap}: {way_out}"
-
-
-def _microseconds(timestamps: Sequence[int]) -> Times:
-    """Of timestamps of records, as far as an int64 reaches."""
-    return np.minimum(np.array(timestamps, np.int64), np.iinfo(np.int64).max // 1000) * 1000

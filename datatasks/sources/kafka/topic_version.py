@@ -15,8 +15,6 @@ from forebay.datatasks.sources.kafka.read import Stretch
 from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.errors import DataError
 
-_COMPACTS = "compact"
-
 
 class TopicVersion(NamedTuple):
     """What a task of a partition remembers of it.
@@ -30,19 +28,15 @@ class TopicVersion(NamedTuple):
 
     @classmethod
     def of_text(cls, text: str) -> Self:
-        """What `text` gave."""
         topic_id, _, epoch = text.rpartition("@")
         return cls(topic_id, int(epoch))
 
     @property
     def text(self) -> str:
-        """As row ranges hold it."""
         return f"{self.topic_id}@{self.leader_epoch}"
 
 
 class PlannedStretch:
-    """A stretch with the version of its topic that was planned."""
-
     def __init__(self, cluster: Cluster, stretch: Stretch, version: TopicVersion) -> None:
         self._cluster, self._stretch, self._version = cluster, stretch, version
         self._compacts = False
@@ -83,11 +77,11 @@ class PlannedStretch:
     def _require_same_leaders(self, messages: Messages) -> None:
         if messages.leader_epoch > self._version.leader_epoch >= 0:
             raise DataError(
-                f"{self._place}: the offsets {messages.runs[0].first} to {messages.end} were "
-                f"planned when the leader epoch was {self._version.leader_epoch}, but were written "
-                f"in epoch {messages.leader_epoch}: the partition was truncated (an unclean leader "
-                "election does that), and they now hold other records. Forget the window, and plan "
-                "it again"
+                f"{self._stretch.place}: the offsets {messages.runs[0].first} to {messages.end} "
+                f"were planned when the leader epoch was {self._version.leader_epoch}, but were "
+                f"written in epoch {messages.leader_epoch}: the partition was truncated (an "
+                "unclean leader election does that), and they now hold other records. Forget the "
+                "window, and plan it again"
             )
 
     def _require_no_hole(self, messages: Messages) -> None:
@@ -95,15 +89,11 @@ class PlannedStretch:
         if hole is None or self._compacts:
             return
         policy = self._cluster.cleanup_policy(self._stretch.topic)
-        self._compacts = _COMPACTS in policy
+        self._compacts = "compact" in policy
         if not self._compacts:
             raise DataError(
-                f"{self._place}: the offsets {hole.first} to {hole.end - 1} were planned, but hold "
-                "neither a record nor a mark of a transaction, and the topic's cleanup.policy is "
-                f"{policy}, which never removes single records: they are lost. Restore them; if "
-                "they were compacted earlier, set cleanup.policy to compact again"
+                f"{self._stretch.place}: the offsets {hole.first} to {hole.end - 1} were planned, "
+                "but hold neither a record nor a mark of a transaction, and the topic's "
+                f"cleanup.policy is {policy}, which never removes single records: they are lost. "
+                "Restore them; if they were compacted earlier, set cleanup.policy to compact again"
             )
-
-    @property
-    def _place(self) -> str:
-        return f"topic {self._stretch.topic}, partition {self._stretch.partition}"

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.contract.borders import Borders, made_anew
 from forebay.datatasks.sources.common.contract.deleted_rows import MINUTE, RowsDeletedError
 from forebay.datatasks.sources.common.files.bundles import Ints
+from forebay.datatasks.sources.common.files.listing import Files, Listing
+from forebay.datatasks.sources.common.files.remote import answering
+from forebay.datatasks.sources.common.files.versions import described, version_text
 from forebay.datatasks.sources.common.streams.odd_times import odd_times, settled_times
 from forebay.datatasks.sources.common.streams.stream_borders import Reached, StreamBorders
 from forebay.datatasks.sources.common.values.far_times import time_text
 from forebay.datatasks.sources.log.kind import LogKind
+from forebay.datatasks.sources.log.writer import parse_segment
+from forebay.errors import DataError
 from forebay.system.instants import to_us
 
 # For each instant there is a border of no partition: it says that others were not there yet.
@@ -37,7 +45,6 @@ class Partition:
 
     @property
     def end(self) -> int:
-        """The offset that the next row will have."""
         return int(self.base[-1] + self.rows[-1])
 
 
@@ -54,17 +61,9 @@ class LogBorders(StreamBorders):
         has_folder: Callable[[str], bool],
         now: datetime,
     ) -> None:
-        """Look at commit times.
+        """partitions: with at least one segment each. has_folder: whether a partition has one.
 
-        Args:
-            partitions: with at least one segment each.
-            spans: of the windows that are planned.
-            borders: what is decided already, and where the rest is.
-            options: where the log is and was, and how far ahead of its neighbours a segment's
-                time may be.
-            starts: as it is declared.
-            has_folder: whether a partition has one.
-            now: the planner's clock, of which a segment's time may be as far ahead.
+        now: the planner's clock, of which a segment's time may be as far ahead as of its neighbour.
         """
         self._firsts = {each.name: int(each.base[0]) for each in partitions}
         topic, self._starts = options.moved or options.path, starts
@@ -88,11 +87,7 @@ class LogBorders(StreamBorders):
             self.propose(name, end, _always(end))
 
     def _require_between_segments(self, partition: Partition) -> None:
-        """Refuse segments that a decided border cuts: it was decided between two of them.
-
-        Raises:
-            DataError: when the log was recreated, or segments were joined or cut.
-        """
+        """A border was decided between two segments; DataError where it is now inside of one."""
         for offset in self.decided(partition.name):
             at = int(np.searchsorted(partition.base, offset, side="right")) - 1
             if at >= 0 and partition.base[at] < offset < partition.base[at] + partition.rows[at]:
@@ -142,3 +137,74 @@ class LogBorders(StreamBorders):
 def _always(offset: int) -> Reached:
     """Of a partition without a segment: it has reached all times."""
     return lambda _instant, _low: offset
+
+
+def segments_before(
+    files: Files, listing: Listing, partitions: Sequence[Partition], ends: Mapping[str, int]
+) -> dict[str, str]:
+    """The last one before an offset of each partition: it says later whether a log is this one.
+
+    By `PATH/PARTITION/SEGMENT`, with the log's path as declared, the version: size and SHA-256.
+    """
+    last = [int(np.searchsorted(each.base, ends.get(each.name, 0))) - 1 for each in partitions]
+    at = [each.at[index] for each, index in zip(partitions, last, strict=True) if index >= 0]
+    paths = listing.paths.take(pa.array(at, pa.int64())).to_pylist()
+    return {f"{files.place}/{path}": _version(files.full(path)) for path in paths}
+
+
+def require_same(
+    files: Files,
+    listing: Listing,
+    partitions: Sequence[Partition],
+    moved: str | None,
+    borders: Borders,
+) -> None:
+    """Refuse a log that is not the one that was planned here, or at its old place.
+
+    Of a partition that was trimmed up to there, nothing is left to compare.
+
+    Raises:
+        DataError: which names what differs.
+    """
+    by_name = {each.name: each for each in partitions}
+    planned = by_name.keys() & borders.partitions(moved or files.place).keys()
+    known = borders.last_segments(planned, None if moved else files.place)
+    if moved and planned and not known:
+        raise _not_moved(files, moved, "no checksums of it were kept")
+    for place, version in known.items():
+        path, name, segment = place.rsplit("/", 2)
+        differs = _difference(files, listing, by_name[name], f"{name}/{segment}", version)
+        if differs and moved and path != files.place:
+            raise _not_moved(files, moved, f"{name}/{segment} {differs}")
+        if differs:
+            raise made_anew(
+                f"log {files.place}, partition {name}",
+                f"a window was planned to end behind {name}/{segment}, and now it {differs}",
+            )
+
+
+def _difference(
+    files: Files, listing: Listing, partition: Partition, segment: str, version: str
+) -> str:
+    """What is not as it was at a segment's offset, in words; nothing where it was trimmed away."""
+    base = parse_segment(segment.rpartition("/")[2])[0]
+    if partition.base[0] > base:
+        return ""
+    at = int(np.searchsorted(partition.base, base))
+    if at == len(partition.at) or listing.paths[int(partition.at[at])].as_py() != segment:
+        return "is not there"
+    now = _version(files.full(segment))
+    return "" if now == version else f"has {described(now)}, and had {described(version)}"
+
+
+def _not_moved(files: Files, moved: str, differs: str) -> DataError:
+    return DataError(
+        f"log {files.place}: it cannot be taken for {moved}, moved: {differs} (put it there "
+        "as it was, correct `options.moved`, or leave that out and declare `starts`)"
+    )
+
+
+def _version(place: str) -> str:
+    with answering(place), Path(place).open("rb") as stream:
+        checksum = hashlib.file_digest(stream, "sha256").hexdigest()
+        return version_text(stream.tell(), "sha256", checksum)

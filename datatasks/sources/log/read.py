@@ -31,29 +31,23 @@ from forebay.system.instants import to_us
 
 
 class LogReader:
-    """Reads the segments of tasks below one log folder."""
-
     def __init__(self, spec: SourceSpec, files: Files) -> None:
-        """Keep the declaration and the place."""
         self._spec = spec
         self._files = files
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Chunks of the task from `position`; see `Source.open`."""
-        last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
-        return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)
-
-    def _chunks(
-        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
-    ) -> Iterator[Chunk]:
         start = position or Position(0, 0)
-        for index in range(start.part, len(task.ranges)):
-            row = start.row if index == start.part else 0
-            yield from _Segment(self._spec, self._files, task, index).chunks(
-                row, columns, chunk_rows
+        last = empty_chunk(columns, self._spec.columns, Position(len(task.ranges), 0))
+        chunks = (
+            chunk
+            for index in range(start.part, len(task.ranges))
+            for chunk in _Segment(self._spec, self._files, task, index).chunks(
+                start.row if index == start.part else 0, columns, chunk_rows
             )
+        )
+        return joined(chunks, chunk_rows, last)
 
 
 class _Segment:
@@ -113,14 +107,15 @@ class _Segment:
             raise pa.ArrowInvalid(f"it holds {at} rows, but its name says {self.rows}")
 
     def _part(self, batch: pa.RecordBatch, first: int) -> Stored:
-        rows = np.arange(first, first + batch.num_rows)
+        end = first + batch.num_rows
+        rows = np.arange(first, end)
         return Stored(
             batch=batch,
             part=self.index,
             rows=rows,
             row_ids=row_ids(self.partition, rows + self.base),
             hours=np.full(len(rows), self.hour, np.int32),
-            end=self._position(first + batch.num_rows),
+            end=Position(self.index, end) if end < self.rows else Position(self.index + 1, 0),
             locate=self._location,
             bad={},
             outside=None if self.outside is None else np.repeat(self.outside, len(rows)),
@@ -155,15 +150,11 @@ class _Segment:
         end = Position(self.index + 1, 0)
         return empty_chunk(columns, self.spec.columns, end, (dead,) if dead.rows else ())
 
-    def _position(self, row: int) -> Position:
-        return Position(self.index, row) if row < self.rows else Position(self.index + 1, 0)
-
     def _location(self, row: int) -> dict[str, str | int]:
         return segment_location(self.row_range.path, row)
 
 
 def segment_location(path: str, row: int) -> dict[str, str | int]:
-    """Where a row of a segment is."""
     partition, _, name = path.rpartition("/")
     base = parse_segment(name)[0]
     return {"file": path, "partition": partition, "offset": base + row, "row": row}

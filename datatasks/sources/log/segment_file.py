@@ -30,10 +30,7 @@ BATCH_BYTES_MAX = 256 << 20
 
 
 class SegmentFile:
-    """An open segment.
-
-    schema: of all its columns. rows: of each record batch.
-    """
+    """schema: of all columns of a segment. rows: of each record batch."""
 
     def __init__(self, path: str) -> None:
         """Map the file: a part of a record batch does not bring the rest into memory.
@@ -58,11 +55,7 @@ class SegmentFile:
             raise pa.ArrowInvalid("a record batch has a negative number of rows")
 
     def choose(self, columns: Sequence[str]) -> None:
-        """Say which columns are wanted, all of which it has once.
-
-        Raises:
-            pyarrow.ArrowInvalid: when one of them is not to be read.
-        """
+        """Wanted columns, all of which it has once. ArrowInvalid for one that is not to be read."""
         for name in columns:
             if problem := unchecked_problem(self.schema, name):
                 raise pa.ArrowInvalid(problem)

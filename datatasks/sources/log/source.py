@@ -29,10 +29,14 @@ from forebay.datatasks.sources.common.values.casting import column_findings
 from forebay.datatasks.sources.common.values.far_times import are_far
 from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.formats.unchecked_types import stored_problem
-from forebay.datatasks.sources.log.borders import LogBorders, Partition
+from forebay.datatasks.sources.log.borders import (
+    LogBorders,
+    Partition,
+    require_same,
+    segments_before,
+)
 from forebay.datatasks.sources.log.kind import LogKind
 from forebay.datatasks.sources.log.read import LogReader, segment_location
-from forebay.datatasks.sources.log.segment_ends import require_same, segments_before
 from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
@@ -90,15 +94,14 @@ class LogSource(LogKind, MarkerSource):
         self._files = Files(self.options.path, root, {}, ".arrow")
 
     def describe(self) -> Description:
-        """Schema of the newest segment, partitions, newest commit time."""
         segments = self._segments()
         if not len(segments.base):
             return Description({}, empty_reason=self._nothing())
         newest = int(np.argmax(segments.commit_us))
+        path = segments.listing.paths[newest].as_py()
         try:
-            schema = self._schema(segments.listing.paths[newest].as_py())
+            schema = self._schema(path)
         except READ_ERRORS as error:
-            path = segments.listing.paths[newest].as_py()
             return Description({}, empty_reason=f"segment {path} cannot be read: {error}")
         return Description(
             {field.name: str(field.type) for field in schema},
@@ -107,7 +110,6 @@ class LogSource(LogKind, MarkerSource):
         )
 
     def findings(self) -> list[Finding]:
-        """Compare declared columns with the newest segment."""
         segments = self._segments()
         if not len(segments.base):
             return [Finding(("options", "path"), "nothing-matched", self._nothing())]
@@ -124,7 +126,6 @@ class LogSource(LogKind, MarkerSource):
         return found
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
-        """See the class; one listing for all spans."""
         segments = self._segments()
         names = pc.unique(segments.partitions).to_pylist()
         if not names:
@@ -157,7 +158,6 @@ class LogSource(LogKind, MarkerSource):
         return Readiness(ready=False, reason=f"{reason} and no {marker}")
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One listing; offsets of every partition are checked for holes."""
         before = self._files.calls
         segments = self._segments()
         self._files.require_one_name(segments.listing)
@@ -202,11 +202,9 @@ class LogSource(LogKind, MarkerSource):
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Read segment after segment."""
         return LogReader(self.spec, self._files).read(task, position, columns, chunk_rows)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
-        """File, partition and offset."""
         return segment_location(task.ranges[position.part].path, position.row)
 
     def _segments(self) -> _Segments:

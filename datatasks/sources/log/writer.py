@@ -106,11 +106,7 @@ class LogWriter:
 
 
 def parse_segment(name: str) -> tuple[int, int, int]:
-    """Base offset, rows and commit time (milliseconds) of a segment's file name.
-
-    Raises:
-        ValueError: for any other name.
-    """
+    """Base offset, rows and commit time (milliseconds) of a file's name; ValueError for others."""
     found = _SEGMENT.fullmatch(name)
     if found is None:
         raise ValueError(f"{name!r} is not a log segment")

@@ -45,9 +45,7 @@ class FooterCache:
     def footers(self, everything: Listing, chosen: Listing) -> list[Footer | str]:
         """The footer of each chosen file, or the reason why it cannot be read.
 
-        Args:
-            everything: all files of the place; what is kept of others goes.
-            chosen: those that planning needs.
+        everything: all files of the place; what is kept of others goes.
 
         Raises:
             DataError: when a file has no such event-time column.
@@ -140,7 +138,6 @@ class _Columns:
         self._ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts]))
 
     def footer(self, row: int) -> Footer:
-        """One row."""
         part = slice(int(self._ends[row]), int(self._ends[row + 1]))
         rows, size, low, high, state = (self._values[name][part] for name in _NUMBERS)
         return Footer(rows, size, low, high, state, self._digests[row])

@@ -161,29 +161,22 @@ def main() -> None:
     ignore_ctrl_c()  # no footer is to blame
     calls, answers = sys.stdin.buffer, os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is not an answer
-    _bound()
+    _limit(resource.RLIMIT_AS, MEMORY_BYTES)
+    _limit(resource.RLIMIT_CORE, 0)
+    give_way_first()
     while line := calls.readline():
         call = json.loads(line)
         content = calls.read(call["bytes"])
-        _bound_time()
+        # Whatever the CPU time of earlier footers was, this one has that many seconds.
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + CPU_SECONDS)
         _write(answers, json.dumps(answer(call, content)).encode() + b"\n")
 
 
-def _bound() -> None:
-    for kind, most in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CORE, 0)):
-        _, hard = resource.getrlimit(kind)
-        own = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (own, hard))
-    give_way_first()
-
-
-def _bound_time() -> None:
-    """Whatever the CPU time of earlier footers was, this one has that many seconds."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    end = int(used.ru_utime + used.ru_stime) + CPU_SECONDS
-    own = end if hard == resource.RLIM_INFINITY else min(end, hard)
-    resource.setrlimit(resource.RLIMIT_CPU, (own, hard))
+def _limit(kind: int, most: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    own = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (own, hard))
 
 
 def _write(descriptor: int, content: bytes) -> None:

@@ -33,7 +33,6 @@ _UNEXPLAINED_MAX = 3
 _SECONDS_MAX = 600.0
 _PART_BYTES = 1 << 16
 _SAID_MAX = 200
-# What others end a process with: once, it says nothing of a file.
 _LOG = logging.getLogger(__name__)
 
 Int64 = Annotated[int, Field(ge=footer_process.UNKNOWN, lt=2**63)]
@@ -60,7 +59,6 @@ class FooterAnswer(Message):
 
     @property
     def arrow_schema(self) -> pa.Schema | None:
-        """The file's columns, where the child says them."""
         content = self.stored_schema
         return pa.ipc.read_schema(pa.py_buffer(content)) if content else None
 
@@ -92,14 +90,7 @@ class FooterReader:
         schema: bool = False,
         command: Sequence[str] = COMMAND,
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            tail_of: reads the last bytes of a file again, with all of its footer.
-            event_time: the column whose bounds are wanted.
-            schema: whether columns are wanted, and nothing else.
-            command: the child's.
-        """
+        """tail_of: reads the last bytes of a file again. schema: columns are all that is wanted."""
         # Files that were answered, and yet had ruined the child that died of a later one.
         self.ruinous: dict[str, str] = {}
         self._tail_of = tail_of
@@ -111,19 +102,13 @@ class FooterReader:
         self._deaths = self._unexplained = 0
 
     def __enter__(self) -> Self:
-        """End the child at the end."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """See `__enter__`."""
         self._end()
 
     def read(self, path: str, tail: bytes) -> FooterAnswer:
-        """What a file's footer says.
-
-        Args:
-            path: of the file, as `tail_of` takes it.
-            tail: its last bytes.
+        """What a file's footer says. tail: its last bytes.
 
         Raises:
             DataError: when too many files end their reader.
@@ -214,7 +199,6 @@ class _Child:
     """A process of `footer_process`, and what it says beside its answers."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start it."""
         with ExitStack() as stack:
             self._said = stack.enter_context(tempfile.TemporaryFile())
             try:
@@ -228,7 +212,6 @@ class _Child:
             self._open = stack.pop_all()
 
     def answer(self, call: bytes) -> bytes:
-        """The line that follows a call."""
         self._piped.call(call)
         poller = select.poll()
         poller.register(self._piped.answers, select.POLLIN)
@@ -257,5 +240,4 @@ class _Child:
         )
 
     def end(self) -> None:
-        """Whatever it does."""
         self._open.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -55,11 +55,7 @@ def read_footers(
 ) -> list[Footer | str]:
     """The footer of each file, or the reason why it cannot be read: a child process parses them.
 
-    Args:
-        paths: of the files, perhaps none.
-        opened: opens a path.
-        place: gives its full name.
-        event_time: the column whose bounds are wanted.
+    place: gives the full name of a path. event_time: the column whose bounds are wanted.
 
     Raises:
         DataError: when a file has no such event-time column, or too many files end the child.
@@ -71,14 +67,17 @@ def read_footers(
         answer = reader.read(path, content)
         if answer.error:
             return answer.error
-        _require_times(answer.arrow_schema, event_time, place(path))
+        schema = answer.arrow_schema  # where the event time is not a plain column
+        if schema is not None and event_time is not None:
+            problem = column_problem(schema, event_time, ColumnType.TIMESTAMP)
+            if problem:
+                raise DataError(f"{place(path)}: {problem} (event_time of the source)")
         numbers = (answer.rows, answer.sizes, answer.low, answer.high, answer.state)
         rows, sizes, low, high, state = (np.array(each, np.int64) for each in numbers)
         return Footer(rows, sizes, low, high, state, _digest(content))
 
     with FooterReader(lambda path: footer_bytes(opened, path), event_time) as reader:
-        found = _each(paths, read, place)
-    return [reader.ruinous.get(path, each) for path, each in zip(paths, found, strict=True)]
+        return _each(paths, read, place, reader.ruinous)
 
 
 def read_schemas(
@@ -91,14 +90,16 @@ def read_schemas(
         return answer.error or answer.arrow_schema
 
     with FooterReader(lambda path: footer_bytes(opened, path), None, schema=True) as reader:
-        found = _each(paths, read, place)
-    return [reader.ruinous.get(path, each) for path, each in zip(paths, found, strict=True)]
+        return _each(paths, read, place, reader.ruinous)
 
 
 def _each(
-    paths: Sequence[str], read: Callable[[str], _Found], place: Callable[[str], str]
+    paths: Sequence[str],
+    read: Callable[[str], _Found],
+    place: Callable[[str], str],
+    ruinous: Mapping[str, str],
 ) -> list[_Found | str]:
-    """Storage is waited for in several threads."""
+    """Storage is waited for in several threads. ruinous: filled while they read."""
 
     def attempt(path: str) -> _Found | str:
         try:
@@ -110,19 +111,11 @@ def _each(
             return str(error).strip()
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(attempt, paths))
-
-
-def _require_times(schema: pa.Schema | None, event_time: str | None, place: str) -> None:
-    if schema is None or event_time is None:
-        return
-    problem = column_problem(schema, event_time, ColumnType.TIMESTAMP)
-    if problem:
-        raise DataError(f"{place}: {problem} (event_time of the source)")
+        found = list(pool.map(attempt, paths))
+    return [ruinous.get(path, each) for path, each in zip(paths, found, strict=True)]
 
 
 def arrow_file(opened: Any) -> pa.NativeFile:  # noqa: ANN401 - a path or a file object
-    """What a storage opened, as Arrow reads it."""
     if isinstance(opened, str):
         return pa.OSFile(opened, "rb")
     return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
@@ -139,29 +132,20 @@ def open_parquet(handle: Any, metadata: pq.FileMetaData | None = None) -> pq.Par
 
 
 def footer_bytes(opened: Opened, path: str) -> bytes:
-    """The last bytes of a file: its footer with its length, or more where there is none.
-
-    Raises:
-        pyarrow.ArrowInvalid: when the footer is too large.
-    """
+    """The footer with its length, or more where there is none. ArrowInvalid for a too large one."""
     with opened(path) as handle, arrow_file(handle) as file:
         return _tail(file)
 
 
-def read_footer(file: pa.NativeFile) -> tuple[pq.FileMetaData, str]:
-    """A file's metadata, and a digest of the bytes that they were read from."""
-    content = _tail(file)
-    # Whatever is wrong with these bytes, Arrow says it.
-    return pq.read_metadata(pa.BufferReader(content)), _digest(content)
+def read_footer(file: pa.NativeFile) -> tuple[pq.FileMetaData | None, str]:
+    """A file's metadata, and a digest of the bytes of its footer.
 
-
-def footer_digest(file: pa.NativeFile) -> str:
-    """A digest of the bytes of a file's footer.
-
-    Raises:
-        pyarrow.ArrowInvalid: when the footer is too large.
+    None of a local file: that Arrow reads its footer again costs less than to parse thousands of
+    columns twice. Whoever changes it in that moment is found out by its version at the end.
     """
-    return _digest(_tail(file))
+    content = _tail(file)
+    metadata = None if isinstance(file, pa.OSFile) else pq.read_metadata(pa.BufferReader(content))
+    return metadata, _digest(content)
 
 
 def _tail(file: pa.NativeFile) -> bytes:
@@ -182,14 +166,12 @@ def _digest(content: bytes) -> str:
 
 
 def with_footers(versions: pa.Array, footers: Sequence[Footer | str]) -> pa.Array:
-    """Versions of files with the digests of their footers, where these are known."""
     digests = [each.digest if isinstance(each, Footer) else "" for each in footers]
     texts = pa.array([f"|{FOOTER}={digest}" if digest else "" for digest in digests], pa.string())
     return pc.binary_join_element_wise(versions, texts, "")
 
 
 def group_ends(metadata: pq.FileMetaData) -> Ints:
-    """The row number after each row group."""
     counts = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
     return np.cumsum(np.array(counts, np.int64))
 
@@ -198,12 +180,10 @@ class RowGroups:
     """Says which row group of a file holds a row; remembers the file it was asked about last."""
 
     def __init__(self, opened: Opened) -> None:
-        """`opened` opens a file by its path relative to the source's root."""
         self._opened = opened
         self._ends: dict[str, Ints] = {}
 
     def location(self, path: str, row: int) -> dict[str, str | int]:
-        """File, row group and row."""
         group = int(np.searchsorted(self._ends_of(path), row, side="right"))
         return {"file": path, "row_group": group, "row": row}
 
@@ -231,6 +211,12 @@ class RowGroups:
         return self._ends[path]
 
 
+def event_times(batch: pa.RecordBatch, event_time: str) -> Times:
+    """Microseconds of each row; UNKNOWN where there is none."""
+    fitted = fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP})
+    return times_of(fitted.batch.column(0))
+
+
 def group_times(
     file: pq.ParquetFile, group: int, event_time: str, bounds: tuple[int, int] | None
 ) -> Times:
@@ -242,14 +228,11 @@ def group_times(
     Raises:
         DataError: when the group holds no time at all and no bounds say one.
     """
-    batches = list(
-        file.iter_batches(1 << 20, row_groups=[group], columns=[event_time], use_threads=False)
+    batches = file.iter_batches(
+        1 << 20, row_groups=[group], columns=[event_time], use_threads=False
     )
-    parts = [
-        times_of(fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP}).batch.column(0))
-        for batch in batches
-    ]
-    times = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    parts = [event_times(batch, event_time) for batch in batches]
+    times = np.concatenate([np.zeros(0, np.int64), *parts])
     known = times[times != UNKNOWN]
     if not len(known) and bounds is None and len(times):
         raise DataError(f"row group {group} holds no time in {event_time!r} at all")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +14,8 @@ import pyarrow.parquet as pq
 
 from forebay.datatasks.sources.parquet.footer_process import KNOWN, group_bounds
 from forebay.datatasks.sources.parquet.footers import (
+    Opened,
     arrow_file,
-    footer_digest,
     group_ends,
     open_parquet,
     read_footer,
@@ -33,11 +32,9 @@ class OpenFile:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all row groups."""
         return int(self.file.metadata.num_rows)
 
     def group_of(self, row: int) -> int:
-        """The row group that holds a row."""
         return int(np.searchsorted(self.ends, row, side="right"))
 
     def bounds_of(self, group: int, event_time: str) -> tuple[int, int] | None:
@@ -66,8 +63,7 @@ class LastFile:
     its footer, would cost as much as to decode thousands of rows.
     """
 
-    def __init__(self, opened: Callable[[str], AbstractContextManager[Any]]) -> None:
-        """opened: opens the path of a row range for Arrow."""
+    def __init__(self, opened: Opened) -> None:
         self._opened = opened
         self._key = ("", "")
         self._found: OpenFile | None = None
@@ -86,19 +82,18 @@ class LastFile:
         return self._found is not None and bool(self._key[1])
 
     def close(self) -> None:
-        """Keep none."""
         self._found = None
         self._stack.close()
 
     def _new(self, path: str) -> OpenFile:
         handle = arrow_file(self._stack.enter_context(self._opened(path)))
         self._stack.callback(handle.close)
-        file, digest = _parquet_file(handle)
-        metadata = file.metadata
-        ends = group_ends(metadata)
+        metadata, digest = read_footer(handle)
+        file = open_parquet(handle, metadata)
+        ends = group_ends(file.metadata)
         if (np.diff(ends, prepend=0) < 0).any():
             raise pa.ArrowInvalid("a row group has a negative number of rows")
-        if metadata.num_rows != ends[-1:].sum():
+        if file.metadata.num_rows != ends[-1:].sum():
             raise pa.ArrowInvalid("its row groups do not have as many rows as its footer says")
         return OpenFile(self._stack.enter_context(file), digest, ends)
 
@@ -106,8 +101,7 @@ class LastFile:
 class FileKeeper:
     """Lends a `LastFile` to one task after the other; one that is lent is nobody else's."""
 
-    def __init__(self, opened: Callable[[str], AbstractContextManager[Any]]) -> None:
-        """opened: opens the path of a row range for Arrow."""
+    def __init__(self, opened: Opened) -> None:
         self._opened = opened
         self._kept: LastFile | None = None
         self._lock = threading.Lock()
@@ -129,25 +123,10 @@ class FileKeeper:
             files.close()
 
     def close(self) -> None:
-        """Nothing stays open."""
-        kept = self._take()
-        if kept is not None:
+        if kept := self._take():
             kept.close()
 
     def _take(self) -> LastFile | None:
         with self._lock:
             kept, self._kept = self._kept, None
         return kept
-
-
-def _parquet_file(handle: pa.NativeFile) -> tuple[pq.ParquetFile, str]:
-    """An open file, and the digest of its footer.
-
-    Of a local file Arrow reads the footer again: that costs less than to parse thousands of columns
-    twice. Whoever changes a file in that moment is found out by its version at the end.
-    """
-    if isinstance(handle, pa.OSFile):
-        digest = footer_digest(handle)
-        return open_parquet(handle), digest
-    metadata, digest = read_footer(handle)
-    return open_parquet(handle, metadata), digest

@@ -6,7 +6,7 @@ then read. So planned rows are always exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -57,10 +57,7 @@ class _Groups:
 
 
 class ParquetPlanner:
-    """Splits row groups by span.
-
-    opened: opens a relative path for Arrow. `reads` counts event-time columns that were read.
-    """
+    """opened: opens a relative path for Arrow. reads: event-time columns that were read."""
 
     def __init__(
         self,
@@ -98,11 +95,13 @@ class ParquetPlanner:
         inside = spans.index(groups.low)
         whole = (inside == spans.index(groups.high)) & (inside >= 0) & (groups.state != TO_READ)
         near = spans.overlaps(groups.low, groups.high) | (groups.state == TO_READ)
-        parts = [
-            self._whole(groups, np.flatnonzero(whole), spans),
-            *self._all_crossing(files, groups, np.flatnonzero(near & ~whole), spans),
-            *(self._unreadable(files, index, 0, spans, counts[index]) for index in bad),
-        ]
+        with closing(_LastFile(self._opened)) as opened:
+            crossing = [
+                self._crossing(opened, files, groups, index, spans)
+                for index in np.flatnonzero(near & ~whole).tolist()
+            ]
+        lost = [self._unreadable(files, index, 0, spans, counts[index]) for index in bad]
+        parts = [self._whole(groups, np.flatnonzero(whole), spans), *crossing, *lost]
         return RowRanges.concatenate(parts)
 
     def _dated(self, footer: Footer | str, files: Candidates) -> Footer | str:
@@ -128,8 +127,7 @@ class ParquetPlanner:
         running = np.cumsum(rows) - rows
         starts = np.flatnonzero(group == 0)
         first = running - np.repeat(running[starts], counts[counts > 0])
-        found = _Groups(file, group, first, rows, size, low, high, state)
-        filled = self._fill(found, files)
+        filled = self._fill(_Groups(file, group, first, rows, size, low, high, state), files)
         kept = np.flatnonzero(filled.rows > 0)
         return _Groups(*(getattr(filled, name)[kept] for name in _Groups.__annotations__))
 
@@ -146,16 +144,7 @@ class ParquetPlanner:
         earliest = np.full(len(files.footers), _NEVER)
         np.minimum.at(earliest, groups.file[known], low[known])
         low[nulls] = high[nulls] = earliest[groups.file[nulls]]
-        return _Groups(
-            groups.file,
-            groups.group,
-            groups.first,
-            groups.rows,
-            groups.size_bytes,
-            low,
-            high,
-            state,
-        )
+        return replace(groups, low=low, high=high, state=state)
 
     def _whole(self, groups: _Groups, chosen: Ints, spans: Spans) -> RowRanges:
         span = spans.index(groups.low[chosen]).astype(np.int64)
@@ -164,13 +153,6 @@ class ParquetPlanner:
         return RowRanges(
             span, hour, groups.file[chosen], first, first + rows, rows, groups.size_bytes[chosen]
         )
-
-    def _all_crossing(
-        self, files: Candidates, groups: _Groups, indices: Ints, spans: Spans
-    ) -> Iterator[RowRanges]:
-        with closing(_LastFile(self._opened)) as opened:
-            for index in indices.tolist():
-                yield self._crossing(opened, files, groups, index, spans)
 
     def _crossing(
         self, opened: _LastFile, files: Candidates, groups: _Groups, index: int, spans: Spans
@@ -193,16 +175,8 @@ class ParquetPlanner:
         times = self._times(opened, path, int(groups.group[index]), bounds)
         if times is None:
             return self._unreadable_group(files, groups, index, spans)
-        found = spans.index(times)
-        rows = []
-        for span in np.unique(found[found >= 0]):
-            at = np.flatnonzero(found == span)
-            first, end = int(at[0]), int(at[-1]) + 1
-            hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
-            size = int(groups.size_bytes[index]) * len(at) // len(times)
-            start = int(groups.first[index])
-            rows.append((span, hour, file, start + first, start + end, len(at), size))
-        return RowRanges.of(rows)
+        first, size_bytes = int(groups.first[index]), int(groups.size_bytes[index])
+        return RowRanges.of(rows_by_span(spans, times, file, first, size_bytes))
 
     def _times(
         self, opened: _LastFile, path: str, group: int, bounds: tuple[int, int] | None
@@ -262,8 +236,25 @@ class ParquetPlanner:
 
 
 def no_times(event_time: str | None) -> str:
-    """Why the rows of a file are in no window."""
     return f"no row has a time in {event_time!r}: name another event_time"
+
+
+def rows_by_span(
+    spans: Spans, times: Times, file: int, first: int, size_bytes: int
+) -> list[tuple[int, ...]]:
+    """A range of `RowRanges` for each span that has some of consecutive rows of a file.
+
+    times, size_bytes: of all these rows. first: the row number of the first one.
+    """
+    found = spans.index(times)
+    rows = []
+    for span in np.unique(found[found >= 0]):
+        at = np.flatnonzero(found == span)
+        low, end = first + int(at[0]), first + int(at[-1]) + 1
+        hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
+        size = size_bytes * len(at) // len(times)
+        rows.append((int(span), hour, file, low, end, len(at), size))
+    return rows
 
 
 class _LastFile:
@@ -275,7 +266,6 @@ class _LastFile:
         self._stack = ExitStack()
 
     def open(self, path: str) -> pq.ParquetFile:
-        """One of READ_ERRORS when it cannot be opened."""
         if self._path != path:
             self.close()
             handle = self._stack.enter_context(self._opened(path))

@@ -65,9 +65,8 @@ class _UnreadableError(Exception):
 
 
 class ParquetReader:
-    """Reads ranges of Parquet files.
+    """keeper: opens the paths of row ranges.
 
-    keeper: opens the paths of row ranges.
     planned: the file of a row range as it was planned, in a task of a window.
     bounds: the span in microseconds that a path names, or None where paths are mute.
     """
@@ -79,19 +78,16 @@ class ParquetReader:
         planned: Callable[[RowRange, str], PlannedFile],
         bounds: Callable[[str], Bounds | None] = lambda _path: None,
     ) -> None:
-        """Keep how files are opened."""
-        self._spec = spec
+        self.spec = spec
         self._keeper = keeper
         self.planned = planned
-        self._bounds = bounds
+        self.bounds = bounds
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Chunks of the task from `position`; see `Source.open`."""
         start = position or Position(0, 0)
-        declared = self._spec.columns
-        last = empty_chunk(columns, declared, Position(len(task.ranges), 0))
+        last = empty_chunk(columns, self.spec.columns, Position(len(task.ranges), 0))
         return joined(self._chunks(task, start, columns, chunk_rows), chunk_rows, last)
 
     def _chunks(
@@ -103,15 +99,6 @@ class ParquetReader:
                 yield from _RangeReader(
                     self, files, task, index, columns, chunk_rows, batch_rows
                 ).chunks(start)
-
-    @property
-    def spec(self) -> SourceSpec:
-        """The declaration."""
-        return self._spec
-
-    def bounds(self, path: str) -> Bounds | None:
-        """The span that the path names."""
-        return self._bounds(path)
 
 
 def _step(group_rows: int, chunk_rows: int) -> int:
@@ -147,8 +134,6 @@ class _BatchRows:
 
 
 class _RangeReader:
-    """Reads one row range of one task."""
-
     def __init__(
         self,
         reader: ParquetReader,
@@ -163,21 +148,18 @@ class _RangeReader:
         self.batch_rows = batch_rows
         self.spec = reader.spec
         self.index = index
-        self.row_range: RowRange = task.ranges[index]
+        self.row_range = row_range = task.ranges[index]
         self.columns = list(columns)
         self.chunk_rows = chunk_rows
         self.span = (to_us(task.data_from), to_us(task.data_to))
-        self.bounds = reader.bounds(self.row_range.path)
-        self.planned = reader.planned(self.row_range, task.window)
+        self.bounds = reader.bounds(row_range.path)
+        self.planned = reader.planned(row_range, task.window)
         self.path_time = self.bounds[0] if self.bounds else self.span[0]
         # An empty range with rows stands for a file that could not be read when it was planned.
-        self.lost = self.row_range.end == self.row_range.first and bool(self.row_range.rows)
-        self.cut = (
-            not self.lost and self.row_range.rows != self.row_range.end - self.row_range.first
-        )
+        self.lost = row_range.end == row_range.first and bool(row_range.rows)
+        self.cut = not self.lost and row_range.rows != row_range.end - row_range.first
 
     def chunks(self, position: Position) -> Iterator[Chunk]:
-        """Chunks of the row range from a position of the task on."""
         first = self.row_range.first
         start = max(first, position.row) if self.index == position.part else first
         if start >= self.row_range.end and not self.lost:
@@ -262,11 +244,9 @@ class _RangeReader:
         except _UnreadableError as error:
             at = error.at
             if len(groups) == 1:
-                count = (
-                    stop - at
-                    if run.mask is None
-                    else int(run.mask[at - first : stop - first].sum())
-                )
+                count = stop - at
+                if run.mask is not None:
+                    count = int(run.mask[at - first : stop - first].sum())
                 yield self._dead(error.cause, at, stop, count, {"row_group": groups[0]})
                 return
             for group, low, high in file.groups(at, end):
@@ -303,10 +283,7 @@ class _RangeReader:
         at = run.first
         try:
             for batch in file.iter_batches(
-                batch_rows,
-                row_groups=list(run.groups),
-                columns=names,
-                use_threads=False,
+                batch_rows, row_groups=list(run.groups), columns=names, use_threads=False
             ):
                 yield batch
                 at += batch.num_rows
@@ -316,7 +293,7 @@ class _RangeReader:
     def _stored(
         self, batch: pa.RecordBatch, low: int, high: int, run: _Run, file: OpenFile
     ) -> Stored:
-        rows = np.arange(low, high)
+        rows, path = np.arange(low, high), self.row_range.path
         if run.mask is not None:
             chosen = np.flatnonzero(run.mask[low - run.first : high - run.first])
             if len(chosen) < len(rows):
@@ -326,10 +303,10 @@ class _RangeReader:
             batch=batch,
             part=self.index,
             rows=rows,
-            row_ids=row_ids(self.row_range.path, rows),
+            row_ids=row_ids(path, rows),
             hours=hours_within(times, *self.span),
             end=self._position(high),
-            locate=lambda row: self._location(row, file),
+            locate=lambda row: {"file": path, "row_group": file.group_of(row), "row": row},
             bad={**bad_texts(batch, self.columns, self.spec.columns), **bad},
             # Statistics may be wrong; where paths name the time, they hold before it.
             outside=misplaced(times, *self.span) if self.bounds is None else None,
@@ -386,9 +363,5 @@ class _RangeReader:
         )
 
     def _position(self, row: int) -> Position:
-        """The position after everything before `row`."""
         inside = row < self.row_range.end
         return Position(self.index, row) if inside else Position(self.index + 1, 0)
-
-    def _location(self, row: int, file: OpenFile) -> dict[str, str | int]:
-        return {"file": self.row_range.path, "row_group": file.group_of(row), "row": row}

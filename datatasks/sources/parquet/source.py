@@ -71,7 +71,6 @@ class ParquetSource(ParquetKind, MarkerSource):
 
     @property
     def cut(self) -> str:
-        """The times that paths name hold before those of rows."""
         if self._pattern is None:
             return super().cut
         step = "hour" if self._pattern.step == HOUR else "day"
@@ -79,7 +78,6 @@ class ParquetSource(ParquetKind, MarkerSource):
         return f"the {step} in their path{column}"
 
     def describe(self) -> Description:
-        """Schema of the newest file, folders, newest event time."""
         listing = self._files.listing()
         matched = self._matched(listing)
         if not len(matched):
@@ -96,7 +94,6 @@ class ParquetSource(ParquetKind, MarkerSource):
         )
 
     def findings(self) -> list[Finding]:
-        """Compare declared columns with the first and the newest file."""
         listing = self._files.listing()
         matched = self._matched(listing)
         if not len(matched):
@@ -116,28 +113,29 @@ class ParquetSource(ParquetKind, MarkerSource):
         return list(found.values())
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
-        """See the class; no folder is looked for twice."""
         markers = Markers(self._files, self._pattern, marker)
         return [self._readiness(markers.lacking(span), marker) for span in spans]
 
     def _readiness(self, lacking: str | None, marker: str) -> Readiness:
         if lacking is None:
             return Readiness(ready=True)
-        where = self._files.full(lacking)
-        return Readiness(ready=False, reason=f"there is no {marker} in {where}")
+        return Readiness(ready=False, reason=f"there is no {marker} in {self._files.full(lacking)}")
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One listing, and the footers of files that may hold rows of the spans."""
         before = self._files.calls
         listing = self._files.listing()
         matched = self._matched(listing)
         self._files.require_one_name(matched)
-        if not len(matched):
-            self._refuse_nothing(listing)
+        # An empty folder is fine once `starts` is declared; a place that is wrong never is.
+        may_be_empty = self.spec.starts is not None and not len(listing)
+        if not len(matched) and not (may_be_empty and self._files.exists("")):
+            raise DataError(
+                f"source {self.spec.name!r}: {self._nothing(listing)} (correct `path`; an empty "
+                "folder is fine once `starts` says when rows begin)"
+            )
         return self._planned(spans, matched, before)
 
     def look(self, spans: Sequence[Interval]) -> Scan:
-        """Where paths name the time, the folders of the spans alone are listed."""
         folders = None if self._pattern is None else span_folders(self._pattern, spans)
         if folders is None:
             return self.scan(spans)
@@ -145,41 +143,34 @@ class ParquetSource(ParquetKind, MarkerSource):
         return self._planned(spans, self._matched(self._files.listing(folders)), before)
 
     def _planned(self, spans: Sequence[Interval], matched: Listing, before: int) -> Scan:
-        bounds = Spans(spans)
+        files, event_time, bounds = self._files, self.spec.event_time, Spans(spans)
         chosen, low, high = self._near(matched, bounds)
-        footers = FooterCache(self.cache, self._files, self.spec.event_time).footers(
-            matched, chosen
-        )
-        planner = ParquetPlanner(
-            self._files.opened, self.spec.event_time, self.spec.bad_rows, self._files.full
-        )
+        footers = FooterCache(self.cache, files, event_time).footers(matched, chosen)
+        planner = ParquetPlanner(files.opened, event_time, self.spec.bad_rows, files.full)
         ranges = planner.ranges(Candidates(chosen.paths, footers, low, high), bounds)
-        self._files.calls += planner.reads
+        files.calls += planner.reads
         versions = with_footers(chosen.versions, footers)
+        salt = f"{event_time}|{self.options.window_path}"
         return Scan(
             to_tasks(ranges, chosen.paths, versions=versions),
-            fingerprints(len(spans), ranges, chosen.paths, versions, self._salt),
-            self._files.calls - before,
+            fingerprints(len(spans), ranges, chosen.paths, versions, salt),
+            files.calls - before,
         )
 
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Read row group after row group."""
         reader = ParquetReader(self.spec, self._keeper, self._planned_file, self._bounds)
         return reader.read(task, position, columns, chunk_rows)
 
     def close(self) -> None:
-        """Close the file that stays open between tasks."""
         self._keeper.close()
         super().close()
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
-        """Row groups."""
         return self._row_groups.units(task, position)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
-        """File, row group and row."""
         return self._row_groups.location(task.ranges[position.part].path, position.row)
 
     def _planned_file(self, row_range: RowRange, window: str) -> PlannedFile:
@@ -190,10 +181,6 @@ class ParquetSource(ParquetKind, MarkerSource):
             lambda: self._files.version(path),
             plan_again(window),
         )
-
-    @property
-    def _salt(self) -> str:
-        return f"{self.spec.event_time}|{self.options.window_path}"
 
     def _matched(self, listing: Listing) -> Listing:
         """Files that the place means; markers of folders in buckets end with a slash."""
@@ -208,15 +195,6 @@ class ParquetSource(ParquetKind, MarkerSource):
                 "`path`)"
             )
         return found.take(np.flatnonzero(~is_folder))
-
-    def _refuse_nothing(self, listing: Listing) -> None:
-        """An empty folder is fine once `starts` is declared; a place that is wrong never is."""
-        expected = self.spec.starts is not None and not len(listing) and self._files.exists("")
-        if not expected:
-            raise DataError(
-                f"source {self.spec.name!r}: {self._nothing(listing)} (correct `path`; an empty "
-                "folder is fine once `starts` says when rows begin)"
-            )
 
     def _nothing(self, listing: Listing) -> str:
         pattern = self.options.path
@@ -249,9 +227,7 @@ class ParquetSource(ParquetKind, MarkerSource):
         return matched.take(chosen), low[chosen], high[chosen]
 
     def _bounds(self, path: str) -> Bounds | None:
-        if self._pattern is None:
-            return None
-        return path_span(path, self._pattern)
+        return None if self._pattern is None else path_span(path, self._pattern)
 
     def _schemas(self, paths: Sequence[str]) -> list[pa.Schema | str]:
         return read_schemas(paths, self._files.opened, self._files.full)

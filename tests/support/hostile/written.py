@@ -11,7 +11,7 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from forebay.datatasks.sources.formats.written_rows import Written
+from forebay.datatasks.sources.formats.decoder import Written
 from forebay.datatasks.sources.kafka.producer import avro_writer, protobuf_writer
 from support.hostile.bytes_changed import Places, changed
 from support.message_columns import COLUMNS

@@ -29,7 +29,6 @@ class Messages(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset after them."""
         return self.runs[-1].end
 
 

@@ -63,11 +63,7 @@ class StoredBatch(NamedTuple):
 
 
 def hand_out_batches(consumer: Any) -> None:  # noqa: ANN401 - kafka-python ships no types
-    """Make `consumer.poll` return a `StoredBatch` for each record batch.
-
-    Raises:
-        ConfigError: when this version of kafka-python has no place for it.
-    """
+    """Make `consumer.poll` return each `StoredBatch`; ConfigError when it has no place for that."""
     try:
         _fetcher_of(consumer).PartitionRecords = _hook_class()
     except AttributeError as error:
@@ -179,10 +175,7 @@ def _is_abort_marker(self: Any, batch: Any) -> bool:  # noqa: ANN401
 
 
 def _refused(batch: Any, why: str) -> MessageBatch:  # noqa: ANN401
-    refusal = f"its record batch {why}"
-    return MessageBatch(
-        batch.base_offset, batch.last_offset, [], [], [], RECORDS, batch.leader_epoch, refusal
-    )
+    return _without_messages(batch, RECORDS, 0)._replace(refusal=f"its record batch {why}")
 
 
 def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
@@ -218,7 +211,6 @@ def _parse(batch: Any, bytes_max: int) -> MessageBatch:  # noqa: ANN401
 
 
 def _rise(offsets: Ints, first: int, last: int) -> bool:
-    """Whether offsets rise, within those that the batch stands for."""
     if len(offsets) == 0:
         return first <= last
     within = first <= offsets[0] and offsets[-1] <= last

@@ -15,10 +15,10 @@ from support.message_columns import COLUMNS, NOTHING, ROW
 from support.written_messages import avro_file, avro_schema
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.avro_rows import AvroSchema, SchemaError
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits
+from forebay.datatasks.sources.formats.avro_rows import AvroReader
+from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits, Written
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.formats.written_rows import Written, framed
+from forebay.datatasks.sources.formats.written_rows import SchemaError, framed
 from forebay.datatasks.sources.kafka.producer import avro_writer
 from forebay.errors import ConfigError
 
@@ -41,7 +41,7 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
 
 def plain(schema: dict[str, Any]) -> dict[str, Any]:
     """Without logical types, so that numbers are written as they are."""
-    found: dict[str, Any] = AvroSchema(json.dumps(schema).encode()).plain
+    found: dict[str, Any] = AvroReader(json.dumps(schema).encode(), {}).plain
     return {key: value for key, value in found.items() if not key.startswith("__")}
 
 
@@ -263,4 +263,4 @@ def test_any_change_is_read_or_refused(
 
 def test_a_schema_error_is_a_value_error() -> None:
     with pytest.raises(SchemaError):
-        AvroSchema(b"")
+        AvroReader(b"", {})

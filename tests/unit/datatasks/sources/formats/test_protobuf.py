@@ -15,9 +15,8 @@ from support.message_columns import ROW as NULLABLE_ROW
 from support.written_messages import MESSAGE_TYPE, descriptor_set, protobuf_fields
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits
+from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits, Written
 from forebay.datatasks.sources.formats.decoders import decoder_named
-from forebay.datatasks.sources.formats.written_rows import Written
 from forebay.datatasks.sources.kafka.producer import protobuf_writer
 from forebay.errors import ConfigError
 
