@@ -23,7 +23,8 @@ from forebay.system.output.text import fitted, printable
 
 __all__ = ["run"]
 
-# The room below forebay.commands of each command's module; its `register(app)` adds the command.
+# The room below forebay.commands of each command's module. The module has a function of the same
+# name, with typer's SETTINGS if it needs any, or a `group` of commands.
 COMMANDS = {
     "check": "declare",
     "schema": "declare",
@@ -78,11 +79,15 @@ class _Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - as above
-        """The command. An unknown one is compared with the names of all."""
+        """An unknown one is compared with the names of all."""
         for name in (cmd_name,) if cmd_name in COMMANDS else COMMANDS:
             if name not in self.commands:
+                module = import_module(f"forebay.commands.{COMMANDS[name]}.{name}")
                 one = typer.Typer(rich_markup_mode=None)
-                import_module(f"forebay.commands.{COMMANDS[name]}.{name}").register(one)
+                if hasattr(module, "group"):
+                    one.add_typer(module.group, name=name)
+                else:
+                    one.command(name, **getattr(module, "SETTINGS", {}))(getattr(module, name))
                 self.commands.update(typer.main.get_group(one).commands)
         return self.commands.get(cmd_name)
 

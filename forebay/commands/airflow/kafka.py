@@ -15,18 +15,10 @@ from forebay.home.paths import Home
 if TYPE_CHECKING:
     from forebay.embedded.kafka.broker import Broker, BrokerStatus
 
-
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(
-        help="A real Kafka broker (one node) on this machine.", no_args_is_help=True
-    )
-    group.command("start")(start)
-    group.command("stop")(stop)
-    group.command("status")(status)
-    app.add_typer(group, name="kafka")
+group = typer.Typer(help="A real Kafka broker (one node) on this machine.", no_args_is_help=True)
 
 
+@group.command()
 def start(output: Form = OutputFormat.TEXT) -> None:
     """Start the broker and wait until it serves.
 
@@ -43,6 +35,7 @@ def start(output: Form = OutputFormat.TEXT) -> None:
     _show(found, output)
 
 
+@group.command()
 def stop(output: Form = OutputFormat.TEXT) -> None:
     """Stop the broker. Its topics and records stay."""
     broker = _broker()
@@ -55,6 +48,7 @@ def stop(output: Form = OutputFormat.TEXT) -> None:
         shown.line("stopped" if stopped else "no broker of this FOREBAY_HOME was running")
 
 
+@group.command()
 def status(output: Form = OutputFormat.TEXT) -> None:
     """Say whether a broker runs, and where."""
     _show(_broker().status(), output)

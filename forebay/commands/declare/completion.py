@@ -20,11 +20,6 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("completion")(completion)
-
-
 def completion(
     shell: Annotated[Shell, typer.Argument(help="Your shell.", metavar="SHELL")],
 ) -> None:

@@ -79,11 +79,6 @@ _DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("init")(init)
-
-
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder of the project.", metavar="DIR")],
     origin: Annotated[

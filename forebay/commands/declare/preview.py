@@ -7,8 +7,6 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, instant, option
@@ -27,11 +25,6 @@ if TYPE_CHECKING:
 _EVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))
 _PARTITIONS_SHOWN = 8
 _CHUNKS_MAX = 8  # that are read until there are rows to show
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("preview")(preview)
 
 
 def preview(

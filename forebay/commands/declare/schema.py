@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, cast
 
-import typer
-
 from forebay.commands.shared.output import Output, OutputFormat, option
 from forebay.config.schema import SchemaFor, json_schema
 from forebay.config.specs.registry import installed_kinds
@@ -18,11 +16,6 @@ class SchemaOf(StrEnum):
     SOURCE = "source"
     PIPELINE = "pipeline"
     BOTH = "both"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("schema")(schema)
 
 
 def schema(

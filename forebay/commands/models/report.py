@@ -30,11 +30,6 @@ HtmlFile = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
-
-
 def report(
     subject: Annotated[
         str,

@@ -16,11 +16,6 @@ from forebay.errors import UsageError
 _ROWS = "FOREBAY_ROWS_FILE"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("score")(score)
-
-
 def score(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="An exported model's folder.")],

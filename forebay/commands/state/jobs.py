@@ -43,17 +43,10 @@ JobId = Annotated[
         autocompletion=complete.job_ids,
     ),
 ]
+group = typer.Typer(help="Running and finished jobs.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(help="Running and finished jobs.", no_args_is_help=True)
-    group.command("ls")(ls)
-    group.command("show")(show)
-    group.command("logs")(logs)
-    app.add_typer(group, name="jobs")
-
-
+@group.command()
 def ls(
     pipeline: arguments.OnePipeline = None,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
@@ -85,6 +78,7 @@ def ls(
         note(f"… and {count - len(found)} older (--jobs-max)")
 
 
+@group.command()
 def show(job: JobId, output: Form = OutputFormat.TEXT) -> None:
     """Show one job: its windows, its progress, why it ended."""
     found = _job(job)
@@ -96,6 +90,7 @@ def show(job: JobId, output: Form = OutputFormat.TEXT) -> None:
         shown.line(f"{name:<10} {text}")
 
 
+@group.command()
 def logs(
     job: JobId,
     follow: Annotated[

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, instant, note, option
@@ -24,11 +22,6 @@ if TYPE_CHECKING:
 _STREAM_COLUMNS = ("stream", "source", "kind", "feed", "offset", "weight", "floor")
 _FEATURE_COLUMNS = ("feature", "encode", "columns", "types", "cardinality", "dimension")
 _WINDOW_COLUMNS = ("window", "source", "data_from", "data_to", "reason")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("explain")(explain)
 
 
 def explain(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, note
@@ -25,11 +23,6 @@ PARTITIONS_SHOWN_MAX = 8
 COLUMNS = ("window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows")
 
 _BELOW = ("reason", "offsets", "files", "generation")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("plan")(plan)
 
 
 def plan(

@@ -44,11 +44,6 @@ class OnStale(StrEnum):
     TRAIN = "train"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run")(run)
-
-
 def run(
     pipeline: arguments.PipelineName,
     first: arguments.FirstWindow,
