@@ -79,11 +79,8 @@ def filled_in(
 ) -> dict[str, Any]:
     """A declaration with the texts of these references filled in.
 
-    Args:
-        value: the declaration as written.
-        references: its texts that are needed now; the others stay as written.
-        environ: where the values come from.
-        who: the process that needs them, named in the error.
+    references: the texts that are needed now; the others stay as written. who: the process that
+    needs them, named in the error.
 
     Raises:
         ConfigError: naming each variable that is not set, where it is written, and what to do.

@@ -33,7 +33,6 @@ Row = dict[str, Any]
 
 
 def stream_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[Row]:
-    """One row for each source of each stream."""
     return [
         {
             "stream": name,
@@ -50,7 +49,6 @@ def stream_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> li
 
 
 def feature_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[Row]:
-    """One row for each feature, with the number of ids that it can have."""
     types = declared_columns(pipeline, sources)
     rows: list[Row] = []
     for name, feature in pipeline.dataset.features.items():

@@ -35,12 +35,7 @@ def role_variables(
     it alone does not get the database's address. The trainer opens no sources: it gets the bucket's
     keys if the store is in a bucket, and what sources refer to outside their options.
 
-    Args:
-        role: the role of the process.
-        environ: the supervisor's environment.
-        job: how the pipeline runs.
-        pipeline: its declaration, with `${NAME}` not filled in.
-        sources: the declarations of its sources.
+    environ: the supervisor's. pipeline, sources: declarations, with `${NAME}` not filled in.
     """
     declared = names_of(pipeline)
     for source in sources.values():
@@ -57,9 +52,7 @@ def role_variables(
 def declared_variables(job: JobSpec, referred: Iterable[str]) -> Patterns:
     """Environment variables that a pipeline declares for all of its processes: names and prefixes.
 
-    Args:
-        job: how the pipeline runs.
-        referred: names that the pipeline and its sources refer to.
+    referred: names that the pipeline and its sources refer to.
     """
     roles = (job.roles.data, job.roles.trainer)
     named = (name for role in roles for name in role.runtime.environment)

@@ -146,7 +146,6 @@ def usable(columns: Sequence[StoredColumn]) -> list[StoredColumn]:
 
 
 def event_time_of(columns: Sequence[StoredColumn]) -> str | None:
-    """The first timestamp column."""
     kept = usable(columns)
     return next((column.name for column in kept if column.type is ColumnType.TIMESTAMP), None)
 

@@ -38,9 +38,7 @@ _TIMEOUT_MARGIN = timedelta(minutes=5)
 def pipeline(name: str, config: str | Path) -> DAG:
     """The DAG of one pipeline, from its own YAML and that of its sources, and no other files.
 
-    Args:
-        name: name of the pipeline and its DAG.
-        config: folder with `sources/` and `pipelines/`.
+    config: folder with `sources/` and `pipelines/`.
 
     Raises:
         ConfigError: with the text of `forebay check` about this pipeline and its sources.

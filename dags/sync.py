@@ -35,7 +35,6 @@ class Stub(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The name of the stub's file."""
         return f"{self.name}.py"
 
     @property
@@ -132,7 +131,6 @@ def _source_files(project: Project, pipeline: Document) -> list[Path]:
 
 
 def _digest(files: Iterable[Path]) -> str:
-    """The digest of the files' names and contents."""
     digest = hashlib.sha256()
     for path in files:
         content = _content(path)

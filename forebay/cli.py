@@ -66,8 +66,6 @@ Exit codes: 0 done, 1 your YAML or command, 2 data not ready, 3 data bad, 4 infr
 
 @dataclass
 class _Invocation:
-    """What the error handler needs to know about this call."""
-
     debug: bool = False
 
 
@@ -75,7 +73,6 @@ class _Commands(TyperGroup):
     """The commands. One is imported when it is called or described, not while Tab completes it."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - as typer declares it
-        """Names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - as above
@@ -92,13 +89,11 @@ class _Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:  # noqa: ANN401 - as above
-        """Names of commands, and options before them."""
         self.commands.update({name: TyperCommand(name) for name in COMMANDS})
         return super().shell_complete(ctx, incomplete)
 
 
 def build_app() -> typer.Typer:
-    """The application with all commands."""
     app = typer.Typer(
         name="forebay",
         cls=_Commands,
@@ -120,7 +115,6 @@ def _global_options(
     debug: Annotated[bool, option("--debug", help="Show tracebacks of errors.")] = False,  # noqa: FBT002
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,  # noqa: FBT002
 ) -> None:
-    """Options before the command."""
     cast("_Invocation", context.obj).debug = debug
     if version:
         typer.echo(f"forebay {__version__}")

@@ -55,7 +55,6 @@ class Misfit:
 
 
 def feature_misfits(feature: FeatureSpec, column: str, kind: ColumnType) -> Iterator[Misfit]:
-    """Reasons why a feature cannot read this column."""
     part = None if isinstance(feature, CrossFeature) else feature.part
     if part is not None:
         if kind is not ColumnType.TIMESTAMP:
@@ -102,7 +101,6 @@ def _is_null(value: bool | float | str, kind: ColumnType) -> bool:  # noqa: FBT0
 
 
 def label_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
-    """Reasons why the label rule cannot be applied to a column of this type."""
     column = f"column {label.column!r} is {kind}"
     if kind in LIST_ITEMS:
         yield Misfit(("column",), "label-type", f"{column}, but a label is a single value")

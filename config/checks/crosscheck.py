@@ -27,7 +27,6 @@ Sources = Mapping[str, Loaded[SourceSpec]]
 
 
 def check_source(source: Loaded[SourceSpec]) -> list[Problem]:
-    """Contradictions inside one source."""
     spec = source.repaired
     return [] if spec is None else [*_event_time(source, spec), *_lifetime(source, spec)]
 

@@ -50,7 +50,6 @@ class Loaded(Generic[AnySpec]):
 
 
 def load_source(path: Path, environ: Mapping[str, str]) -> Loaded[SourceSpec]:
-    """Read one file of `sources/`, including the options of its kind."""
     loaded: Loaded[SourceSpec] = _read(path, SourceSpec, environ)
     value = loaded.document.value
     if isinstance(value, dict) and isinstance(value.get("kind"), str):
@@ -59,7 +58,6 @@ def load_source(path: Path, environ: Mapping[str, str]) -> Loaded[SourceSpec]:
 
 
 def load_pipeline(path: Path, environ: Mapping[str, str]) -> Loaded[PipelineSpec]:
-    """Read one file of `pipelines/`."""
     return _validated(_read(path, PipelineSpec, environ), PipelineSpec)
 
 
@@ -84,7 +82,6 @@ def _read(path: Path, model: type[AnySpec], environ: Mapping[str, str]) -> Loade
 
 
 def _read_options(loaded: Loaded[SourceSpec], value: dict[str, Any]) -> None:
-    """Find the kind and validate `options` with its model."""
     document, name = loaded.document, value["kind"]
     if name not in kind_names():
         message = f"kind: unknown kind {name!r}. Installed kinds: {', '.join(kind_names())}"

@@ -67,7 +67,6 @@ def model_size(pipeline: PipelineSpec) -> ModelSize:
 
 
 def gib(count: int) -> str:
-    """Bytes for people."""
     return f"{count / 2**30:,.1f} GiB"
 
 

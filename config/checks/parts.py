@@ -70,8 +70,6 @@ def dataset_parts(pipeline: Loaded[PipelineSpec]) -> DatasetParts:
 
 
 class _Reader:
-    """Takes parts out of a file with problems."""
-
     def __init__(self, pipeline: Loaded[PipelineSpec]) -> None:
         value = pipeline.document.value
         dataset = value.get("dataset") if isinstance(value, dict) else None

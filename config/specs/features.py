@@ -151,7 +151,6 @@ FeatureSpec = HashFeature | VocabularyFeature | BucketiseFeature | NumericFeatur
 
 
 def feature_columns(name: str, feature: FeatureSpec) -> list[str]:
-    """Stored columns that the feature reads."""
     if isinstance(feature, CrossFeature):
         return list(feature.columns)
     return [feature.column or name]

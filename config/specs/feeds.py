@@ -50,7 +50,6 @@ def source_feeds(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> d
 
 
 def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> bool:
-    """Whether any of a pipeline's streams carries fresh rows."""
     return "stream" in source_feeds(pipeline, sources).values()
 
 

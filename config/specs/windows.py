@@ -49,7 +49,6 @@ class Interval:
     end: datetime
 
     def __str__(self) -> str:
-        """As text, to the minute."""
         return f"{self.start:%Y-%m-%dT%H:%MZ} to {self.end:%Y-%m-%dT%H:%MZ}"
 
     def shifted_back(self, offset: timedelta) -> Interval:
@@ -77,12 +76,10 @@ class Window:
 
     @property
     def start(self) -> datetime:
-        """First instant of the window."""
         return self.span.start
 
     @property
     def end(self) -> datetime:
-        """First instant after the window."""
         return self.span.end
 
 
@@ -101,11 +98,9 @@ class WindowGrid:
         return self._day(instant.astimezone(ZoneInfo(self.zone)).date())
 
     def after(self, window: Window) -> Window:
-        """The next window."""
         return self.at(window.end)
 
     def before(self, window: Window) -> Window:
-        """The previous window."""
         return self.at(window.start - timedelta(microseconds=1))
 
     def parse(self, key: str) -> Window:
@@ -178,7 +173,6 @@ def warm_start_window(start: datetime, first: Window) -> Window:
 
 
 def is_warm_start(key: str) -> bool:
-    """Whether a key names a warm start and not a window of the grid."""
     return WARM_START_SEPARATOR in key
 
 

@@ -49,7 +49,6 @@ def names_of(value: object) -> frozenset[str]:
 
 
 def texts_of(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Every text in a YAML value, with its path."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from texts_of(item, (*path, key))

@@ -44,11 +44,7 @@ class NodeLoader(Composer, _Parser, SafeConstructor, Resolver):  # type: ignore[
     """Nodes of a text, and plain values of scalars, by the rules of PyYAML's SafeLoader."""
 
     def __init__(self, text: str) -> None:
-        """Create a loader; nothing is parsed yet.
-
-        Raises:
-            yaml.YAMLError: when the text has characters that YAML does not allow.
-        """
+        """Raises yaml.YAMLError when the text has characters that YAML does not allow."""
         _Parser.__init__(self, text)
         Composer.__init__(self)
         SafeConstructor.__init__(self)
@@ -57,12 +53,7 @@ class NodeLoader(Composer, _Parser, SafeConstructor, Resolver):  # type: ignore[
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401
-        """The next node with everything inside it.
-
-        Raises:
-            yaml.MarkedYAMLError: when it is not YAML, has more nodes than NODES_MAX, or is nested
-                more deeply than DEPTH_MAX.
-        """
+        """Raises yaml.MarkedYAMLError at more nodes than NODES_MAX or deeper than DEPTH_MAX."""
         self._nodes += 1
         if self._nodes > NODES_MAX:
             self._refuse(f"the file has more than {NODES_MAX:,} keys and values")

@@ -117,8 +117,6 @@ def _one_branch_each(faults: Iterable[_Fault]) -> Iterator[list[_Fault]]:
 
 
 class _Writer:
-    """Writes the message of a fault (or of one union's faults)."""
-
     def __init__(self, document: Document, base: KeyPath) -> None:
         self._document = document
         self._base = base

@@ -247,7 +247,6 @@ def _of_label(summary: Json, name: str) -> Json:
 
 
 def _window(window: Json, label: str) -> WindowFacts:
-    """The facts of one window. label: with several, the one that they are for."""
     sources: Json = window["sources"]
     rows: dict[Feed, int] = {"batch": 0, "stream": 0}
     for source in sources.values():

@@ -68,7 +68,6 @@ def draw_estimates(
 
 
 def rows_plot(facts: Facts) -> Plot | None:
-    """Trained rows by window, stacked by source."""
     if not facts.windows:
         return None
 
@@ -116,7 +115,6 @@ def phases_plot(facts: Facts) -> Plot | None:
 
 
 def window_words(facts: Facts) -> str:
-    """Which windows a drawing shows."""
     keys = [window.window for window in facts.windows]
     return (
         f"window {keys[0]}" if len(keys) == 1 else f"{len(keys)} windows, {keys[0]} to {keys[-1]}"
@@ -133,7 +131,6 @@ def _whole_auc(window: WindowFacts, name: str) -> Estimate | None:
 
 
 def window_axis(axes: Axes, facts: Facts) -> None:
-    """Label the x axis with the windows."""
     keys = [window.window for window in facts.windows]
     places = range(0, len(keys), label_every(len(keys)))
     axes.set_xticks(list(places), [keys[place] for place in places], rotation=35, ha="right")

@@ -13,8 +13,6 @@ from forebay.commands.shared.output import Output, OutputFormat
 
 
 class Shell(StrEnum):
-    """Shells that can complete with Tab."""
-
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"

@@ -11,8 +11,6 @@ from forebay.config.specs.registry import installed_kinds
 
 
 class SchemaOf(StrEnum):
-    """Which file the schema is for."""
-
     SOURCE = "source"
     PIPELINE = "pipeline"
     BOTH = "both"

@@ -49,7 +49,6 @@ def name(parameter: typer.CallbackParam, value: str | None) -> str | None:
 
 
 def use(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """Check the name of a source, alone or with the stream that reads it."""
     if value is not None and not is_use_name(value):
         _refuse(parameter, value, f"{NAME_RULE}; SOURCE@STREAM if several streams read it")
     return value

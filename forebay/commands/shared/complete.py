@@ -26,12 +26,10 @@ _ENTRIES_MAX = 10_000
 
 
 def pipelines(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of declared pipelines."""
     return _named(context, "pipelines", incomplete)
 
 
 def sources(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of declared sources."""
     return _named(context, "sources", incomplete)
 
 

@@ -133,11 +133,7 @@ class _Logs:
     """The log files of a job: more appear while its processes start."""
 
     def __init__(self, job: StoredJob, process: str | None) -> None:
-        """Find the job's log files.
-
-        Raises:
-            UsageError: when the job has ended and there are none, or none of the process.
-        """
+        """Raises UsageError when the job has ended and has no logs, or none of the process."""
         self._job = job
         self._process = process
         self._folder = job.folder.supervisor_log.parent
@@ -148,7 +144,6 @@ class _Logs:
             raise UsageError(self._nothing())
 
     def show_last(self, lines: int) -> None:
-        """The last lines of each process."""
         for name, tail in self._tails.items():
             self._print(name, tail.last(lines))
 
@@ -185,7 +180,6 @@ class _Logs:
         return bool(lines)
 
     def _look(self) -> None:
-        """Find log files that are new."""
         from forebay.system.output.process_log import LogTail
 
         for path in sorted(self._folder.glob("*.log")):
@@ -268,7 +262,6 @@ def _facts(job: StoredJob) -> dict[str, Any]:
 
 
 def _told(job: StoredJob) -> list[tuple[str, str]]:
-    """A job as lines of (name, text)."""
     status, windows = job.status, job.windows
     keys = [each.key for each in windows]
     count = f"{len(keys)} windows, {keys[0]} to {keys[-1]}" if len(keys) > 1 else "".join(keys)

@@ -87,7 +87,6 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
 
 
 def _note_changes(target: LineTarget) -> None:
-    """A note if the line cannot continue as declared."""
     from forebay.executors.model_line.start import require_compatible
 
     try:
@@ -154,7 +153,6 @@ def _backfill(
 
 
 def _totals(cost: BackfillCost) -> list[str]:
-    """The lines below the table: totals, what is left out, and the time."""
     trained = cost.named("train", "train again")
     rows = ", ".join(f"{name} {_count(count)}" for name, count in cost.rows.items())
     known = [count for count in cost.rows.values() if count is not None]
@@ -173,7 +171,6 @@ def _totals(cost: BackfillCost) -> list[str]:
 
 
 def _time(cost: BackfillCost) -> str:
-    """How long `forebay run` takes, and where the figures come from."""
     pace = cost.pace
     if cost.seconds is None:
         return "unknown: how many rows a topic has is only known once a window is trained"

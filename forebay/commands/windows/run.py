@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class OnStale(StrEnum):
-    """What a run does where a window would start from a stale model."""
-
     REFUSE = "refuse"
     TRAIN = "train"
 
@@ -123,10 +121,8 @@ def _run(
 
 
 class _Seen:
-    """What the user sees of a run."""
-
     def __init__(self, shown: LiveLine, cancel: str) -> None:
-        """Nothing is shown yet. cancel: the command that ends the job."""
+        """cancel: the command that ends the job."""
         self._shown = shown
         self._cancel = cancel
         self._away = ""
@@ -169,7 +165,6 @@ class _Seen:
         self._away = text
 
     def interrupted(self) -> None:
-        """Say that the job continues without this command, and how to end it."""
         if not self._job_id:
             note("interrupted: no job was started; the same command starts again")
         elif self._is_over:
