@@ -123,7 +123,6 @@ class StreamSpec(Spec):
     weight: float = Field(
         default=1.0,
         gt=0,
-        allow_inf_nan=False,
         description="Factor on the stream's priority; rows of the stream with the highest priority "
         "are served next (w in Primus Eq. 4)",
     )
@@ -185,7 +184,6 @@ class DatasetSpec(Spec):
     queue_unit: float = Field(
         default=1.0,
         gt=0,
-        allow_inf_nan=False,
         description="How many queued rows count as 1 in a stream's priority, weight times "
         "sigmoid(queued rows / queue_unit) (Primus Eq. 4)",
     )

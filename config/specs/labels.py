@@ -86,7 +86,6 @@ class NamedLabelSpec(LabelSpec):
     weight: float = Field(
         default=1.0,
         gt=0,
-        allow_inf_nan=False,
         description="Factor on the label's loss in the sum that training minimises",
     )
     label_join: Duration | None = Field(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -137,13 +136,11 @@ class WindowGrid:
             raise ValueError(f"{count:,} windows are too many: name at most {RANGE_MAX:,}")
         if end.start < start.start:
             raise ValueError(f"the last window {end.key} is before the first {start.key}")
-        return list(self._walk(start, end))
-
-    def _walk(self, first: Window, last: Window) -> Iterator[Window]:
-        window = first
-        while window.start <= last.start:
-            yield window
+        windows, window = [start], self.after(start)
+        while window.start <= end.start:
+            windows.append(window)
             window = self.after(window)
+        return windows
 
     def _named(self, text: str) -> tuple[Window, Window]:
         if self.size is WindowSize.HOUR and len(text) == len("2026-03-01"):
