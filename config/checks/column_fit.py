@@ -139,19 +139,18 @@ def _value_misfits(
 ) -> Iterator[Misfit]:
     if listed == []:
         yield Misfit((key,), "label-rule", f"no value is listed: no row would be {key}")
-    several = isinstance(listed, list)
     for index, value in enumerate(_listed(listed)):
         wanted = _VALUE_TYPES[kind]
+        path: KeyPath = (key, index) if isinstance(listed, list) else (key,)
         if _is_null(value, kind):
             message = (
                 f"{value!r} is null, and a row whose label is null has none (label_null of its "
                 "source): remove it, or store another value"
             )
-            yield Misfit((key, index) if several else (key,), "label-null", message)
+            yield Misfit(path, "label-null", message)
             continue
         if isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool)):
             continue
-        path: KeyPath = (key, index) if several else (key,)
         message = f"{value!r} is not a value of column {label.column!r}, which is {kind}"
         quote = kind is ColumnType.STRING
         if isinstance(value, bool):

@@ -111,10 +111,9 @@ class _Reader:
 def _with_problems(pipeline: Loaded[PipelineSpec]) -> set[KeyPath]:
     """Paths of everything that has a problem, and of everything that contains it."""
     wrong = {(problem.line, problem.column) for problem in pipeline.problems}
-    document = pipeline.document
     return {
         path[:end]
-        for places in (document.keys, document.values)
+        for places in (pipeline.document.keys, pipeline.document.values)
         for path, place in places.items()
         if tuple(place) in wrong
         for end in range(1, len(path) + 1)

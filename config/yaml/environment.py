@@ -59,13 +59,13 @@ def texts_of(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]
         yield path, value
 
 
-def with_texts(value: Any, change: Callable[[str, KeyPath], str], path: KeyPath = ()) -> Any:  # noqa: ANN401 - a YAML value
-    """A copy of a value in which every text is replaced."""
+def with_leaves(value: Any, change: Callable[[Any, KeyPath], Any], path: KeyPath = ()) -> Any:  # noqa: ANN401 - a YAML value
+    """A copy of a value in which all that is neither a mapping nor a list is replaced."""
     if isinstance(value, dict):
-        return {key: with_texts(item, change, (*path, key)) for key, item in value.items()}
+        return {key: with_leaves(item, change, (*path, key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [with_texts(item, change, (*path, index)) for index, item in enumerate(value)]
-    return change(value, path) if isinstance(value, str) else value
+        return [with_leaves(item, change, (*path, index)) for index, item in enumerate(value)]
+    return change(value, path)
 
 
 def fill_text(text: str, path: KeyPath, environ: Mapping[str, str]) -> Filled:
@@ -106,8 +106,8 @@ def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
     """Replace variables in every text of the document; report those that are not set."""
     problems: list[Problem] = []
 
-    def text(value: str, path: KeyPath) -> str:
-        if "${" not in value:
+    def leaf(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 - a YAML value
+        if not isinstance(value, str) or "${" not in value:
             return value
         for match in _VARIABLE.finditer(value):
             if match[2] is None and not match[1]:
@@ -126,7 +126,7 @@ def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
         return filled.text
 
     document.written = document.value
-    document.value = with_texts(document.value, text)
+    document.value = with_leaves(document.value, leaf)
     return problems
 
 

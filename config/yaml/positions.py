@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import yaml
 from yaml.composer import Composer
@@ -83,14 +83,7 @@ _OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
-class Constructor(Protocol):
-    """Makes plain values, as PyYAML's SafeLoader does."""
-
-    def construct_object(self, node: yaml.Node) -> object:
-        """The value of a node."""
-
-
-def plain_value(constructor: Constructor, node: yaml.ScalarNode) -> object:
+def plain_value(constructor: SafeConstructor, node: yaml.ScalarNode) -> object:
     """The value of a scalar with one of SCALAR_TAGS.
 
     Raises:

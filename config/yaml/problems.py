@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 __all__ = ["Problem"]
@@ -32,14 +32,7 @@ class Problem:
 
     def to_json(self) -> dict[str, str | int]:
         """The fixed form of `forebay check --output json`."""
-        return {
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "code": self.code,
-            "message": self.message,
-            "hint": self.hint,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "severity"}
 
     def __str__(self) -> str:
         note = "note: " if self.severity == "note" else ""
