@@ -164,16 +164,12 @@ def _usage(error: Exception) -> int:
 def _failed(error: Exception, invocation: _Invocation) -> int:
     if invocation.debug:
         traceback.print_exception(error)
-    if isinstance(error, ForebayError):
-        _write_error(printable(str(error)))
-        return error.exit_code
-    if isinstance(error, OSError):
-        _write_error(printable(str(error)))
-    else:
+    text = str(error)
+    if not isinstance(error, ForebayError | OSError):
         way_out = "" if invocation.debug else " (--debug shows the traceback)"
-        shown = printable(f"{type(error).__name__}: {error}")
-        _write_error(f"unexpected {shown}{way_out}")
-    return InfrastructureError.exit_code
+        text = f"unexpected {type(error).__name__}: {error}{way_out}"
+    _write_error(printable(text))
+    return error.exit_code if isinstance(error, ForebayError) else InfrastructureError.exit_code
 
 
 def _write_error(text: str) -> None:

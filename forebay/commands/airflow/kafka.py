@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -43,7 +44,7 @@ def stop(output: Form = OutputFormat.TEXT) -> None:
         stopped = broker.stop()
     shown = Output(output)
     if shown.is_json:
-        shown.json({"stopped": stopped, **_facts(broker.status())})
+        shown.json({"stopped": stopped, **asdict(broker.status())})
     else:
         shown.line("stopped" if stopped else "no broker of this FOREBAY_HOME was running")
 
@@ -63,7 +64,7 @@ def _broker() -> Broker:
 def _show(found: BrokerStatus, output: OutputFormat) -> None:
     shown = Output(output)
     if shown.is_json:
-        shown.json(_facts(found))
+        shown.json(asdict(found))
     elif not found.running:
         where = f" at {found.bootstrap}" if found.bootstrap else ""
         shown.line(f"no broker is running{where}")
@@ -71,13 +72,3 @@ def _show(found: BrokerStatus, output: OutputFormat) -> None:
         shown.line(f"Kafka serves at {found.bootstrap} (pid {found.pid}, log {found.log})")
     else:
         shown.line(f"Kafka serves at {found.bootstrap} (KAFKA_BOOTSTRAP)")
-
-
-def _facts(found: BrokerStatus) -> dict[str, Any]:
-    return {
-        "running": found.running,
-        "bootstrap": found.bootstrap,
-        "own": found.own,
-        "pid": found.pid,
-        "log": found.log,
-    }

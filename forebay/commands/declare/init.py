@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,8 +30,6 @@ from forebay.system.names import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
-import random
-from datetime import UTC, datetime, timedelta
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
@@ -74,7 +74,6 @@ def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
 
 
 _SCHEME = "parquet://"
-_FROM = "FOREBAY_INIT_FROM"
 _DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
@@ -87,7 +86,7 @@ def init(
             "--from",
             help="Write a source for this Parquet file or folder.",
             metavar="URL",
-            variable=_FROM,
+            variable="FOREBAY_INIT_FROM",
         ),
     ] = None,
     name: Annotated[
@@ -160,8 +159,8 @@ def _source(data: Path, folder: Path, notes: list[str]) -> str:
     file = _first_file(data)
     columns = _columns(file)
     window_path = None
-    event_time = event_time_of(columns)
-    if not usable(columns):
+    kept, event_time = usable(columns), event_time_of(columns)
+    if not kept:
         raise UsageError(f"{file}: no column has a type that can be declared")
     if event_time is None:
         window_path = _window_path(data, file)
@@ -172,7 +171,6 @@ def _source(data: Path, folder: Path, notes: list[str]) -> str:
             )
     else:
         notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
-    kept = usable(columns)
     notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
     absolute, root = data.absolute(), folder.absolute()
     inside = absolute.is_relative_to(root)

@@ -136,11 +136,7 @@ def _facts(
 
 
 def _plain(value: object) -> object:
-    return value if isinstance(value, (datetime, int, float, bool, type(None))) else _text(value)
-
-
-def _text(value: object) -> object:
-    return list(value) if isinstance(value, list) else str(value)
+    return value if isinstance(value, (datetime, int, float, list, type(None))) else str(value)
 
 
 def _print(shown: Output, facts: dict[str, Any]) -> None:

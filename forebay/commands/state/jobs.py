@@ -158,21 +158,15 @@ class _Logs:
                 status = stored_job(self._job.home, self._job.job_id).status
                 over, asked_at = not status.is_active, time.monotonic()
             self._look()
-            added = self._print_added()  # after reading the state: if over, nothing more is added
-            if over and not added:
-                self._print_rests()
+            # After reading the state: if over, nothing more is added.
+            added = [self._print(name, list(tail.added())) for name, tail in self._tails.items()]
+            if over and not any(added):
+                for name, tail in self._tails.items():
+                    if rest := tail.rest():
+                        self._print(name, [rest])
                 return status.state
-            if not added:
+            if not any(added):
                 time.sleep(POLL_SECONDS)
-
-    def _print_added(self) -> bool:
-        printed = [self._print(name, list(tail.added())) for name, tail in self._tails.items()]
-        return any(printed)
-
-    def _print_rests(self) -> None:
-        for name, tail in self._tails.items():
-            if rest := tail.rest():
-                self._print(name, [rest])
 
     def _print(self, name: str, lines: list[str]) -> bool:
         for line in lines:
@@ -226,12 +220,12 @@ def _job(text: str) -> StoredJob:
 
 def _row(job: StoredJob, now: datetime, *, exact: bool) -> dict[str, Any]:
     status = job.status
-    took = _seconds(job, now)
+    at, took = status.submitted_at, _seconds(job, now)
     return {
         "job": job.job_id,
         "state": status.state,
         "windows": len(job.windows),
-        "submitted": status.submitted_at if exact else instant(_whole(status.submitted_at)),
+        "submitted": at if exact else instant(at.replace(second=0, microsecond=0)),
         "took": took if exact or took is None else str(timedelta(seconds=round(took))),
     }
 
@@ -242,10 +236,6 @@ def _seconds(job: StoredJob, now: datetime) -> float | None:
     if status.started_at is None or status.state == "lost":
         return None
     return ((status.ended_at or now) - status.started_at).total_seconds()
-
-
-def _whole(time_: datetime) -> datetime:
-    return time_.replace(second=0, microsecond=0)
 
 
 def _facts(job: StoredJob) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -68,7 +67,7 @@ def run(
     stream = sys.stderr if output is OutputFormat.JSON else sys.stdout
     live = is_terminal() and stream is sys.stdout
     line_option = [] if line == arguments.DEFAULT_LINE else ["--line", line]
-    cancel = shlex.join(["forebay", "cancel", pipeline, *line_option])
+    cancel = join(["forebay", "cancel", pipeline, *line_option])
     with LiveLine(stream, live=live) as shown:
         seen = _Seen(shown, cancel)
         try:
