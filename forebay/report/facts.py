@@ -304,17 +304,13 @@ def _divided(event: Json) -> Iterator[tuple[str, Json]]:
 
 def _parts(values: Json) -> list[PartFacts]:
     """Parts with the most rows first."""
-    found = [
-        PartFacts(
-            value=value,
-            rows=next(iter(answers.values()))["rows"],
-            positives=next(iter(answers.values()))["positives"],
-            aucs={name: _estimate(one["auc"]) for name, one in answers.items()},
-            words=next(iter(answers.values())).get("words", ""),
-        )
-        for value, answers in values.items()
-        if answers
-    ]
+    found = []
+    for value, answers in values.items():
+        if answers:
+            first = next(iter(answers.values()))
+            aucs = {name: _estimate(one["auc"]) for name, one in answers.items()}
+            words = first.get("words", "")
+            found.append(PartFacts(value, first["rows"], first["positives"], aucs, words))
     return sorted(found, key=lambda part: -part.rows)
 
 

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 
 def auc_plot(facts: Facts) -> Plot | None:
     """AUC on complete labels by window and paradigm with intervals; None if there is none."""
-    drawn = [name for name in facts.paradigms if any(_has_auc(facts, name))]
+    by_name = {
+        name: [_whole_auc(window, name) for window in facts.windows] for name in facts.paradigms
+    }
+    drawn = {name: estimates for name, estimates in by_name.items() if any(estimates)}
     if not drawn:
         return None
 
     def draw(axes: Axes) -> None:
-        for index, name in enumerate(drawn):
-            estimates = [_whole_auc(window, name) for window in facts.windows]
+        for index, (name, estimates) in enumerate(drawn.items()):
             draw_estimates(axes, estimates, index, len(drawn), name)
         axes.axhline(0.5, color=FAINT, lw=0.8, ls="--")
         axes.set_ylabel("AUC, complete labels")
@@ -119,10 +121,6 @@ def window_words(facts: Facts) -> str:
     return (
         f"window {keys[0]}" if len(keys) == 1 else f"{len(keys)} windows, {keys[0]} to {keys[-1]}"
     )
-
-
-def _has_auc(facts: Facts, name: str) -> list[bool]:
-    return [_whole_auc(window, name) is not None for window in facts.windows]
 
 
 def _whole_auc(window: WindowFacts, name: str) -> Estimate | None:

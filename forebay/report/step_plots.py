@@ -103,6 +103,7 @@ def lag_plot(facts: Facts) -> Plot | None:
     placed = _placed(facts)
     if not placed:
         return None
+    longest = max(seconds for one in placed for seconds in one.series.lag_seconds) / _HOUR_SECONDS
 
     def draw(axes: Axes) -> None:
         for one in placed:
@@ -110,13 +111,10 @@ def lag_plot(facts: Facts) -> Plot | None:
             lag = [seconds / _HOUR_SECONDS for seconds in one.series.lag_seconds]
             axes.plot(steps, lag, color=colour(0), lw=1.2, marker=".", ms=3)
         axes.set_ylabel("hours of data left")
-        most = max(seconds for one in placed for seconds in one.series.lag_seconds)
-        axes.set_ylim(0, 1.05 * max(1.0, most / _HOUR_SECONDS))
+        axes.set_ylim(0, 1.05 * max(1.0, longest))
         _step_axis(axes, placed)
 
-    longest = max(seconds for one in placed for seconds in one.series.lag_seconds)
-    hours = f"at most {longest / _HOUR_SECONDS:.1f}"
-    alt = f"Hours of data left to train on, over {_steps_of(placed)}: {hours}"
+    alt = f"Hours of data left to train on, over {_steps_of(placed)}: at most {longest:.1f}"
     return plot(draw, alt, height=2.4)
 
 
