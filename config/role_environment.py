@@ -42,7 +42,8 @@ def role_variables(
         parts = (value for key, value in source.items() if role != "trainer" or key != OPTIONS)
         declared = declared.union(*map(names_of, parts))
     if role == "trainer":
-        own = (*HOME_DATABASE, *_bucket(environ), *job.roles.trainer.runtime.environment)
+        bucket = BUCKET if environ.get(STORE_NAME, "").startswith("s3:") else ()
+        own = (*HOME_DATABASE, *bucket, *job.roles.trainer.runtime.environment)
     else:
         own = (*STORAGE, *job.roles.data.runtime.environment)
         own = own if role == "data" else (*HOME_DATABASE, *own)
@@ -57,7 +58,3 @@ def declared_variables(job: JobSpec, referred: Iterable[str]) -> Patterns:
     roles = (job.roles.data, job.roles.trainer)
     named = (name for role in roles for name in role.runtime.environment)
     return tuple(sorted({*named, *referred}))
-
-
-def _bucket(environ: Mapping[str, str]) -> Patterns:
-    return BUCKET if environ.get(STORE_NAME, "").startswith("s3:") else ()

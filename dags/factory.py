@@ -146,7 +146,6 @@ def _stage(spec: PipelineSpec, config_dir: Path) -> dict[str, Any]:
 
 
 def markdown(spec: PipelineSpec, sources: Mapping[str, SourceSpec], config_dir: Path) -> str:
-    """The pipeline's description, a summary of its declaration, and its sources as a table."""
     dataset = spec.dataset
     zone = "" if dataset.timezone == "UTC" else f" of {dataset.timezone}"
     until = "on" if dataset.end is None else f"until {dataset.end:%Y-%m-%dT%H:%MZ}"

@@ -126,8 +126,6 @@ def _doubled_message(found: Doubled, parts: DatasetParts) -> str:
 
 
 class _Columns:
-    """Columns that a dataset uses, against what its sources declare."""
-
     def __init__(
         self, document: Document, parts: DatasetParts, sources: Mapping[str, SourceSpec]
     ) -> None:

@@ -113,7 +113,8 @@ def _validated(loaded: Loaded[AnySpec], model: type[AnySpec]) -> Loaded[AnySpec]
         spec, problems = validate(model, {**value, "name": loaded.name}, loaded.document)
         _add(loaded, problems)
         loaded.spec = None if loaded.problems else spec
-        loaded.repaired = spec if all(map(_is_misspelled_key, loaded.problems)) else None
+        misspelled = all(each.code == "unknown-key" and each.hint for each in loaded.problems)
+        loaded.repaired = spec if misspelled else None
     return loaded
 
 
@@ -125,10 +126,6 @@ def _add(loaded: Loaded[AnySpec], problems: list[Problem]) -> None:
         for problem in problems
         if problem.code == "missing-key" or _place(problem) not in known
     ]
-
-
-def _is_misspelled_key(problem: Problem) -> bool:
-    return problem.code == "unknown-key" and bool(problem.hint)
 
 
 def _place(problem: Problem) -> tuple[str, int, int]:

@@ -236,7 +236,6 @@ class DatasetSpec(Spec):
 
     @property
     def further_labels(self) -> list[str]:
-        """Names of the labels after the first."""
         return list(self.targets)[1:]
 
     def label_key(self, name: str | None) -> str:

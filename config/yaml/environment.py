@@ -103,7 +103,6 @@ def fill_names(text: str, names: Collection[str], environ: Mapping[str, str]) ->
 
 
 def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
-    """Replace variables in every text of the document; report those that are not set."""
     problems: list[Problem] = []
 
     def leaf(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 - a YAML value

@@ -159,7 +159,6 @@ class Document:
     def problem(
         self, path: KeyPath, code: str, message: str, hint: str = "", *, at_key: bool = False
     ) -> Problem:
-        """A problem at the value of `path`, or at its key."""
         place = self.key_place(path) if at_key else self.value_place(path)
         return Problem(self.file, place.line, place.column, code, *_bounded(message, hint))
 
@@ -228,8 +227,6 @@ def _character_problem(text: str, at: int, file: str) -> Problem:
 
 
 class _Reader:
-    """Turns nodes into plain values and records where each of them is."""
-
     def __init__(self, document: Document, loader: NodeLoader) -> None:
         self.document = document
         self.problems: list[Problem] = []

@@ -136,7 +136,6 @@ def _require_usable(folder: Path, origin: str | None, name: str | None) -> None:
 
 
 def _schemas() -> dict[str, str]:
-    """The JSON Schemas of both types of file, by relative path."""
     kinds = installed_kinds()
     of: tuple[SchemaFor, ...] = ("source", "pipeline")
     return {
