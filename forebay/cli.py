@@ -125,12 +125,15 @@ def _global_options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. Errors are lines on standard error."""
-    ordered = _debug_first(arguments)
-    invocation = _Invocation(debug="--debug" in ordered[:1])
+    rest = [argument for argument in arguments if argument != "--debug"]  # it may be anywhere
+    invocation = _Invocation(debug=len(rest) < len(arguments))
     try:
         command = typer.main.get_command(build_app())
         code = command.main(
-            args=ordered, prog_name="forebay", standalone_mode=False, obj=invocation
+            args=["--debug", *rest] if invocation.debug else rest,
+            prog_name="forebay",
+            standalone_mode=False,
+            obj=invocation,
         )
     except _CLICK_USAGE_ERROR as error:
         return _usage(error)
@@ -140,12 +143,6 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last place that can turn it into a line
         return _failed(error, invocation)
     return code if isinstance(code, int) else 0
-
-
-def _debug_first(arguments: Sequence[str]) -> list[str]:
-    """`--debug` works after the command too."""
-    rest = [argument for argument in arguments if argument != "--debug"]
-    return ["--debug", *rest] if len(rest) < len(arguments) else rest
 
 
 def _usage(error: Exception) -> int:

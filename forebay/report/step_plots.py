@@ -54,7 +54,10 @@ def step_rows_plot(facts: Facts) -> Plot | None:
         _step_axis(axes, placed)
         legend_above(axes, len(facts.sources))
 
-    ends = {name: _rows_at_the_end(placed, name) for name in facts.sources}
+    last = placed[-1]
+    ends = {
+        name: last.rows.get(name, 0) + last.series.rows.get(name, [0])[-1] for name in facts.sources
+    }
     said = listed(f"{name} {rows:,}" for name, rows in ends.items())
     return plot(draw, f"Rows trained over {_steps_of(placed)}: {said}")
 
@@ -87,11 +90,6 @@ def _loss_line(placed: list[_Placed], name: str) -> tuple[list[int], list[float]
                 steps.append(one.step + step)
                 losses.append(loss)
     return steps, losses
-
-
-def _rows_at_the_end(placed: list[_Placed], name: str) -> int:
-    last = placed[-1]
-    return last.rows.get(name, 0) + last.series.rows.get(name, [0])[-1]
 
 
 def _steps_of(placed: list[_Placed]) -> str:

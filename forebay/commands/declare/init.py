@@ -100,7 +100,10 @@ def init(
 
     --from parquet://PATH adds a source; PATH is relative to the current folder or absolute.
     """
-    _require_usable(folder, origin, name)
+    if name is not None and origin is None:
+        raise UsageError(f"--name {shown(name)} names the source of --from: add --from URL")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder: name one for the project")
     files = project_files(folder.absolute().name)
     notes: list[str] = []
     if origin is not None:
@@ -126,13 +129,6 @@ def init(
             output.line(f"written  {rows}")
     for line in notes:
         note(line)
-
-
-def _require_usable(folder: Path, origin: str | None, name: str | None) -> None:
-    if name is not None and origin is None:
-        raise UsageError(f"--name {shown(name)} names the source of --from: add --from URL")
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder: name one for the project")
 
 
 def _schemas() -> dict[str, str]:

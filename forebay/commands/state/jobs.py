@@ -141,7 +141,10 @@ class _Logs:
         self._output = Output(OutputFormat.TEXT)
         self._look()
         if not self._tails and not job.row.is_active:
-            raise UsageError(self._nothing())
+            there = ", ".join(sorted(path.stem for path in self._folder.glob("*.log")))
+            if there:
+                raise UsageError(f"job {job.job_id} has no process {process!r}. It has: {there}")
+            raise UsageError(f"job {job.job_id} no longer has logs: {self._folder}")
 
     def show_last(self, lines: int) -> None:
         for name, tail in self._tails.items():
@@ -180,12 +183,6 @@ class _Logs:
             wanted = self._process in {None, path.stem}
             if wanted and path.stem not in self._tails and len(self._tails) < _LOG_FILES_MAX:
                 self._tails[path.stem] = LogTail(path)
-
-    def _nothing(self) -> str:
-        there = ", ".join(sorted(path.stem for path in self._folder.glob("*.log")))
-        if not there:
-            return f"job {self._job.job_id} no longer has logs: {self._folder}"
-        return f"job {self._job.job_id} has no process {self._process!r}. It has: {there}"
 
 
 _ENDS = {

@@ -46,10 +46,14 @@ def explain(
     backfill: what happens to each window, rows by source, storage calls, time.
     The storage is read as in planning, but nothing is recorded.
     """
+    from forebay.executors.model_line.start import require_compatible
     from forebay.executors.stages.target import LineTarget
 
     printer, target = Output(output), LineTarget.load(config, pipeline, line)
-    _note_changes(target)
+    try:
+        require_compatible(target.chain, target.pipeline, target.project.sources)
+    except ConfigError as error:  # the line cannot continue as declared
+        note(str(error))
     if first or last or reprocess:
         _backfill(printer, target, first, last, reprocess=reprocess)
     else:
@@ -75,24 +79,13 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
         )
     else:
         _head(printer, spec)
-        printer.line()
-        printer.table(streams, _STREAM_COLUMNS)
-        printer.line()
-        printer.table(features, _FEATURE_COLUMNS)
-        printer.line()
-        printer.table(spans, _WINDOW_COLUMNS)
+        shown = {_STREAM_COLUMNS: streams, _FEATURE_COLUMNS: features, _WINDOW_COLUMNS: spans}
+        for columns, rows in shown.items():
+            printer.line()
+            printer.table(rows, columns)
     for problem in project.problems:
         if problem.severity == "note" and problem.file == project.pipeline_files[spec.name].file:
             note(str(problem))
-
-
-def _note_changes(target: LineTarget) -> None:
-    from forebay.executors.model_line.start import require_compatible
-
-    try:
-        require_compatible(target.chain, target.pipeline, target.project.sources)
-    except ConfigError as error:
-        note(str(error))
 
 
 def _head(printer: Output, spec: PipelineSpec) -> None:

@@ -99,7 +99,7 @@ def _run(
     on_stale: OnStale,
 ) -> dict[str, Any]:
     """The facts of the run. Late imports take seconds, so a line says first what is happening."""
-    seen.doing(f"reading pipeline {pipeline}")
+    seen.shown.doing(f"reading pipeline {pipeline}")
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.run import Run, Watch
     from forebay.executors.stages.target import LineTarget
@@ -108,9 +108,9 @@ def _run(
     closed_home(target.home)
     start_arrow(target.kinds)
     watch = Watch(
-        doing=seen.doing,
+        doing=seen.shown.doing,
         warned=seen.warned,
-        waiting=seen.waiting,
+        waiting=seen.shown.say,
         planned=seen.planned,
         submitted=seen.submitted,
         progress=seen.progress,
@@ -122,45 +122,39 @@ def _run(
 class _Seen:
     def __init__(self, shown: LiveLine, cancel: str) -> None:
         """cancel: the command that ends the job."""
-        self._shown = shown
+        self.shown = shown
         self._cancel = cancel
         self._away = ""
         self._job_id = ""
         self._is_over = False
 
-    def doing(self, text: str) -> None:
-        self._shown.doing(text)
-
     def warned(self, text: str) -> None:
-        self._shown.say(f"WARNING: {text}")
-
-    def waiting(self, text: str) -> None:
-        self._shown.say(text)
+        self.shown.say(f"WARNING: {text}")
 
     def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
         reused = len(report.plans) - len(todo)
-        self._shown.say(
+        self.shown.say(
             f"planned {counted(len(report.plans), 'window')} with "
             f"{counted(report.storage_calls, 'storage call')}; "
             f"{len(todo)} to train, {reused} reused (trained before)"
         )
         for text in report.notes:
-            self._shown.say(f"note: {text}")
+            self.shown.say(f"note: {text}")
 
     def submitted(self, job_id: str, _folder: Path) -> None:
         self._job_id = job_id
-        self._shown.say(f"job   {job_id}")
-        self._shown.say(f"logs  forebay jobs logs -f {job_id}")
+        self.shown.say(f"job   {job_id}")
+        self.shown.say(f"logs  forebay jobs logs -f {job_id}")
 
     def progress(self, progress: Progress, status: JobStatus) -> None:
         self._is_over = status.ended
-        text = _progress_text(progress, sum(status.restarts.values()), self._shown.width)
-        self._shown.figures(text)
+        text = _progress_text(progress, sum(status.restarts.values()), self.shown.width)
+        self.shown.figures(text)
 
     def away(self, error: InfrastructureError) -> None:
         text = f"the job continues, but its state cannot be read: {error}"
         if text != self._away:
-            self._shown.say(text)
+            self.shown.say(text)
         self._away = text
 
     def interrupted(self) -> None:
