@@ -219,11 +219,8 @@ def _expected(kind: str) -> str:
     if kind in _EXPECTED:
         return _EXPECTED[kind]
     first, _, rest = kind.partition("_")
-    return (
-        _EXPECTED.get(first, "")
-        if rest in {"type", "attributes_type", "parsing", "from_float"}
-        else ""
-    )
+    of_type = rest in {"type", "attributes_type", "parsing", "from_float"}
+    return _EXPECTED.get(first, "") if of_type else ""
 
 
 def _expected_of(group: Sequence[_Fault]) -> list[str]:
