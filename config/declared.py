@@ -89,13 +89,13 @@ def filled_in(
         reference = by_path.get(path)
         if reference is None or not isinstance(found, str):
             return found
-        filled = fill_text(found, path, environ)
+        filled, missing = fill_text(found, path, environ)
         wrong.extend(
             f"{reference.place}: {dotted(path)}: variable {name} is not set for {who}: set it "
             f"where the job is submitted, or write ${{{name}:-default}}"
-            for name in filled.missing
+            for name in missing
         )
-        return filled.text
+        return filled
 
     filled: dict[str, Any] = with_leaves(value, leaf)
     if wrong:
