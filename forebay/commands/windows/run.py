@@ -84,19 +84,7 @@ def run(
         make_folder(summary.parent)
         with writing(summary):
             summary.write_text(redacted(json.dumps(facts, indent=1)) + "\n")
-    out = Output(output)
-    if out.is_json:
-        out.json(facts)
-        return
-    from forebay.report.facts import facts_of
-    from forebay.report.text import report_lines
-
-    out.line()
-    for text in report_lines(facts_of(facts), terminal_width()):
-        out.exact(text)
-    if summary is not None:
-        command = join(["forebay", "report", str(summary)])
-        out.line(f"summary  {summary}  (`{command}` makes an HTML page of it)")
+    _print(Output(output), facts, summary)
 
 
 def _run(
@@ -198,3 +186,18 @@ def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
         while len("  ".join(parts)) > width and len(parts) > 1:
             parts.pop(3 if len(parts) > 3 else -1)
     return "  ".join(part for part in parts if part)
+
+
+def _print(output: Output, facts: dict[str, Any], summary: Path | None) -> None:
+    if output.is_json:
+        output.json(facts)
+        return
+    from forebay.report.facts import facts_of
+    from forebay.report.text import report_lines
+
+    output.line()
+    for text in report_lines(facts_of(facts), terminal_width()):
+        output.exact(text)
+    if summary is not None:
+        command = join(["forebay", "report", str(summary)])
+        output.line(f"summary  {summary}  (`{command}` makes an HTML page of it)")
