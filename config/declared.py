@@ -17,7 +17,7 @@ from forebay.config.yaml.environment import (
     fill_text,
     is_reference,
     texts_of,
-    with_texts,
+    with_leaves,
 )
 from forebay.config.yaml.keys import dotted
 from forebay.config.yaml.positions import Document, KeyPath
@@ -64,14 +64,11 @@ class Declared:
     def settled(self, names: Collection[str], environ: Mapping[str, str]) -> Declared:
         """A copy with some variables, which must not be secrets, filled in permanently."""
 
-        def settled(value: dict[str, Any]) -> dict[str, Any]:
-            filled: dict[str, Any] = with_texts(
-                value, lambda text, _: fill_names(text, names, environ)
-            )
-            return filled
+        def leaf(value: object, _: KeyPath) -> object:
+            return fill_names(value, names, environ) if isinstance(value, str) else value
 
-        sources = {name: settled(source) for name, source in self.sources.items()}
-        return Declared(settled(self.pipeline), sources, self.references)
+        sources = {name: with_leaves(source, leaf) for name, source in self.sources.items()}
+        return Declared(with_leaves(self.pipeline, leaf), sources, self.references)
 
 
 def filled_in(
@@ -79,11 +76,8 @@ def filled_in(
 ) -> dict[str, Any]:
     """A declaration with the texts of these references filled in.
 
-    Args:
-        value: the declaration as written.
-        references: its texts that are needed now; the others stay as written.
-        environ: where the values come from.
-        who: the process that needs them, named in the error.
+    references: the texts that are needed now; the others stay as written. who: the process that
+    needs them, named in the error.
 
     Raises:
         ConfigError: naming each variable that is not set, where it is written, and what to do.
@@ -91,19 +85,19 @@ def filled_in(
     by_path = {each.path: each for each in references}
     wrong: list[str] = []
 
-    def text(found: str, path: KeyPath) -> str:
+    def leaf(found: Any, path: KeyPath) -> Any:  # noqa: ANN401 - a value of JSON
         reference = by_path.get(path)
-        if reference is None:
+        if reference is None or not isinstance(found, str):
             return found
-        filled = fill_text(found, path, environ)
+        filled, missing = fill_text(found, path, environ)
         wrong.extend(
             f"{reference.place}: {dotted(path)}: variable {name} is not set for {who}: set it "
             f"where the job is submitted, or write ${{{name}:-default}}"
-            for name in filled.missing
+            for name in missing
         )
-        return filled.text
+        return filled
 
-    filled: dict[str, Any] = with_texts(value, text)
+    filled: dict[str, Any] = with_leaves(value, leaf)
     if wrong:
         raise ConfigError("\n".join(wrong))
     return filled
@@ -112,17 +106,7 @@ def filled_in(
 def as_written(shown: dict[str, Any], written: object) -> dict[str, Any]:
     """A dumped declaration in which texts with variables are as written in YAML."""
     texts = {path: text for path, text in texts_of(written) if is_reference(text)}
-
-    def shown_at(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 - a value of JSON
-        if path in texts:
-            return texts[path]
-        if isinstance(value, dict):
-            return {key: shown_at(item, (*path, key)) for key, item in value.items()}
-        if isinstance(value, list):
-            return [shown_at(item, (*path, index)) for index, item in enumerate(value)]
-        return value
-
-    changed: dict[str, Any] = shown_at(shown, ())
+    changed: dict[str, Any] = with_leaves(shown, lambda value, path: texts.get(path, value))
     return changed
 
 
@@ -135,8 +119,4 @@ def _references(source: str, document: Document) -> Iterable[Reference]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a YAML value
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value.isoformat() if isinstance(value, date) else value
+    return with_leaves(value, lambda it, _: it.isoformat() if isinstance(it, date) else it)

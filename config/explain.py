@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Mapping
 from typing import Any
 
 from forebay.config.specs.base import format_duration
-from forebay.config.specs.datasets import DatasetSpec
 from forebay.config.specs.features import cardinality, feature_columns
 from forebay.config.specs.feeds import stream_feed
 from forebay.config.specs.pipelines import PipelineSpec
@@ -33,7 +31,6 @@ Row = dict[str, Any]
 
 
 def stream_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[Row]:
-    """One row for each source of each stream."""
     return [
         {
             "stream": name,
@@ -50,7 +47,6 @@ def stream_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> li
 
 
 def feature_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[Row]:
-    """One row for each feature, with the number of ids that it can have."""
     types = declared_columns(pipeline, sources)
     rows: list[Row] = []
     for name, feature in pipeline.dataset.features.items():
@@ -71,18 +67,15 @@ def feature_rows(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> l
 def first_windows(pipeline: PipelineSpec, count: int) -> list[Window]:
     """The warm start, if one is declared, and the first `count` windows of the dataset."""
     dataset = pipeline.dataset
-    windows = list(islice(_windows(dataset), count))
+    windows: list[Window] = []
+    window = dataset.grid.at(dataset.start)
+    while len(windows) < count and (dataset.end is None or window.start < dataset.end):
+        windows.append(window)
+        window = dataset.grid.after(window)
     warm_start = pipeline.train.warm_start
     if warm_start is None or not windows or warm_start >= windows[0].start:
         return windows
-    return list(chain([warm_start_window(warm_start, windows[0])], windows))
-
-
-def _windows(dataset: DatasetSpec) -> Iterator[Window]:
-    window = dataset.grid.at(dataset.start)
-    while dataset.end is None or window.start < dataset.end:
-        yield window
-        window = dataset.grid.after(window)
+    return [warm_start_window(warm_start, windows[0]), *windows]
 
 
 def window_rows(

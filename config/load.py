@@ -114,7 +114,10 @@ def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> 
         source.problems += check_source(source)
     for pipeline in pipelines.values():
         pipeline.problems += check_pipeline(pipeline, sources)
-    misplaced = _misplaced(config_dir)
+    # Files that nothing reads. They concern no pipeline, so `load_one` does not report them.
+    paths, misplaced = yaml_files(config_dir)
+    message = "files belong in sources/ or pipelines/ of this folder: move this one there"
+    misplaced += [Problem(str(path), 1, 1, "misplaced-file", message) for path in paths]
     return _project(config_dir, sources, pipelines, misplaced, [*doubled, *doubled_too])
 
 
@@ -215,14 +218,6 @@ def _folder_problems(config_dir: Path) -> list[Problem]:
     else:
         message = "no such folder: give --config DIR, or start with `forebay init .`"
     return [Problem(str(config_dir), 1, 1, "no-config-folder", message)]
-
-
-def _misplaced(config_dir: Path) -> list[Problem]:
-    """Files that nothing reads. They concern no pipeline, so `load_one` does not report them."""
-    paths, problems = yaml_files(config_dir)
-    message = "files belong in sources/ or pipelines/ of this folder: move this one there"
-    misplaced = [Problem(str(path), 1, 1, "misplaced-file", message) for path in paths]
-    return [*problems, *misplaced]
 
 
 def _unknown(what: str, name: str, known: Mapping[str, object], config_dir: Path) -> str:

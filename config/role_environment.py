@@ -35,19 +35,15 @@ def role_variables(
     it alone does not get the database's address. The trainer opens no sources: it gets the bucket's
     keys if the store is in a bucket, and what sources refer to outside their options.
 
-    Args:
-        role: the role of the process.
-        environ: the supervisor's environment.
-        job: how the pipeline runs.
-        pipeline: its declaration, with `${NAME}` not filled in.
-        sources: the declarations of its sources.
+    environ: the supervisor's. pipeline, sources: declarations, with `${NAME}` not filled in.
     """
     declared = names_of(pipeline)
     for source in sources.values():
         parts = (value for key, value in source.items() if role != "trainer" or key != OPTIONS)
         declared = declared.union(*map(names_of, parts))
     if role == "trainer":
-        own = (*HOME_DATABASE, *_bucket(environ), *job.roles.trainer.runtime.environment)
+        bucket = BUCKET if environ.get(STORE_NAME, "").startswith("s3:") else ()
+        own = (*HOME_DATABASE, *bucket, *job.roles.trainer.runtime.environment)
     else:
         own = (*STORAGE, *job.roles.data.runtime.environment)
         own = own if role == "data" else (*HOME_DATABASE, *own)
@@ -57,14 +53,8 @@ def role_variables(
 def declared_variables(job: JobSpec, referred: Iterable[str]) -> Patterns:
     """Environment variables that a pipeline declares for all of its processes: names and prefixes.
 
-    Args:
-        job: how the pipeline runs.
-        referred: names that the pipeline and its sources refer to.
+    referred: names that the pipeline and its sources refer to.
     """
     roles = (job.roles.data, job.roles.trainer)
     named = (name for role in roles for name in role.runtime.environment)
     return tuple(sorted({*named, *referred}))
-
-
-def _bucket(environ: Mapping[str, str]) -> Patterns:
-    return BUCKET if environ.get(STORE_NAME, "").startswith("s3:") else ()

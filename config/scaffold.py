@@ -39,7 +39,6 @@ forebay models ls example
 rows in `data/example`. Remove all three when you have your own. Editors complete and check the YAML
 with `schema/`; after an upgrade remove it and run `forebay init .` again.
 """
-SCHEMA_LINE = "# yaml-language-server: $schema=../../schema/{of}.json\n"
 EXAMPLE_SOURCE = """\
 # Generated rows: who saw which item at which price, and whether they clicked.
 kind: parquet
@@ -104,7 +103,7 @@ class StoredColumn:
 
 def schema_line(of: Literal["source", "pipeline"]) -> str:
     """The first line of a YAML file, from which editors know its schema."""
-    return SCHEMA_LINE.format(of=of)
+    return f"# yaml-language-server: $schema=../../schema/{of}.json\n"
 
 
 def example_files() -> dict[str, str]:
@@ -146,7 +145,6 @@ def usable(columns: Sequence[StoredColumn]) -> list[StoredColumn]:
 
 
 def event_time_of(columns: Sequence[StoredColumn]) -> str | None:
-    """The first timestamp column."""
     kept = usable(columns)
     return next((column.name for column in kept if column.type is ColumnType.TIMESTAMP), None)
 

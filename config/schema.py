@@ -50,15 +50,16 @@ def json_schema(
     kinds: Mapping[str, type[SourceKind]], only: SchemaFor | None = None
 ) -> dict[str, Any]:
     """The schema of both types of file, or of one. The `kind` decides which options apply."""
-    models: list[type[BaseModel]] = [SourceSpec, PipelineSpec]
-    models += [kind.Options for kind in kinds.values()]
+    models = [*_MODELS.values(), *(kind.Options for kind in kinds.values())]
     references, document = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)],
         schema_generator=_Generator,
         ref_template=DEFAULT_REF_TEMPLATE,
     )
     definitions = document["$defs"]
-    names = {model: _name(references[model, "validation"]) for model in models}
+    names = {
+        model: str(references[model, "validation"]["$ref"]).rpartition("/")[2] for model in models
+    }
     for model in _MODELS.values():
         _drop_file_name(definitions[names[model]], model)
     _tell_kinds_apart(definitions[names[SourceSpec]], kinds, names)
@@ -66,10 +67,6 @@ def json_schema(
     roots = [{"$ref": f"#/$defs/{names[_MODELS[each]]}"} for each in wanted]
     root = roots[0] if only else {"oneOf": roots}
     return {"$schema": DIALECT, "title": "Forebay", **root, "$defs": definitions}
-
-
-def _name(reference: Mapping[str, Any]) -> str:
-    return str(reference["$ref"]).rpartition("/")[2]
 
 
 def _drop_file_name(definition: dict[str, Any], model: type[BaseModel]) -> None:

@@ -38,9 +38,7 @@ _TIMEOUT_MARGIN = timedelta(minutes=5)
 def pipeline(name: str, config: str | Path) -> DAG:
     """The DAG of one pipeline, from its own YAML and that of its sources, and no other files.
 
-    Args:
-        name: name of the pipeline and its DAG.
-        config: folder with `sources/` and `pipelines/`.
+    config: folder with `sources/` and `pipelines/`.
 
     Raises:
         ConfigError: with the text of `forebay check` about this pipeline and its sources.
@@ -52,8 +50,18 @@ def pipeline(name: str, config: str | Path) -> DAG:
         raise ConfigError(redacted(problems_text(wrong))) from None
     spec = project.pipeline(name)
     sources = {source: project.sources[source] for source in spec.source_names}
-    variables = declared_variables(spec.job, project.variables(name))
-    return _dag(spec, sources, _stage(spec, config_dir) | {"variables": variables}, config_dir)
+    planning: dict[str, Any] = {  # the arguments that all tasks of a pipeline share
+        "pipeline": spec.name,
+        "config": str(config_dir.absolute()),
+        "size": spec.dataset.window,
+        "timezone": spec.dataset.timezone,
+        "python": spec.job.roles.data.runtime.python,
+        "grace_seconds": spec.schedule.grace.total_seconds(),
+        "stage_seconds": spec.schedule.plan_timeout.total_seconds(),
+        "execution_timeout": spec.schedule.plan_timeout + _TIMEOUT_MARGIN,
+        "variables": declared_variables(spec.job, project.variables(name)),
+    }
+    return _dag(spec, sources, planning, config_dir)
 
 
 def _dag(
@@ -132,23 +140,7 @@ def _chain(spec: PipelineSpec, sources: Mapping[str, SourceSpec], planning: dict
     timer >> listings >> joiner >> sink >> data >> training >> evaluate >> publish
 
 
-def _stage(spec: PipelineSpec, config_dir: Path) -> dict[str, Any]:
-    """The arguments that all tasks of a pipeline share."""
-    schedule = spec.schedule
-    return {
-        "pipeline": spec.name,
-        "config": str(config_dir.absolute()),
-        "size": spec.dataset.window,
-        "timezone": spec.dataset.timezone,
-        "python": spec.job.roles.data.runtime.python,
-        "grace_seconds": schedule.grace.total_seconds(),
-        "stage_seconds": schedule.plan_timeout.total_seconds(),
-        "execution_timeout": schedule.plan_timeout + _TIMEOUT_MARGIN,
-    }
-
-
 def markdown(spec: PipelineSpec, sources: Mapping[str, SourceSpec], config_dir: Path) -> str:
-    """The pipeline's description, a summary of its declaration, and its sources as a table."""
     dataset = spec.dataset
     zone = "" if dataset.timezone == "UTC" else f" of {dataset.timezone}"
     until = "on" if dataset.end is None else f"until {dataset.end:%Y-%m-%dT%H:%MZ}"

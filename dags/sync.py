@@ -35,7 +35,6 @@ class Stub(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The name of the stub's file."""
         return f"{self.name}.py"
 
     @property
@@ -132,21 +131,15 @@ def _source_files(project: Project, pipeline: Document) -> list[Path]:
 
 
 def _digest(files: Iterable[Path]) -> str:
-    """The digest of the files' names and contents."""
     digest = hashlib.sha256()
     for path in files:
-        content = _content(path)
+        try:
+            content = read_bytes(path)
+        except OSError as error:  # why it cannot be read: then only its own stub is affected
+            content = (error.strerror or str(error)).encode()
         digest.update(os.fsencode(path.name) + f"\n{len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()[:_DIGEST_LENGTH]
-
-
-def _content(path: Path) -> bytes:
-    """A file's content, or why it cannot be read: then only its own stub is affected."""
-    try:
-        return read_bytes(path)
-    except OSError as error:
-        return (error.strerror or str(error)).encode()
 
 
 def _there(dags_dir: Path) -> dict[str, Stub | None]:

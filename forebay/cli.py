@@ -23,7 +23,8 @@ from forebay.system.output.text import fitted, printable
 
 __all__ = ["run"]
 
-# The room below forebay.commands of each command's module; its `register(app)` adds the command.
+# The room below forebay.commands of each command's module. The module has a function of the same
+# name, with typer's SETTINGS if it needs any, or a `group` of commands.
 COMMANDS = {
     "check": "declare",
     "schema": "declare",
@@ -65,8 +66,6 @@ Exit codes: 0 done, 1 your YAML or command, 2 data not ready, 3 data bad, 4 infr
 
 @dataclass
 class _Invocation:
-    """What the error handler needs to know about this call."""
-
     debug: bool = False
 
 
@@ -74,26 +73,27 @@ class _Commands(TyperGroup):
     """The commands. One is imported when it is called or described, not while Tab completes it."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - as typer declares it
-        """Names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - as above
-        """The command. An unknown one is compared with the names of all."""
+        """An unknown one is compared with the names of all."""
         for name in (cmd_name,) if cmd_name in COMMANDS else COMMANDS:
             if name not in self.commands:
+                module = import_module(f"forebay.commands.{COMMANDS[name]}.{name}")
                 one = typer.Typer(rich_markup_mode=None)
-                import_module(f"forebay.commands.{COMMANDS[name]}.{name}").register(one)
+                if hasattr(module, "group"):
+                    one.add_typer(module.group, name=name)
+                else:
+                    one.command(name, **getattr(module, "SETTINGS", {}))(getattr(module, name))
                 self.commands.update(typer.main.get_group(one).commands)
         return self.commands.get(cmd_name)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:  # noqa: ANN401 - as above
-        """Names of commands, and options before them."""
         self.commands.update({name: TyperCommand(name) for name in COMMANDS})
         return super().shell_complete(ctx, incomplete)
 
 
 def build_app() -> typer.Typer:
-    """The application with all commands."""
     app = typer.Typer(
         name="forebay",
         cls=_Commands,
@@ -115,7 +115,6 @@ def _global_options(
     debug: Annotated[bool, option("--debug", help="Show tracebacks of errors.")] = False,  # noqa: FBT002
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,  # noqa: FBT002
 ) -> None:
-    """Options before the command."""
     cast("_Invocation", context.obj).debug = debug
     if version:
         typer.echo(f"forebay {__version__}")
@@ -126,12 +125,15 @@ def _global_options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. Errors are lines on standard error."""
-    ordered = _debug_first(arguments)
-    invocation = _Invocation(debug="--debug" in ordered[:1])
+    rest = [argument for argument in arguments if argument != "--debug"]  # it may be anywhere
+    invocation = _Invocation(debug=len(rest) < len(arguments))
     try:
         command = typer.main.get_command(build_app())
         code = command.main(
-            args=ordered, prog_name="forebay", standalone_mode=False, obj=invocation
+            args=["--debug", *rest] if invocation.debug else rest,
+            prog_name="forebay",
+            standalone_mode=False,
+            obj=invocation,
         )
     except _CLICK_USAGE_ERROR as error:
         return _usage(error)
@@ -141,12 +143,6 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last place that can turn it into a line
         return _failed(error, invocation)
     return code if isinstance(code, int) else 0
-
-
-def _debug_first(arguments: Sequence[str]) -> list[str]:
-    """`--debug` works after the command too."""
-    rest = [argument for argument in arguments if argument != "--debug"]
-    return ["--debug", *rest] if len(rest) < len(arguments) else rest
 
 
 def _usage(error: Exception) -> int:
@@ -165,16 +161,12 @@ def _usage(error: Exception) -> int:
 def _failed(error: Exception, invocation: _Invocation) -> int:
     if invocation.debug:
         traceback.print_exception(error)
-    if isinstance(error, ForebayError):
-        _write_error(printable(str(error)))
-        return error.exit_code
-    if isinstance(error, OSError):
-        _write_error(printable(str(error)))
-    else:
+    text = str(error)
+    if not isinstance(error, ForebayError | OSError):
         way_out = "" if invocation.debug else " (--debug shows the traceback)"
-        shown = printable(f"{type(error).__name__}: {error}")
-        _write_error(f"unexpected {shown}{way_out}")
-    return InfrastructureError.exit_code
+        text = f"unexpected {type(error).__name__}: {error}{way_out}"
+    _write_error(printable(text))
+    return error.exit_code if isinstance(error, ForebayError) else InfrastructureError.exit_code
 
 
 def _write_error(text: str) -> None:

@@ -33,7 +33,6 @@ class ForebayError(Exception):
     exit_code: ClassVar[int] = 4
 
     def __init__(self, message: str | None = None) -> None:
-        """Use the class docstring if no message is given."""
         super().__init__(message or (self.__class__.__doc__ or "").strip())
 
 
@@ -102,10 +101,8 @@ BY_EXIT_CODE: Mapping[int, type[ForebayError]] = MappingProxyType(
 def error_of(exit_code: int, message: str, name: str = "") -> ForebayError:
     """The exception for an exit code that came from another process.
 
-    Args:
-        exit_code: any other code (a signal, a crash) counts as infrastructure.
-        message: what the process reported.
-        name: the exception's class name if known; names from other packages are ignored.
+    exit_code: any other code (a signal, a crash) counts as infrastructure. name: the exception's
+    class name if known; names from other packages are ignored.
     """
     known = globals().get(name)
     if isinstance(known, type) and issubclass(known, ForebayError):

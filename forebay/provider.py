@@ -10,7 +10,6 @@ _LINKS = ("TrainingLink", "MetricsLink", "WindowBeforeLink")
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Forebay as an Airflow provider."""
     return {
         "package-name": "forebay",
         "name": "Forebay",

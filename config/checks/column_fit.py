@@ -55,7 +55,6 @@ class Misfit:
 
 
 def feature_misfits(feature: FeatureSpec, column: str, kind: ColumnType) -> Iterator[Misfit]:
-    """Reasons why a feature cannot read this column."""
     part = None if isinstance(feature, CrossFeature) else feature.part
     if part is not None:
         if kind is not ColumnType.TIMESTAMP:
@@ -102,7 +101,6 @@ def _is_null(value: bool | float | str, kind: ColumnType) -> bool:  # noqa: FBT0
 
 
 def label_misfits(label: LabelSpec, kind: ColumnType) -> Iterator[Misfit]:
-    """Reasons why the label rule cannot be applied to a column of this type."""
     column = f"column {label.column!r} is {kind}"
     if kind in LIST_ITEMS:
         yield Misfit(("column",), "label-type", f"{column}, but a label is a single value")
@@ -141,19 +139,18 @@ def _value_misfits(
 ) -> Iterator[Misfit]:
     if listed == []:
         yield Misfit((key,), "label-rule", f"no value is listed: no row would be {key}")
-    several = isinstance(listed, list)
     for index, value in enumerate(_listed(listed)):
         wanted = _VALUE_TYPES[kind]
+        path: KeyPath = (key, index) if isinstance(listed, list) else (key,)
         if _is_null(value, kind):
             message = (
                 f"{value!r} is null, and a row whose label is null has none (label_null of its "
                 "source): remove it, or store another value"
             )
-            yield Misfit((key, index) if several else (key,), "label-null", message)
+            yield Misfit(path, "label-null", message)
             continue
         if isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool)):
             continue
-        path: KeyPath = (key, index) if several else (key,)
         message = f"{value!r} is not a value of column {label.column!r}, which is {kind}"
         quote = kind is ColumnType.STRING
         if isinstance(value, bool):

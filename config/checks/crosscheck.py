@@ -27,7 +27,6 @@ Sources = Mapping[str, Loaded[SourceSpec]]
 
 
 def check_source(source: Loaded[SourceSpec]) -> list[Problem]:
-    """Contradictions inside one source."""
     spec = source.repaired
     return [] if spec is None else [*_event_time(source, spec), *_lifetime(source, spec)]
 
@@ -127,8 +126,6 @@ def _doubled_message(found: Doubled, parts: DatasetParts) -> str:
 
 
 class _Columns:
-    """Columns that a dataset uses, against what its sources declare."""
-
     def __init__(
         self, document: Document, parts: DatasetParts, sources: Mapping[str, SourceSpec]
     ) -> None:

@@ -9,7 +9,7 @@ from forebay.config.specs.base import format_duration
 from forebay.config.specs.datasets import Feed, source_of
 from forebay.config.specs.features import feature_columns
 from forebay.config.specs.feeds import source_feeds
-from forebay.config.specs.labels import NamedLabelSpec, delay_of
+from forebay.config.specs.labels import delay_of
 from forebay.config.specs.models import Variant
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.registry import kind_named
@@ -24,28 +24,18 @@ _LABELS: KeyPath = ("dataset", "named_labels")
 _RULE = {"column", "positive", "greater_than", "less_than"}
 
 
-def check_several(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
-    """Problems of `dataset.named_labels`, and of other keys that name a label."""
-    yield from _names(document, spec)
-    yield from _doubles(document, spec)
-    yield from _corrected(document, spec)
-    yield from _published(document, spec)
-
-
 def _names(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     for name in spec.dataset.named_labels:
         if not is_name(name):
-            message = (
-                f"label {name!r}: {NAME_RULE}, because scores and outputs of the model are named "
-                "after it"
-            )
-            yield document.problem((*_LABELS, name), "name", message, at_key=True)
+            rule = f"{NAME_RULE}, because scores and outputs of the model are named after it"
         elif name.startswith("memory_of_"):
-            message = (
-                f"label {name!r}: names that begin with memory_of_ are reserved for the outputs of "
-                "memory towers; give it another name"
+            rule = (
+                "names that begin with memory_of_ are reserved for the outputs of memory towers; "
+                "give it another name"
             )
-            yield document.problem((*_LABELS, name), "name", message, at_key=True)
+        else:
+            continue
+        yield document.problem((*_LABELS, name), "name", f"label {name!r}: {rule}", at_key=True)
 
 
 def _doubles(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
@@ -75,16 +65,14 @@ def _corrected(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
                     f"variant does: write `delay: {label.delay}` under train too, or remove it here"
                 )
                 yield document.problem((*_LABELS, name, "delay"), "label-delay", message)
-    elif labels and not any(_is_late(label, spec) for label in labels.values()):
+    elif labels and not any(
+        delay_of(label, each) != "none" for label in labels.values() for each in spec.train.variants
+    ):
         message = (
             "named_labels: all labels say `delay: none`, but variants are to correct late labels "
             "(train.delay, train.compare): remove it from one label, or remove the variants' delay"
         )
         yield document.problem(_LABELS, "label-delay", message, at_key=True)
-
-
-def _is_late(label: NamedLabelSpec, spec: PipelineSpec) -> bool:
-    return any(delay_of(label, each) != "none" for each in spec.train.variants)
 
 
 def _published(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
@@ -130,8 +118,8 @@ def check_labels(
         if label.known_at is not None:
             yield from _known_at(document, (*path, "known_at"), label.known_at, batch)
             yield from _leaks(document, spec, label.known_at)
-    yield from _join(document, spec)
-    yield from check_several(document, spec)
+    for check in (_join, _names, _doubles, _corrected, _published):
+        yield from check(document, spec)
     if batch and stream and spec.model.kind == "towers":
         yield from _corrections(document, spec, stream)
         yield from _same_rows(document, spec, sources, feeds)
@@ -211,21 +199,20 @@ def _corrections(
     """A correction needs to know how long after the event each stream row was published."""
     for path, variant in _variants(spec):
         for name, source in stream.items():
-            problem = ""
-            if not kind_named(source.kind).bounded:
-                if source.event_time is None:
-                    problem = (
-                        f"source {name!r} has no event_time, from which the delay of its rows is "
-                        "measured; add it"
-                    )
-            else:
+            if kind_named(source.kind).bounded:
                 problem = (
                     f"source {name!r} of kind {source.kind} does not say when its rows were "
                     "published; read the stream from a topic or a log"
                 )
-            if problem:
-                message = f"delay: {variant.delay!r} learns how late labels are, and {problem}"
-                yield document.problem(path, "delay-time", f"{message}, or remove the delay")
+            elif source.event_time is None:
+                problem = (
+                    f"source {name!r} has no event_time, from which the delay of its rows is "
+                    "measured; add it"
+                )
+            else:
+                continue
+            message = f"delay: {variant.delay!r} learns how late labels are, and {problem}"
+            yield document.problem(path, "delay-time", f"{message}, or remove the delay")
 
 
 def _variants(spec: PipelineSpec) -> Iterator[tuple[KeyPath, Variant]]:

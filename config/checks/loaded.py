@@ -50,7 +50,6 @@ class Loaded(Generic[AnySpec]):
 
 
 def load_source(path: Path, environ: Mapping[str, str]) -> Loaded[SourceSpec]:
-    """Read one file of `sources/`, including the options of its kind."""
     loaded: Loaded[SourceSpec] = _read(path, SourceSpec, environ)
     value = loaded.document.value
     if isinstance(value, dict) and isinstance(value.get("kind"), str):
@@ -59,7 +58,6 @@ def load_source(path: Path, environ: Mapping[str, str]) -> Loaded[SourceSpec]:
 
 
 def load_pipeline(path: Path, environ: Mapping[str, str]) -> Loaded[PipelineSpec]:
-    """Read one file of `pipelines/`."""
     return _validated(_read(path, PipelineSpec, environ), PipelineSpec)
 
 
@@ -84,7 +82,6 @@ def _read(path: Path, model: type[AnySpec], environ: Mapping[str, str]) -> Loade
 
 
 def _read_options(loaded: Loaded[SourceSpec], value: dict[str, Any]) -> None:
-    """Find the kind and validate `options` with its model."""
     document, name = loaded.document, value["kind"]
     if name not in kind_names():
         message = f"kind: unknown kind {name!r}. Installed kinds: {', '.join(kind_names())}"
@@ -116,7 +113,8 @@ def _validated(loaded: Loaded[AnySpec], model: type[AnySpec]) -> Loaded[AnySpec]
         spec, problems = validate(model, {**value, "name": loaded.name}, loaded.document)
         _add(loaded, problems)
         loaded.spec = None if loaded.problems else spec
-        loaded.repaired = spec if all(map(_is_misspelled_key, loaded.problems)) else None
+        misspelled = all(each.code == "unknown-key" and each.hint for each in loaded.problems)
+        loaded.repaired = spec if misspelled else None
     return loaded
 
 
@@ -128,10 +126,6 @@ def _add(loaded: Loaded[AnySpec], problems: list[Problem]) -> None:
         for problem in problems
         if problem.code == "missing-key" or _place(problem) not in known
     ]
-
-
-def _is_misspelled_key(problem: Problem) -> bool:
-    return problem.code == "unknown-key" and bool(problem.hint)
 
 
 def _place(problem: Problem) -> tuple[str, int, int]:

@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from forebay.config.specs.features import NumericFeature, cardinality
 from forebay.config.specs.labels import delay_of
-from forebay.config.specs.models import Variant
 from forebay.config.specs.pipelines import PipelineSpec
 
 _FLOAT_BYTES = 4
@@ -49,8 +48,13 @@ def model_size(pipeline: PipelineSpec) -> ModelSize:
     stacked: dict[int, int] = {}
     for name, dimension in dimensions.items():
         stacked[dimension] = stacked.get(dimension, 0) + ids[name] * dimension
-    heads = _heads(pipeline)
-    sets = seeds * (heads + sum(_table_sets(pipeline, each) for each in pipeline.train.variants))
+    variants, apart = pipeline.train.variants, pipeline.model.mixture.embeddings == "separate"
+    heads = sum(
+        any(delay_of(label, each) == "head" for each in variants)
+        for label in pipeline.dataset.targets.values()
+    )
+    tables = sum(2 if apart and each.paradigm == "mixture" else 1 for each in variants)
+    sets = seeds * (heads + tables)
     dense = list(dimensions.values()).count(0)
     towers = list(_towers(pipeline, dense, sum(dimensions.values()), heads))
     held = _FLOAT_BYTES * (sets * sum(rows.values()) + _ADAM * seeds * sum(towers))
@@ -67,21 +71,7 @@ def model_size(pipeline: PipelineSpec) -> ModelSize:
 
 
 def gib(count: int) -> str:
-    """Bytes for people."""
     return f"{count / 2**30:,.1f} GiB"
-
-
-def _heads(pipeline: PipelineSpec) -> int:
-    variants = pipeline.train.variants
-    return sum(
-        any(delay_of(label, each) == "head" for each in variants)
-        for label in pipeline.dataset.targets.values()
-    )
-
-
-def _table_sets(pipeline: PipelineSpec, variant: Variant) -> int:
-    separate = pipeline.model.mixture.embeddings == "separate"
-    return 2 if variant.paradigm == "mixture" and separate else 1
 
 
 def _towers(pipeline: PipelineSpec, dense: int, embedded: int, heads: int) -> Iterator[int]:

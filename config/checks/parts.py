@@ -70,13 +70,19 @@ def dataset_parts(pipeline: Loaded[PipelineSpec]) -> DatasetParts:
 
 
 class _Reader:
-    """Takes parts out of a file with problems."""
-
     def __init__(self, pipeline: Loaded[PipelineSpec]) -> None:
         value = pipeline.document.value
         dataset = value.get("dataset") if isinstance(value, dict) else None
         self._dataset: dict[str, Any] = dataset if isinstance(dataset, dict) else {}
-        self._wrong = _with_problems(pipeline)
+        wrong = {(problem.line, problem.column) for problem in pipeline.problems}
+        # Paths of everything that has a problem, and of everything that contains it.
+        self._wrong: set[KeyPath] = {
+            path[:end]
+            for places in (pipeline.document.keys, pipeline.document.values)
+            for path, place in places.items()
+            if tuple(place) in wrong
+            for end in range(1, len(path) + 1)
+        }
 
     def parts(self) -> DatasetParts:
         targets: Mapping[str, LabelSpec] = self._each("named_labels", (), _NAMED_LABEL)
@@ -108,16 +114,3 @@ class _Reader:
             return reader.validate_python(value)
         except ValidationError:
             return None  # its problem has been reported already
-
-
-def _with_problems(pipeline: Loaded[PipelineSpec]) -> set[KeyPath]:
-    """Paths of everything that has a problem, and of everything that contains it."""
-    wrong = {(problem.line, problem.column) for problem in pipeline.problems}
-    document = pipeline.document
-    return {
-        path[:end]
-        for places in (document.keys, document.values)
-        for path, place in places.items()
-        if tuple(place) in wrong
-        for end in range(1, len(path) + 1)
-    }

@@ -31,11 +31,8 @@ def check_mixing(
     document: Document, spec: PipelineSpec, sources: Mapping[str, SourceSpec] | None
 ) -> Iterator[Problem]:
     """Problems and notes; without `sources` (one is unknown or bad) feeds are not checked."""
-    yield from _weights(document, spec)
-    yield from _floors(document, spec)
-    yield from _dates(document, spec)
-    yield from _paper(document, spec)
-    yield from _size(document, spec)
+    for check in (_weights, _floors, _dates, _paper, _size):
+        yield from check(document, spec)
     if sources is not None:
         feeds: dict[str, Feed] = {}
         mixed = list(_feeds(document, spec, sources, feeds))
@@ -140,17 +137,18 @@ def _delay(
 ) -> Iterator[Problem]:
     """A correction of late labels needs late labels, and complete ones to learn from."""
     if variant.paradigm == "batch" or "stream" not in feeds.values():
-        message = (
-            f"delay: {variant.delay!r} corrects labels of stream rows, and paradigm "
-            f"{variant.paradigm!r} trains on none here; remove it"
+        rule = (
+            f"corrects labels of stream rows, and paradigm {variant.paradigm!r} trains on none "
+            "here; remove it"
         )
-        yield document.problem(path, "delay-feed", message)
     elif "batch" not in feeds.values():
-        message = (
-            f"delay: {variant.delay!r} learns from complete labels how late the stream's are, but "
-            "no stream feeds batch; add one, or remove the delay"
+        rule = (
+            "learns from complete labels how late the stream's are, but no stream feeds batch; "
+            "add one, or remove the delay"
         )
-        yield document.problem(path, "delay-feed", message)
+    else:
+        return
+    yield document.problem(path, "delay-feed", f"delay: {variant.delay!r} {rule}")
 
 
 def _paper(document: Document, spec: PipelineSpec) -> Iterator[Problem]:

@@ -73,7 +73,6 @@ def doubled_sources(
 
 
 def source_of(use: str) -> str:
-    """The declared source of a use."""
     return use.partition(AT)[0]
 
 
@@ -83,7 +82,6 @@ def stream_of(use: str) -> str:
 
 
 def is_use_name(text: str) -> bool:
-    """Whether a text may be the name of a use."""
     source, at, stream = text.partition(AT)
     return is_name(source) and (is_name(stream) if at else True)
 
@@ -125,7 +123,6 @@ class StreamSpec(Spec):
     weight: float = Field(
         default=1.0,
         gt=0,
-        allow_inf_nan=False,
         description="Factor on the stream's priority; rows of the stream with the highest priority "
         "are served next (w in Primus Eq. 4)",
     )
@@ -187,7 +184,6 @@ class DatasetSpec(Spec):
     queue_unit: float = Field(
         default=1.0,
         gt=0,
-        allow_inf_nan=False,
         description="How many queued rows count as 1 in a stream's priority, weight times "
         "sigmoid(queued rows / queue_unit) (Primus Eq. 4)",
     )
@@ -240,7 +236,6 @@ class DatasetSpec(Spec):
 
     @property
     def further_labels(self) -> list[str]:
-        """Names of the labels after the first."""
         return list(self.targets)[1:]
 
     def label_key(self, name: str | None) -> str:
@@ -249,24 +244,20 @@ class DatasetSpec(Spec):
 
     @property
     def grid(self) -> WindowGrid:
-        """The windows of this dataset."""
         return WindowGrid(self.window, self.timezone)
 
     @property
     def event_id_columns(self) -> list[str]:
-        """Columns of the event identity, in order."""
         return [self.event_id] if isinstance(self.event_id, str) else list(self.event_id)
 
     @property
     def doubled_sources(self) -> list[Doubled]:
-        """Sources that would give a window the same rows twice."""
         streams = {name: stream.sources for name, stream in self.streams.items()}
         offsets = {name: stream.offset for name, stream in self.streams.items()}
         return list(doubled_sources(streams, offsets))
 
     @property
     def offset_max(self) -> timedelta:
-        """The largest offset of a stream."""
         return max(stream.offset for stream in self.streams.values())
 
     @property

@@ -12,7 +12,10 @@ from forebay.config.specs.base import Spec
 from forebay.system.names import shown
 
 TimePart = Literal["hour", "weekday"]
-Dimension = Annotated[int, Field(ge=1, le=1024)]
+Buckets = Annotated[
+    int, Field(ge=2, le=2**31 - 1, description="Number of ids, including the one for null")
+]
+Dimension = Annotated[int, Field(ge=1, le=1024, description="Length of each id's embedding")]
 _RESERVED_IDS = 2  # ids of null and of a value outside the vocabulary or the boundaries
 
 
@@ -37,15 +40,8 @@ class HashFeature(_Column):
         description="Fingerprint64 of the value's text, modulo `buckets` - 1, plus 1; 0 is null. "
         "Lists are allowed",
     )
-    buckets: int = Field(
-        ge=2,
-        le=2**31 - 1,
-        description="Number of ids, including the one for null",
-    )
-    dimension: Dimension = Field(
-        default=8,
-        description="Length of each id's embedding",
-    )
+    buckets: Buckets
+    dimension: Dimension = 8
 
 
 class VocabularyFeature(_Column):
@@ -59,10 +55,7 @@ class VocabularyFeature(_Column):
         min_length=1,
         description="The values that get their own ids",
     )
-    dimension: Dimension = Field(
-        default=8,
-        description="Length of each id's embedding",
-    )
+    dimension: Dimension = 8
 
     @field_validator("values")
     @classmethod
@@ -130,15 +123,8 @@ class CrossFeature(Spec):
         min_length=2,
         description="Columns to combine, at least two",
     )
-    buckets: int = Field(
-        ge=2,
-        le=2**31 - 1,
-        description="Number of ids, including the one for null",
-    )
-    dimension: Dimension = Field(
-        default=8,
-        description="Length of each id's embedding",
-    )
+    buckets: Buckets
+    dimension: Dimension = 8
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -151,7 +137,6 @@ FeatureSpec = HashFeature | VocabularyFeature | BucketiseFeature | NumericFeatur
 
 
 def feature_columns(name: str, feature: FeatureSpec) -> list[str]:
-    """Stored columns that the feature reads."""
     if isinstance(feature, CrossFeature):
         return list(feature.columns)
     return [feature.column or name]

@@ -50,7 +50,6 @@ def source_feeds(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> d
 
 
 def has_stream(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> bool:
-    """Whether any of a pipeline's streams carries fresh rows."""
     return "stream" in source_feeds(pipeline, sources).values()
 
 
@@ -98,11 +97,6 @@ def joined_labels(pipeline: PipelineSpec) -> list[str]:
     ]
 
 
-def joins_labels(pipeline: PipelineSpec) -> bool:
-    """Whether a variant learns how late the labels of the stream are."""
-    return bool(joined_labels(pipeline))
-
-
 def hours_together(pipeline: PipelineSpec) -> int | None:
     """How many hours after a minibatch's first row its other rows may be; None: any number.
 
@@ -113,7 +107,7 @@ def hours_together(pipeline: PipelineSpec) -> int | None:
     hours.
     """
     single = pipeline.job.roles.data.count == 1
-    if not single or not joins_labels(pipeline):
+    if not single or not joined_labels(pipeline):
         return None
     part = pipeline.dataset.offset_max // (_PART_OF_OFFSET * timedelta(hours=1))
     return min(max(part, 1), _TOGETHER_MAX)

@@ -313,10 +313,8 @@ class JobSpec(Spec):
 
     @property
     def checkpoints_kept(self) -> int:
-        """How many of the newest windows keep their checkpoints."""
         return self.checkpoint.windows_kept or min(self.windows_kept, _MODELS_KEPT)
 
     @property
     def exports_kept(self) -> int:
-        """How many of the newest windows keep their exported models."""
         return self.publish.windows_kept or min(self.windows_kept, _MODELS_KEPT)

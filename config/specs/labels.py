@@ -58,17 +58,17 @@ class LabelSpec(Spec):
     @property
     def correction(self) -> Delay | None:
         """How variants that correct late labels correct this one; None: by their own method."""
-        return None
+        return self.delay if isinstance(self, NamedLabelSpec) else None
 
     @property
     def share_of_loss(self) -> float:
         """Factor on the label's loss in the sum that training minimises."""
-        return 1.0
+        return self.weight if isinstance(self, NamedLabelSpec) else 1.0
 
     @property
     def join_within(self) -> timedelta | None:
         """How far back copies of its batch rows are searched for; None: as the dataset says."""
-        return None
+        return self.label_join if isinstance(self, NamedLabelSpec) else None
 
 
 class NamedLabelSpec(LabelSpec):
@@ -86,24 +86,11 @@ class NamedLabelSpec(LabelSpec):
     weight: float = Field(
         default=1.0,
         gt=0,
-        allow_inf_nan=False,
         description="Factor on the label's loss in the sum that training minimises",
     )
     label_join: Duration | None = Field(
         default=None, description="In place of `dataset.label_join`, for this label alone"
     )
-
-    @property
-    def correction(self) -> Delay | None:
-        return self.delay
-
-    @property
-    def share_of_loss(self) -> float:
-        return self.weight
-
-    @property
-    def join_within(self) -> timedelta | None:
-        return self.label_join
 
 
 def delay_of(label: LabelSpec, variant: Variant) -> Delay:

@@ -42,20 +42,13 @@ class TowerSpec(Spec):
     )
 
 
-def _embeddings(known: dict[str, Any]) -> Embeddings:
-    return "shared" if known.get("mode") == "paper" else "separate"
-
-
-def _memory_inputs(known: dict[str, Any]) -> MemoryInputs:
-    return "random" if known.get("mode") == "paper" else "zero"
-
-
-def _adapt_learns(known: dict[str, Any]) -> AdaptLearns:
-    return "stream" if known.get("mode") == "paper" else "auto"
-
-
-def _gain(known: dict[str, Any]) -> float:
-    return 1.0 if known.get("mode") == "paper" else 0.05
+def _by_mode(measured: str | float, paper: str | float, **rules: Any) -> Any:  # noqa: ANN401 - as Field
+    """A field with one default in mode `measured` and another in mode `paper`."""
+    return Field(
+        default_factory=lambda known: paper if known.get("mode") == "paper" else measured,
+        json_schema_extra={"default": measured},
+        **rules,
+    )
 
 
 class MixtureSpec(Spec):
@@ -101,11 +94,10 @@ class MixtureSpec(Spec):
         default=TowerSpec(),
         description="Trains on stream rows, reads the memory tower's output, and gives the scores",
     )
-    gain: float = Field(
-        default_factory=_gain,
-        json_schema_extra={"default": 0.05},
+    gain: float = _by_mode(
+        0.05,
+        1.0,
         ge=0,
-        allow_inf_nan=False,
         description="Factor on the memory tower's output before the adapt tower reads it; 1 in "
         "mode `paper`",
     )
@@ -114,9 +106,9 @@ class MixtureSpec(Spec):
         description="What the adapt tower reads of the memory tower: the logit, the last hidden "
         "layer, or both",
     )
-    embeddings: Embeddings = Field(
-        default_factory=_embeddings,
-        json_schema_extra={"default": "separate"},
+    embeddings: Embeddings = _by_mode(
+        "separate",
+        "shared",
         description="Who updates the embedding tables: both towers (`shared`), each its own "
         "(`separate`), or only one. In mode `paper` the default is `shared`",
     )
@@ -125,16 +117,16 @@ class MixtureSpec(Spec):
         description="Where the stream's gradient ends: at the memory tower's `output`, or, with "
         "`theta_only`, at the shared embeddings, through frozen memory weights",
     )
-    memory_inputs: MemoryInputs = Field(
-        default_factory=_memory_inputs,
-        json_schema_extra={"default": "zero"},
+    memory_inputs: MemoryInputs = _by_mode(
+        "zero",
+        "random",
         description="How the adapt tower's weights on the memory output start: at `zero`, so "
         "that it starts as an independent tower, or at `random` like all others. In mode `paper` "
         "the default is `random`",
     )
-    adapt_learns: AdaptLearns = Field(
-        default_factory=_adapt_learns,
-        json_schema_extra={"default": "auto"},
+    adapt_learns: AdaptLearns = _by_mode(
+        "auto",
+        "stream",
         description="What the adapt tower trains on after the warm start: `stream` rows, `both` "
         "feeds, or `auto`: both with `delay: head`, otherwise the stream. In mode `paper` the "
         "default is `stream`",

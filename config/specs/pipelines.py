@@ -182,7 +182,6 @@ class TrainSpec(Spec):
 
     @property
     def paradigms(self) -> list[str]:
-        """Names of the variants."""
         return [each.name for each in self.variants]
 
 
@@ -227,5 +226,4 @@ class PipelineSpec(Spec):
 
     @property
     def use_names(self) -> list[str]:
-        """Names of the uses, in their order."""
         return [use.name for use in self.uses]

@@ -90,5 +90,4 @@ def kind_named(name: str) -> type[SourceKind]:
 
 
 def installed_kinds() -> dict[str, type[SourceKind]]:
-    """Every installed kind by name."""
     return {name: kind_named(name) for name in kind_names()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -49,7 +48,6 @@ class Interval:
     end: datetime
 
     def __str__(self) -> str:
-        """As text, to the minute."""
         return f"{self.start:%Y-%m-%dT%H:%MZ} to {self.end:%Y-%m-%dT%H:%MZ}"
 
     def shifted_back(self, offset: timedelta) -> Interval:
@@ -77,12 +75,10 @@ class Window:
 
     @property
     def start(self) -> datetime:
-        """First instant of the window."""
         return self.span.start
 
     @property
     def end(self) -> datetime:
-        """First instant after the window."""
         return self.span.end
 
 
@@ -101,11 +97,9 @@ class WindowGrid:
         return self._day(instant.astimezone(ZoneInfo(self.zone)).date())
 
     def after(self, window: Window) -> Window:
-        """The next window."""
         return self.at(window.end)
 
     def before(self, window: Window) -> Window:
-        """The previous window."""
         return self.at(window.start - timedelta(microseconds=1))
 
     def parse(self, key: str) -> Window:
@@ -142,13 +136,11 @@ class WindowGrid:
             raise ValueError(f"{count:,} windows are too many: name at most {RANGE_MAX:,}")
         if end.start < start.start:
             raise ValueError(f"the last window {end.key} is before the first {start.key}")
-        return list(self._walk(start, end))
-
-    def _walk(self, first: Window, last: Window) -> Iterator[Window]:
-        window = first
-        while window.start <= last.start:
-            yield window
+        windows, window = [start], self.after(start)
+        while window.start <= end.start:
+            windows.append(window)
             window = self.after(window)
+        return windows
 
     def _named(self, text: str) -> tuple[Window, Window]:
         if self.size is WindowSize.HOUR and len(text) == len("2026-03-01"):
@@ -178,7 +170,6 @@ def warm_start_window(start: datetime, first: Window) -> Window:
 
 
 def is_warm_start(key: str) -> bool:
-    """Whether a key names a warm start and not a window of the grid."""
     return WARM_START_SEPARATOR in key
 
 

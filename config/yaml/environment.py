@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from forebay.config.yaml.positions import Document, KeyPath, text_fault
 from forebay.config.yaml.problems import HINTS_MAX, Problem
@@ -24,13 +24,6 @@ OPTIONS = "options"
 _PLACES = frozenset(
     {"bootstrap", "format", "name", "path", "region", "table", "topic", "type", "warehouse"}
 )
-
-
-class Filled(NamedTuple):
-    """A text with its variables filled in. missing: variables without a value or a default."""
-
-    text: str
-    missing: list[str]
 
 
 def is_reference(text: str) -> bool:
@@ -49,7 +42,6 @@ def names_of(value: object) -> frozenset[str]:
 
 
 def texts_of(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Every text in a YAML value, with its path."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from texts_of(item, (*path, key))
@@ -60,17 +52,20 @@ def texts_of(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]
         yield path, value
 
 
-def with_texts(value: Any, change: Callable[[str, KeyPath], str], path: KeyPath = ()) -> Any:  # noqa: ANN401 - a YAML value
-    """A copy of a value in which every text is replaced."""
+def with_leaves(value: Any, change: Callable[[Any, KeyPath], Any], path: KeyPath = ()) -> Any:  # noqa: ANN401 - a YAML value
+    """A copy of a value in which all that is neither a mapping nor a list is replaced."""
     if isinstance(value, dict):
-        return {key: with_texts(item, change, (*path, key)) for key, item in value.items()}
+        return {key: with_leaves(item, change, (*path, key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [with_texts(item, change, (*path, index)) for index, item in enumerate(value)]
-    return change(value, path) if isinstance(value, str) else value
+        return [with_leaves(item, change, (*path, index)) for index, item in enumerate(value)]
+    return change(value, path)
 
 
-def fill_text(text: str, path: KeyPath, environ: Mapping[str, str]) -> Filled:
-    """Replace the variables of one text. From now on this process hides values used in options."""
+def fill_text(text: str, path: KeyPath, environ: Mapping[str, str]) -> tuple[str, list[str]]:
+    """A text with its variables filled in, and those without a value or a default.
+
+    From now on this process hides values used in options.
+    """
     missing: list[str] = []
 
     def replaced(match: re.Match[str]) -> str:
@@ -87,7 +82,7 @@ def fill_text(text: str, path: KeyPath, environ: Mapping[str, str]) -> Filled:
         missing.append(name)
         return match[0]
 
-    return Filled(_VARIABLE.sub(replaced, text), missing)
+    return _VARIABLE.sub(replaced, text), missing
 
 
 def fill_names(text: str, names: Collection[str], environ: Mapping[str, str]) -> str:
@@ -104,18 +99,17 @@ def fill_names(text: str, names: Collection[str], environ: Mapping[str, str]) ->
 
 
 def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
-    """Replace variables in every text of the document; report those that are not set."""
     problems: list[Problem] = []
 
-    def text(value: str, path: KeyPath) -> str:
-        if "${" not in value:
+    def leaf(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 - a YAML value
+        if not isinstance(value, str) or "${" not in value:
             return value
         for match in _VARIABLE.finditer(value):
             if match[2] is None and not match[1]:
                 message = f"{shown(value)}: write a variable as ${{NAME}} or ${{NAME:-default}}"
                 problems.append(document.problem(path, "variable", message))
-        filled = fill_text(value, path, environ)
-        for name in filled.missing:
+        filled, missing = fill_text(value, path, environ)
+        for name in missing:
             message = f"variable {name} is not set: set it, or write ${{{name}:-default}}"
             hint = nearest(name, environ) if len(problems) < HINTS_MAX else ""
             problems.append(document.problem(path, "variable-not-set", message, hint))
@@ -124,10 +118,10 @@ def fill_in(document: Document, environ: Mapping[str, str]) -> list[Problem]:
             for name in sorted(names_of(value) & environ.keys())
             if (fault := text_fault(environ[name]))
         )
-        return filled.text
+        return filled
 
     document.written = document.value
-    document.value = with_texts(document.value, text)
+    document.value = with_leaves(document.value, leaf)
     return problems
 
 

@@ -63,7 +63,6 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> tuple[str, list[Problem]]:
-    """The text of a file, and problems if it cannot be read."""
     try:
         content = read_bytes(path)
     except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import yaml
 from yaml.composer import Composer
@@ -44,11 +44,7 @@ class NodeLoader(Composer, _Parser, SafeConstructor, Resolver):  # type: ignore[
     """Nodes of a text, and plain values of scalars, by the rules of PyYAML's SafeLoader."""
 
     def __init__(self, text: str) -> None:
-        """Create a loader; nothing is parsed yet.
-
-        Raises:
-            yaml.YAMLError: when the text has characters that YAML does not allow.
-        """
+        """Raises yaml.YAMLError when the text has characters that YAML does not allow."""
         _Parser.__init__(self, text)
         Composer.__init__(self)
         SafeConstructor.__init__(self)
@@ -57,12 +53,7 @@ class NodeLoader(Composer, _Parser, SafeConstructor, Resolver):  # type: ignore[
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401
-        """The next node with everything inside it.
-
-        Raises:
-            yaml.MarkedYAMLError: when it is not YAML, has more nodes than NODES_MAX, or is nested
-                more deeply than DEPTH_MAX.
-        """
+        """Raises yaml.MarkedYAMLError at more nodes than NODES_MAX or deeper than DEPTH_MAX."""
         self._nodes += 1
         if self._nodes > NODES_MAX:
             self._refuse(f"the file has more than {NODES_MAX:,} keys and values")
@@ -92,14 +83,7 @@ _OCTAL = re.compile(r"[-+]?0[0-7_]+")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
-class Constructor(Protocol):
-    """Makes plain values, as PyYAML's SafeLoader does."""
-
-    def construct_object(self, node: yaml.Node) -> object:
-        """The value of a node."""
-
-
-def plain_value(constructor: Constructor, node: yaml.ScalarNode) -> object:
+def plain_value(constructor: SafeConstructor, node: yaml.ScalarNode) -> object:
     """The value of a scalar with one of SCALAR_TAGS.
 
     Raises:
@@ -175,7 +159,6 @@ class Document:
     def problem(
         self, path: KeyPath, code: str, message: str, hint: str = "", *, at_key: bool = False
     ) -> Problem:
-        """A problem at the value of `path`, or at its key."""
         place = self.key_place(path) if at_key else self.value_place(path)
         return Problem(self.file, place.line, place.column, code, *_bounded(message, hint))
 
@@ -244,8 +227,6 @@ def _character_problem(text: str, at: int, file: str) -> Problem:
 
 
 class _Reader:
-    """Turns nodes into plain values and records where each of them is."""
-
     def __init__(self, document: Document, loader: NodeLoader) -> None:
         self.document = document
         self.problems: list[Problem] = []

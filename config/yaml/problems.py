@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 __all__ = ["Problem"]
@@ -32,25 +32,15 @@ class Problem:
 
     def to_json(self) -> dict[str, str | int]:
         """The fixed form of `forebay check --output json`."""
-        return {
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "code": self.code,
-            "message": self.message,
-            "hint": self.hint,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "severity"}
 
     def __str__(self) -> str:
         note = "note: " if self.severity == "note" else ""
-        return f"{self.file}:{self.line}:{self.column}: {note}{self.message}{self._way_out()}"
-
-    def _way_out(self) -> str:
-        """A spelling is offered as a question; a hint of several words is shown as it is."""
-        if not self.hint:
-            return ""
-        spelling = " " not in self.hint or self.hint.startswith('"')
-        return f" (did you mean {self.hint}?)" if spelling else f" ({self.hint})"
+        text = f"{self.file}:{self.line}:{self.column}: {note}{self.message}"
+        # A spelling is offered as a question; a hint of several words is shown as it is.
+        is_spelling = " " not in self.hint or self.hint.startswith('"')
+        way_out = f"did you mean {self.hint}?" if is_spelling else self.hint
+        return f"{text} ({way_out})" if self.hint else text
 
 
 def first_of_file(problems: list[Problem]) -> list[Problem]:

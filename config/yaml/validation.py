@@ -117,8 +117,6 @@ def _one_branch_each(faults: Iterable[_Fault]) -> Iterator[list[_Fault]]:
 
 
 class _Writer:
-    """Writes the message of a fault (or of one union's faults)."""
-
     def __init__(self, document: Document, base: KeyPath) -> None:
         self._document = document
         self._base = base
@@ -221,11 +219,8 @@ def _expected(kind: str) -> str:
     if kind in _EXPECTED:
         return _EXPECTED[kind]
     first, _, rest = kind.partition("_")
-    return (
-        _EXPECTED.get(first, "")
-        if rest in {"type", "attributes_type", "parsing", "from_float"}
-        else ""
-    )
+    of_type = rest in {"type", "attributes_type", "parsing", "from_float"}
+    return _EXPECTED.get(first, "") if of_type else ""
 
 
 def _expected_of(group: Sequence[_Fault]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.config.specs.feeds import joins_labels
+from forebay.config.specs.feeds import joined_labels
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.judges import EventJudges
@@ -149,7 +149,7 @@ def _parts_of(
     fingerprint = model_fingerprint_of(pipeline, sources)
     chain = ModelChain(home, pipeline.name, request.line, lease_epoch)
     archive = WindowArchive(store_of(home), pipeline.name, request.line)
-    joins = joins_labels(pipeline) and len(learner.paradigms) > 0
+    joins = bool(joined_labels(pipeline)) and len(learner.paradigms) > 0
     kept = pipeline.job.checkpoints_kept
     return TrainerParts(
         pipeline=pipeline,

@@ -39,22 +39,18 @@ _STYLE: Any = {  # matplotlib has a separate type for each name
 
 
 def colour(index: int) -> str:
-    """The colour of the index-th source or paradigm."""
     return COLOURS[index % len(COLOURS)]
 
 
 def mark(index: int) -> str:
-    """The marker of the index-th one, by its matplotlib name."""
     return _MARKS[index % len(_MARKS)]
 
 
 def line(index: int) -> Line:
-    """The line style of the index-th one, by its matplotlib name."""
     return _LINES[index % len(_LINES)]
 
 
 def filling(index: int) -> str:
-    """The hatch that fills the bars of the index-th one, by its matplotlib name."""
     return _FILLINGS[index % len(_FILLINGS)]
 
 

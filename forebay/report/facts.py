@@ -247,7 +247,6 @@ def _of_label(summary: Json, name: str) -> Json:
 
 
 def _window(window: Json, label: str) -> WindowFacts:
-    """The facts of one window. label: with several, the one that they are for."""
     sources: Json = window["sources"]
     rows: dict[Feed, int] = {"batch": 0, "stream": 0}
     for source in sources.values():
@@ -305,17 +304,13 @@ def _divided(event: Json) -> Iterator[tuple[str, Json]]:
 
 def _parts(values: Json) -> list[PartFacts]:
     """Parts with the most rows first."""
-    found = [
-        PartFacts(
-            value=value,
-            rows=next(iter(answers.values()))["rows"],
-            positives=next(iter(answers.values()))["positives"],
-            aucs={name: _estimate(one["auc"]) for name, one in answers.items()},
-            words=next(iter(answers.values())).get("words", ""),
-        )
-        for value, answers in values.items()
-        if answers
-    ]
+    found = []
+    for value, answers in values.items():
+        if answers:
+            first = next(iter(answers.values()))
+            aucs = {name: _estimate(one["auc"]) for name, one in answers.items()}
+            words = first.get("words", "")
+            found.append(PartFacts(value, first["rows"], first["positives"], aucs, words))
     return sorted(found, key=lambda part: -part.rows)
 
 

@@ -55,7 +55,8 @@ def calibration_plot(facts: Facts) -> Plot | None:
     def draw(axes: Axes) -> None:
         for index, (name, points) in enumerate(drawn.items()):
             _draw_curve(axes, points, index, name)
-        most = max(max(one.expected, one.observed.high) for one in _all_points(facts))
+        points = [one for points in drawn.values() for one in points]
+        most = max(max(one.expected, one.observed.high) for one in points)
         axes.plot([0, most], [0, most], color=FAINT, lw=0.8, ls="--")
         axes.set_xlabel("expected share of positives")
         axes.set_ylabel("observed share")
@@ -103,10 +104,6 @@ def _draw_curve(axes: Axes, points: list[CurvePoint], index: int, name: str) -> 
         color=colour(index),
         label=name,
     )
-
-
-def _all_points(facts: Facts) -> list[CurvePoint]:
-    return [one for points in facts.curves.values() for one in points]
 
 
 def _age_text(age: AgePoint) -> str:

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 
 def auc_plot(facts: Facts) -> Plot | None:
     """AUC on complete labels by window and paradigm with intervals; None if there is none."""
-    drawn = [name for name in facts.paradigms if any(_has_auc(facts, name))]
+    by_name = {
+        name: [_whole_auc(window, name) for window in facts.windows] for name in facts.paradigms
+    }
+    drawn = {name: estimates for name, estimates in by_name.items() if any(estimates)}
     if not drawn:
         return None
 
     def draw(axes: Axes) -> None:
-        for index, name in enumerate(drawn):
-            estimates = [_whole_auc(window, name) for window in facts.windows]
+        for index, (name, estimates) in enumerate(drawn.items()):
             draw_estimates(axes, estimates, index, len(drawn), name)
         axes.axhline(0.5, color=FAINT, lw=0.8, ls="--")
         axes.set_ylabel("AUC, complete labels")
@@ -68,7 +70,6 @@ def draw_estimates(
 
 
 def rows_plot(facts: Facts) -> Plot | None:
-    """Trained rows by window, stacked by source."""
     if not facts.windows:
         return None
 
@@ -116,15 +117,10 @@ def phases_plot(facts: Facts) -> Plot | None:
 
 
 def window_words(facts: Facts) -> str:
-    """Which windows a drawing shows."""
     keys = [window.window for window in facts.windows]
     return (
         f"window {keys[0]}" if len(keys) == 1 else f"{len(keys)} windows, {keys[0]} to {keys[-1]}"
     )
-
-
-def _has_auc(facts: Facts, name: str) -> list[bool]:
-    return [_whole_auc(window, name) is not None for window in facts.windows]
 
 
 def _whole_auc(window: WindowFacts, name: str) -> Estimate | None:
@@ -133,7 +129,6 @@ def _whole_auc(window: WindowFacts, name: str) -> Estimate | None:
 
 
 def window_axis(axes: Axes, facts: Facts) -> None:
-    """Label the x axis with the windows."""
     keys = [window.window for window in facts.windows]
     places = range(0, len(keys), label_every(len(keys)))
     axes.set_xticks(list(places), [keys[place] for place in places], rotation=35, ha="right")

@@ -54,7 +54,10 @@ def step_rows_plot(facts: Facts) -> Plot | None:
         _step_axis(axes, placed)
         legend_above(axes, len(facts.sources))
 
-    ends = {name: _rows_at_the_end(placed, name) for name in facts.sources}
+    last = placed[-1]
+    ends = {
+        name: last.rows.get(name, 0) + last.series.rows.get(name, [0])[-1] for name in facts.sources
+    }
     said = listed(f"{name} {rows:,}" for name, rows in ends.items())
     return plot(draw, f"Rows trained over {_steps_of(placed)}: {said}")
 
@@ -89,11 +92,6 @@ def _loss_line(placed: list[_Placed], name: str) -> tuple[list[int], list[float]
     return steps, losses
 
 
-def _rows_at_the_end(placed: list[_Placed], name: str) -> int:
-    last = placed[-1]
-    return last.rows.get(name, 0) + last.series.rows.get(name, [0])[-1]
-
-
 def _steps_of(placed: list[_Placed]) -> str:
     return f"{placed[-1].step + placed[-1].series.steps[-1]:,} steps"
 
@@ -103,6 +101,7 @@ def lag_plot(facts: Facts) -> Plot | None:
     placed = _placed(facts)
     if not placed:
         return None
+    longest = max(seconds for one in placed for seconds in one.series.lag_seconds) / _HOUR_SECONDS
 
     def draw(axes: Axes) -> None:
         for one in placed:
@@ -110,13 +109,10 @@ def lag_plot(facts: Facts) -> Plot | None:
             lag = [seconds / _HOUR_SECONDS for seconds in one.series.lag_seconds]
             axes.plot(steps, lag, color=colour(0), lw=1.2, marker=".", ms=3)
         axes.set_ylabel("hours of data left")
-        most = max(seconds for one in placed for seconds in one.series.lag_seconds)
-        axes.set_ylim(0, 1.05 * max(1.0, most / _HOUR_SECONDS))
+        axes.set_ylim(0, 1.05 * max(1.0, longest))
         _step_axis(axes, placed)
 
-    longest = max(seconds for one in placed for seconds in one.series.lag_seconds)
-    hours = f"at most {longest / _HOUR_SECONDS:.1f}"
-    alt = f"Hours of data left to train on, over {_steps_of(placed)}: {hours}"
+    alt = f"Hours of data left to train on, over {_steps_of(placed)}: at most {longest:.1f}"
     return plot(draw, alt, height=2.4)
 
 

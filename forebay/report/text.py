@@ -19,7 +19,6 @@ def report_lines(facts: Facts, width: int | None) -> Iterator[str]:
 
 
 def _terminal_lines(facts: Facts, width: int) -> Iterator[str]:
-    """Tables of each label, then the closing lines, wrapped at the terminal's width."""
     for one in (facts, *facts.labels.values()):
         yield from _window_table(one, width)
         if one.paradigms:

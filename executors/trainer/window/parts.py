@@ -73,7 +73,7 @@ class LoadedModel:
 class TrainerParts:
     """Made once by the loop; every window uses the same ones.
 
-    join: None where no label is joined, see `joins_labels`. runtime: see `runtime_of`.
+    join: None where no label is joined, see `joined_labels`. runtime: see `runtime_of`.
     """
 
     pipeline: PipelineSpec

@@ -10,16 +10,14 @@ from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 
 # Everything after the name is passed to Airflow, including `--help`.
-_SETTINGS = {
-    "allow_extra_args": True,
-    "ignore_unknown_options": True,
-    "help_option_names": list[str](),
+SETTINGS = {
+    "context_settings": {
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "help_option_names": list[str](),
+    },
+    "options_metavar": "ARGUMENTS…",
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("airflow", context_settings=_SETTINGS, options_metavar="ARGUMENTS…")(airflow)
 
 
 def airflow(context: typer.Context) -> None:

@@ -12,11 +12,6 @@ from forebay.home.paths import Home
 COLUMNS = ("check", "state", "found", "remedy")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("doctor")(doctor)
-
-
 def doctor(output: Form = OutputFormat.TEXT) -> None:
     """Check whether this machine has what is needed.
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, option
 from forebay.home.paths import Home
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("down")(down)
 
 
 def down(

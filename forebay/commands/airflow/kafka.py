@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,18 +16,10 @@ from forebay.home.paths import Home
 if TYPE_CHECKING:
     from forebay.embedded.kafka.broker import Broker, BrokerStatus
 
-
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(
-        help="A real Kafka broker (one node) on this machine.", no_args_is_help=True
-    )
-    group.command("start")(start)
-    group.command("stop")(stop)
-    group.command("status")(status)
-    app.add_typer(group, name="kafka")
+group = typer.Typer(help="A real Kafka broker (one node) on this machine.", no_args_is_help=True)
 
 
+@group.command()
 def start(output: Form = OutputFormat.TEXT) -> None:
     """Start the broker and wait until it serves.
 
@@ -43,6 +36,7 @@ def start(output: Form = OutputFormat.TEXT) -> None:
     _show(found, output)
 
 
+@group.command()
 def stop(output: Form = OutputFormat.TEXT) -> None:
     """Stop the broker. Its topics and records stay."""
     broker = _broker()
@@ -50,11 +44,12 @@ def stop(output: Form = OutputFormat.TEXT) -> None:
         stopped = broker.stop()
     shown = Output(output)
     if shown.is_json:
-        shown.json({"stopped": stopped, **_facts(broker.status())})
+        shown.json({"stopped": stopped, **asdict(broker.status())})
     else:
         shown.line("stopped" if stopped else "no broker of this FOREBAY_HOME was running")
 
 
+@group.command()
 def status(output: Form = OutputFormat.TEXT) -> None:
     """Say whether a broker runs, and where."""
     _show(_broker().status(), output)
@@ -69,7 +64,7 @@ def _broker() -> Broker:
 def _show(found: BrokerStatus, output: OutputFormat) -> None:
     shown = Output(output)
     if shown.is_json:
-        shown.json(_facts(found))
+        shown.json(asdict(found))
     elif not found.running:
         where = f" at {found.bootstrap}" if found.bootstrap else ""
         shown.line(f"no broker is running{where}")
@@ -77,13 +72,3 @@ def _show(found: BrokerStatus, output: OutputFormat) -> None:
         shown.line(f"Kafka serves at {found.bootstrap} (pid {found.pid}, log {found.log})")
     else:
         shown.line(f"Kafka serves at {found.bootstrap} (KAFKA_BOOTSTRAP)")
-
-
-def _facts(found: BrokerStatus) -> dict[str, Any]:
-    return {
-        "running": found.running,
-        "bootstrap": found.bootstrap,
-        "own": found.own,
-        "pid": found.pid,
-        "log": found.log,
-    }

@@ -20,11 +20,6 @@ COLUMNS = ("component", "state", "health", "pid", "up", "restarts", "hangs")
 REQUEST_SECONDS = 10.0
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("status")(status)
-
-
 def status(output: Form = OutputFormat.TEXT) -> None:
     """Show whether every component is healthy.
 

@@ -6,8 +6,6 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import LiveLine, working
 from forebay.commands.shared.output import Form, Output, OutputFormat, is_terminal, note, option
@@ -20,11 +18,6 @@ if TYPE_CHECKING:
 
 # Checks run every 10 s, and parts of Airflow send heartbeats every 5 s.
 DEADLINE_SHORTEST, DEADLINE_LONGEST = timedelta(seconds=30), timedelta(days=1)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("up")(up)
 
 
 def up(

@@ -19,11 +19,6 @@ from forebay.system.output.counted import counted
 from forebay.system.output.text import columns
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check")(check)
-
-
 def check(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     connect: Annotated[

@@ -13,16 +13,9 @@ from forebay.commands.shared.output import Output, OutputFormat
 
 
 class Shell(StrEnum):
-    """Shells that can complete with Tab."""
-
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("completion")(completion)
 
 
 def completion(

@@ -12,21 +12,10 @@ from forebay.commands.shared.output import Form, Output, OutputFormat, option
 from forebay.system.output.counted import counted
 
 DagsDir = Annotated[Path, option("--dags", help="Airflow's DAGs folder.", metavar="DIR")]
+group = typer.Typer(help="The DAGs that Airflow sees.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(help="The DAGs that Airflow sees.", no_args_is_help=True)
-    # With a callback, a group with only one command still needs its name on the command line.
-    group.callback()(_group)
-    group.command("sync")(sync_command)
-    app.add_typer(group, name="dags")
-
-
-def _group() -> None:
-    """The DAGs that Airflow sees."""
-
-
+@group.command("sync")
 def sync_command(
     dags: DagsDir,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,8 +30,6 @@ from forebay.system.names import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
-import random
-from datetime import UTC, datetime, timedelta
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
@@ -74,14 +74,8 @@ def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
 
 
 _SCHEME = "parquet://"
-_FROM = "FOREBAY_INIT_FROM"
 _DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("init")(init)
 
 
 def init(
@@ -92,7 +86,7 @@ def init(
             "--from",
             help="Write a source for this Parquet file or folder.",
             metavar="URL",
-            variable=_FROM,
+            variable="FOREBAY_INIT_FROM",
         ),
     ] = None,
     name: Annotated[
@@ -106,7 +100,10 @@ def init(
 
     --from parquet://PATH adds a source; PATH is relative to the current folder or absolute.
     """
-    _require_usable(folder, origin, name)
+    if name is not None and origin is None:
+        raise UsageError(f"--name {shown(name)} names the source of --from: add --from URL")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder: name one for the project")
     files = project_files(folder.absolute().name)
     notes: list[str] = []
     if origin is not None:
@@ -134,15 +131,7 @@ def init(
         note(line)
 
 
-def _require_usable(folder: Path, origin: str | None, name: str | None) -> None:
-    if name is not None and origin is None:
-        raise UsageError(f"--name {shown(name)} names the source of --from: add --from URL")
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder: name one for the project")
-
-
 def _schemas() -> dict[str, str]:
-    """The JSON Schemas of both types of file, by relative path."""
     kinds = installed_kinds()
     of: tuple[SchemaFor, ...] = ("source", "pipeline")
     return {
@@ -165,8 +154,8 @@ def _source(data: Path, folder: Path, notes: list[str]) -> str:
     file = _first_file(data)
     columns = _columns(file)
     window_path = None
-    event_time = event_time_of(columns)
-    if not usable(columns):
+    kept, event_time = usable(columns), event_time_of(columns)
+    if not kept:
         raise UsageError(f"{file}: no column has a type that can be declared")
     if event_time is None:
         window_path = _window_path(data, file)
@@ -177,7 +166,6 @@ def _source(data: Path, folder: Path, notes: list[str]) -> str:
             )
     else:
         notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
-    kept = usable(columns)
     notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
     absolute, root = data.absolute(), folder.absolute()
     inside = absolute.is_relative_to(root)

@@ -7,8 +7,6 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, instant, option
@@ -16,8 +14,6 @@ from forebay.config.specs.datasets import source_of
 from forebay.errors import NotReadyError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyarrow import RecordBatch
 
     from forebay.config.specs.sources import SourceSpec
@@ -27,11 +23,6 @@ if TYPE_CHECKING:
 _EVER = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))
 _PARTITIONS_SHOWN = 8
 _CHUNKS_MAX = 8  # that are read until there are rows to show
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("preview")(preview)
 
 
 def preview(
@@ -46,7 +37,19 @@ def preview(
     """
     source = source_of(source)  # accepts the names that `why` shows, which are of the same rows
     with working(f"reading source {source}"):
-        spec, found, wrong, read = _read(config, source, rows)
+        from forebay.config.load import load_project
+        from forebay.datatasks.look.lags import newest_problem
+        from forebay.datatasks.planning.open_source import open_source
+
+        project = load_project(config)
+        spec = project.source(source).model_copy(update={"bad_rows": "dead_letter"})
+        with closing(open_source(spec, project.root)) as opened:
+            found = opened.describe()
+            wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
+            # Rows can be shown only if declaration and storage agree.
+            read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
+            far = newest_problem(spec, found, datetime.now(UTC)) if opened.bounded else ""
+            wrong += [f"the time of its newest row is wrong ({far})"] if far else []
     shown = Output(output)
     facts = _facts(spec, found, wrong, *read)
     if shown.is_json:
@@ -55,26 +58,6 @@ def preview(
         _print(shown, facts)
     if found.empty_reason:
         raise NotReadyError(f"source {source!r}: {found.empty_reason}")
-
-
-def _read(
-    config: Path, name: str, rows: int
-) -> tuple[SourceSpec, Description, list[str], tuple[list[dict[str, Any]], list[str]]]:
-    """The source, a description of its storage, problems, and the first rows with dead ones."""
-    from forebay.config.load import load_project
-    from forebay.datatasks.look.lags import newest_problem
-    from forebay.datatasks.planning.open_source import open_source
-
-    project = load_project(config)
-    spec = project.source(name).model_copy(update={"bad_rows": "dead_letter"})
-    with closing(open_source(spec, project.root)) as opened:
-        found = opened.describe()
-        wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
-        # Rows can be shown only if declaration and storage agree.
-        read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
-        far = newest_problem(spec, found, datetime.now(UTC)) if opened.bounded else ""
-        wrong += [f"the time of its newest row is wrong ({far})"] if far else []
-    return spec, found, wrong, read
 
 
 def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[str]]:
@@ -143,11 +126,7 @@ def _facts(
 
 
 def _plain(value: object) -> object:
-    return value if isinstance(value, (datetime, int, float, bool, type(None))) else _text(value)
-
-
-def _text(value: object) -> object:
-    return list(value) if isinstance(value, list) else str(value)
+    return value if isinstance(value, (datetime, int, float, list, type(None))) else str(value)
 
 
 def _print(shown: Output, facts: dict[str, Any]) -> None:

@@ -5,24 +5,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, cast
 
-import typer
-
 from forebay.commands.shared.output import Output, OutputFormat, option
 from forebay.config.schema import SchemaFor, json_schema
 from forebay.config.specs.registry import installed_kinds
 
 
 class SchemaOf(StrEnum):
-    """Which file the schema is for."""
-
     SOURCE = "source"
     PIPELINE = "pipeline"
     BOTH = "both"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("schema")(schema)
 
 
 def schema(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from shlex import join
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.output import Form, Output, OutputFormat, note
 from forebay.config.load import Project, load_project
@@ -15,11 +13,6 @@ from forebay.system.output.counted import counted
 
 _SOURCE_COLUMNS = ("source", "kind", "columns", "event_time", "starts", "ends", "pipelines")
 _KIND_COLUMNS = ("kind", "bounded", "cut_by", "options")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sources")(sources)
 
 
 def sources(

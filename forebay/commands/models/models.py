@@ -12,15 +12,10 @@ from forebay.commands.shared.output import Form, Output, OutputFormat
 
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
 _BELOW = ("model",)
+group = typer.Typer(help="Trained models.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(help="Trained models.", no_args_is_help=True)
-    group.command("ls")(ls)
-    app.add_typer(group, name="models")
-
-
+@group.command()
 def ls(
     pipeline: arguments.PipelineName,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,

@@ -30,11 +30,6 @@ HtmlFile = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
-
-
 def report(
     subject: Annotated[
         str,
@@ -58,7 +53,9 @@ def report(
     """
     with working("reading results"):
         from forebay.report.facts import read_facts
+        from forebay.report.html import render_html
         from forebay.report.text import report_lines
+        from forebay.system.files.durable import writing
 
         if first or last:
             facts, source = _of_range(config, subject, first, last, line)
@@ -66,7 +63,8 @@ def report(
             source = Path(subject)
             facts = read_facts(source)
         page = html or source.with_suffix(".html")
-        _write_page(page, facts)
+        with writing(page):
+            page.write_text(redacted(render_html(facts)))
     out = Output(output)
     if out.is_json:
         out.json({"html": str(page), **asdict(facts)})
@@ -74,14 +72,6 @@ def report(
         for text in report_lines(facts, terminal_width()):
             out.exact(text)
         out.line(f"report  {page}")
-
-
-def _write_page(page: Path, facts: Facts) -> None:
-    from forebay.report.html import render_html
-    from forebay.system.files.durable import writing
-
-    with writing(page):
-        page.write_text(redacted(render_html(facts)))
 
 
 def _changes(target: LineTarget, config: Path, keys: list[str]) -> list[str]:

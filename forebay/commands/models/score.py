@@ -13,13 +13,6 @@ from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, option
 from forebay.errors import UsageError
 
-_ROWS = "FOREBAY_ROWS_FILE"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("score")(score)
-
 
 def score(
     context: typer.Context,
@@ -31,7 +24,7 @@ def score(
             "--rows",
             help="A file with one JSON object per line.",
             metavar="FILE",
-            variable=_ROWS,
+            variable="FOREBAY_ROWS_FILE",
         ),
     ] = None,
     output: Form = OutputFormat.TEXT,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -49,7 +50,6 @@ def name(parameter: typer.CallbackParam, value: str | None) -> str | None:
 
 
 def use(parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """Check the name of a source, alone or with the stream that reads it."""
     if value is not None and not is_use_name(value):
         _refuse(parameter, value, f"{NAME_RULE}; SOURCE@STREAM if several streams read it")
     return value
@@ -69,30 +69,22 @@ def one_line(parameter: typer.CallbackParam, value: str | None) -> str | None:
     return value
 
 
+def _argument(
+    metavar: str,
+    meaning: str,
+    check: Callable[..., str | None],
+    offered: Callable[[typer.Context, str], list[str]],
+) -> Any:  # noqa: ANN401 - as typer declares it
+    return typer.Argument(help=meaning, metavar=metavar, callback=check, autocompletion=offered)
+
+
 PipelineName = Annotated[
-    str,
-    typer.Argument(
-        help="The pipeline's name.",
-        metavar="PIPELINE",
-        callback=name,
-        autocompletion=complete.pipelines,
-    ),
+    str, _argument("PIPELINE", "The pipeline's name.", name, complete.pipelines)
 ]
 UseName = Annotated[
-    str,
-    typer.Argument(
-        help="The source's name, or SOURCE@STREAM.",
-        metavar="SOURCE",
-        callback=use,
-        autocompletion=complete.sources,
-    ),
+    str, _argument("SOURCE", "The source's name, or SOURCE@STREAM.", use, complete.sources)
 ]
-_WINDOW = typer.Argument(
-    help="For example 2026-03-01 or 2026-03-01T07.",
-    metavar="WINDOW",
-    callback=_window,
-    autocompletion=complete.windows,
-)
+_WINDOW = _argument("WINDOW", "For example 2026-03-01 or 2026-03-01T07.", _window, complete.windows)
 WindowKey = Annotated[str, _WINDOW]
 OneWindowKey = Annotated[str | None, _WINDOW]
 LineName = Annotated[str, option("--line", help="The model line.", callback=name)]
@@ -112,11 +104,5 @@ OneSource = Annotated[
 DEFAULT_LINE = paths.DEFAULT_LINE
 OneLine = Annotated[str | None, option("--line", help="Only this model line.", callback=name)]
 OnePipeline = Annotated[
-    str | None,
-    typer.Argument(
-        help="Only this pipeline.",
-        metavar="PIPELINE",
-        callback=name,
-        autocompletion=complete.pipelines,
-    ),
+    str | None, _argument("PIPELINE", "Only this pipeline.", name, complete.pipelines)
 ]

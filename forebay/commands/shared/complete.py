@@ -18,7 +18,6 @@ import typer
 from forebay.system.names import is_name
 
 VARIABLE = "_FOREBAY_COMPLETE"
-_DEFAULT_CONFIG = "config"
 _OFFERED_MAX = 100
 _WINDOWS_MAX = 20_000
 _FILE_BYTES_MAX = 1 << 20
@@ -26,12 +25,10 @@ _ENTRIES_MAX = 10_000
 
 
 def pipelines(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of declared pipelines."""
     return _named(context, "pipelines", incomplete)
 
 
 def sources(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of declared sources."""
     return _named(context, "sources", incomplete)
 
 
@@ -73,8 +70,7 @@ def _entries(folder: Path, incomplete: str, name_of: Callable[[Path], str]) -> l
 
 
 def _config(context: typer.Context) -> Path:
-    given = context.params.get("config") or os.environ.get("FOREBAY_CONFIG")
-    return Path(given or _DEFAULT_CONFIG)
+    return Path(context.params.get("config") or os.environ.get("FOREBAY_CONFIG") or "config")
 
 
 def _dataset(path: Path) -> Mapping[str, Any]:

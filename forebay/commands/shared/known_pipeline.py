@@ -31,20 +31,15 @@ def require_known(home: Home, pipeline: str, config: Path, line: str | None = No
 
     files, _ = yaml_files(config / "pipelines")
     known = sorted({path.stem for path in files} | recorded_pipelines(home))
-    if pipeline in known:
-        lines = {DEFAULT_LINE} | recorded_lines(home, pipeline)
-        if line is not None and line not in lines:
-            raise UsageError(_unknown_line(pipeline, line, sorted(lines)))
-        return
-    guess = nearest(pipeline, known)
-    way_out = f" (did you mean {guess}?)" if guess else ""
-    raise UsageError(
-        f"no pipeline {shown(pipeline)} in {config}/pipelines, and no record of one in "
-        f"{home.root}{way_out}. Known: {', '.join(known) or 'none'}"
+    wanted = pipeline
+    message = (
+        f"no pipeline {shown(pipeline)} in {config}/pipelines, and no record of one in {home.root}"
     )
-
-
-def _unknown_line(pipeline: str, line: str, lines: list[str]) -> str:
-    guess = nearest(line, lines)
+    if pipeline in known:
+        known = sorted({DEFAULT_LINE} | recorded_lines(home, pipeline))
+        if line is None or line in known:
+            return
+        wanted, message = line, f"pipeline {pipeline!r} has no line {shown(line)}"
+    guess = nearest(wanted, known)
     way_out = f" (did you mean {guess}?)" if guess else ""
-    return f"pipeline {pipeline!r} has no line {shown(line)}{way_out}. Known: {', '.join(lines)}"
+    raise UsageError(f"{message}{way_out}. Known: {', '.join(known) or 'none'}")

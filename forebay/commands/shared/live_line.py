@@ -37,13 +37,11 @@ class LiveLine:
         self._over = threading.Event()
 
     def __enter__(self) -> Self:
-        """Start to redraw the line."""
         if self.live:
             threading.Thread(target=self._tick, daemon=True).start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Leave the cursor at the beginning of an empty line."""
         self._over.set()
         self._remove()
 
@@ -137,7 +135,6 @@ class _Above(io.TextIOBase):
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Print complete lines, and buffer one that has not ended yet."""
         *whole, self._begun = (self._begun + text).split("\n")
         for each in whole:
             self._line.say(each)

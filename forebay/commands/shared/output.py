@@ -21,8 +21,6 @@ INTERRUPTED = 130
 
 
 class OutputFormat(StrEnum):
-    """How data is printed."""
-
     TEXT = "text"
     JSON = "json"
 
@@ -42,7 +40,6 @@ Form = Annotated[OutputFormat, option("--output", help="Text for people or JSON 
 
 
 def is_terminal() -> bool:
-    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -60,12 +57,10 @@ class Output:
     """Prints a command's data in the chosen form, on standard output."""
 
     def __init__(self, form: OutputFormat) -> None:
-        """Keep the form."""
         self.form = form
 
     @property
     def is_json(self) -> bool:
-        """Whether JSON was requested."""
         return self.form is OutputFormat.JSON
 
     def json(self, value: object) -> None:
@@ -104,7 +99,6 @@ class Output:
 
 
 def cell(value: object) -> str:
-    """A value as a table shows it."""
     if isinstance(value, (list, tuple)):
         return ", ".join(cell(item) for item in value)
     if isinstance(value, datetime):

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.known_pipeline import require_known
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import note
 
 WAIT_SECONDS = 30.0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("cancel")(cancel)
 
 
 def cancel(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, note, option
@@ -23,11 +21,6 @@ if TYPE_CHECKING:
     from forebay.executors.retention.home_garbage import Found
 
 COLUMNS = ("kind", "pipeline", "line", "window", "generation", "size_bytes", "place")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("gc")(gc)
 
 
 def gc(

@@ -17,15 +17,10 @@ from forebay.home.database.identity import read_marker
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.home.store.base import STORE_NAME
 
-
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(help="Check the home, or copy it.", no_args_is_help=True)
-    group.command("check")(check)
-    group.command("backup")(backup)
-    app.add_typer(group, name="home")
+group = typer.Typer(help="Check the home, or copy it.", no_args_is_help=True)
 
 
+@group.command()
 def check(output: Form = OutputFormat.TEXT) -> None:
     """Check the database and every stored file.
 
@@ -63,6 +58,7 @@ def check(output: Form = OutputFormat.TEXT) -> None:
         raise typer.Exit(DataError.exit_code)
 
 
+@group.command()
 def backup(
     folder: Annotated[
         Path, typer.Argument(help="A new folder, or an empty one.", metavar="FOLDER")

@@ -43,17 +43,10 @@ JobId = Annotated[
         autocompletion=complete.job_ids,
     ),
 ]
+group = typer.Typer(help="Running and finished jobs.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(help="Running and finished jobs.", no_args_is_help=True)
-    group.command("ls")(ls)
-    group.command("show")(show)
-    group.command("logs")(logs)
-    app.add_typer(group, name="jobs")
-
-
+@group.command()
 def ls(
     pipeline: arguments.OnePipeline = None,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
@@ -85,6 +78,7 @@ def ls(
         note(f"… and {count - len(found)} older (--jobs-max)")
 
 
+@group.command()
 def show(job: JobId, output: Form = OutputFormat.TEXT) -> None:
     """Show one job: its windows, its progress, why it ended."""
     found = _job(job)
@@ -96,6 +90,7 @@ def show(job: JobId, output: Form = OutputFormat.TEXT) -> None:
         shown.line(f"{name:<10} {text}")
 
 
+@group.command()
 def logs(
     job: JobId,
     follow: Annotated[
@@ -138,11 +133,7 @@ class _Logs:
     """The log files of a job: more appear while its processes start."""
 
     def __init__(self, job: StoredJob, process: str | None) -> None:
-        """Find the job's log files.
-
-        Raises:
-            UsageError: when the job has ended and there are none, or none of the process.
-        """
+        """Raises UsageError when the job has ended and has no logs, or none of the process."""
         self._job = job
         self._process = process
         self._folder = job.folder.supervisor_log.parent
@@ -150,10 +141,12 @@ class _Logs:
         self._output = Output(OutputFormat.TEXT)
         self._look()
         if not self._tails and not job.row.is_active:
-            raise UsageError(self._nothing())
+            there = ", ".join(sorted(path.stem for path in self._folder.glob("*.log")))
+            if there:
+                raise UsageError(f"job {job.job_id} has no process {process!r}. It has: {there}")
+            raise UsageError(f"job {job.job_id} no longer has logs: {self._folder}")
 
     def show_last(self, lines: int) -> None:
-        """The last lines of each process."""
         for name, tail in self._tails.items():
             self._print(name, tail.last(lines))
 
@@ -168,21 +161,15 @@ class _Logs:
                 status = stored_job(self._job.home, self._job.job_id).status
                 over, asked_at = not status.is_active, time.monotonic()
             self._look()
-            added = self._print_added()  # after reading the state: if over, nothing more is added
-            if over and not added:
-                self._print_rests()
+            # After reading the state: if over, nothing more is added.
+            added = [self._print(name, list(tail.added())) for name, tail in self._tails.items()]
+            if over and not any(added):
+                for name, tail in self._tails.items():
+                    if rest := tail.rest():
+                        self._print(name, [rest])
                 return status.state
-            if not added:
+            if not any(added):
                 time.sleep(POLL_SECONDS)
-
-    def _print_added(self) -> bool:
-        printed = [self._print(name, list(tail.added())) for name, tail in self._tails.items()]
-        return any(printed)
-
-    def _print_rests(self) -> None:
-        for name, tail in self._tails.items():
-            if rest := tail.rest():
-                self._print(name, [rest])
 
     def _print(self, name: str, lines: list[str]) -> bool:
         for line in lines:
@@ -190,19 +177,12 @@ class _Logs:
         return bool(lines)
 
     def _look(self) -> None:
-        """Find log files that are new."""
         from forebay.system.output.process_log import LogTail
 
         for path in sorted(self._folder.glob("*.log")):
             wanted = self._process in {None, path.stem}
             if wanted and path.stem not in self._tails and len(self._tails) < _LOG_FILES_MAX:
                 self._tails[path.stem] = LogTail(path)
-
-    def _nothing(self) -> str:
-        there = ", ".join(sorted(path.stem for path in self._folder.glob("*.log")))
-        if not there:
-            return f"job {self._job.job_id} no longer has logs: {self._folder}"
-        return f"job {self._job.job_id} has no process {self._process!r}. It has: {there}"
 
 
 _ENDS = {
@@ -237,12 +217,12 @@ def _job(text: str) -> StoredJob:
 
 def _row(job: StoredJob, now: datetime, *, exact: bool) -> dict[str, Any]:
     status = job.status
-    took = _seconds(job, now)
+    at, took = status.submitted_at, _seconds(job, now)
     return {
         "job": job.job_id,
         "state": status.state,
         "windows": len(job.windows),
-        "submitted": status.submitted_at if exact else instant(_whole(status.submitted_at)),
+        "submitted": at if exact else instant(at.replace(second=0, microsecond=0)),
         "took": took if exact or took is None else str(timedelta(seconds=round(took))),
     }
 
@@ -253,10 +233,6 @@ def _seconds(job: StoredJob, now: datetime) -> float | None:
     if status.started_at is None or status.state == "lost":
         return None
     return ((status.ended_at or now) - status.started_at).total_seconds()
-
-
-def _whole(time_: datetime) -> datetime:
-    return time_.replace(second=0, microsecond=0)
 
 
 def _facts(job: StoredJob) -> dict[str, Any]:
@@ -273,7 +249,6 @@ def _facts(job: StoredJob) -> dict[str, Any]:
 
 
 def _told(job: StoredJob) -> list[tuple[str, str]]:
-    """A job as lines of (name, text)."""
     status, windows = job.status, job.windows
     keys = [each.key for each in windows]
     count = f"{len(keys)} windows, {keys[0]} to {keys[-1]}" if len(keys) > 1 else "".join(keys)

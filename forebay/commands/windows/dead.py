@@ -21,14 +21,7 @@ if TYPE_CHECKING:
     from forebay.executors.window_files.dead_letters import DeadLetter
 
 _COLUMNS = ("model_line", "window", "generation", "source", "reason", "rows")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(help="Rows that could not be trained on.", no_args_is_help=True)
-    group.command("ls")(ls)
-    group.command("show")(show)
-    app.add_typer(group, name="dead")
+group = typer.Typer(help="Rows that could not be trained on.", no_args_is_help=True)
 
 
 def _letters(
@@ -42,6 +35,7 @@ def _letters(
             yield line, letter
 
 
+@group.command()
 def ls(
     pipeline: arguments.PipelineName,
     window: arguments.OneWindow = None,
@@ -69,6 +63,7 @@ def ls(
     shown.table(rows, _COLUMNS)
 
 
+@group.command()
 def show(
     pipeline: arguments.PipelineName,
     window: arguments.OneWindow = None,

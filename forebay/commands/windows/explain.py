@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, instant, note, option
@@ -24,11 +22,6 @@ if TYPE_CHECKING:
 _STREAM_COLUMNS = ("stream", "source", "kind", "feed", "offset", "weight", "floor")
 _FEATURE_COLUMNS = ("feature", "encode", "columns", "types", "cardinality", "dimension")
 _WINDOW_COLUMNS = ("window", "source", "data_from", "data_to", "reason")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("explain")(explain)
 
 
 def explain(
@@ -53,10 +46,14 @@ def explain(
     backfill: what happens to each window, rows by source, storage calls, time.
     The storage is read as in planning, but nothing is recorded.
     """
+    from forebay.executors.model_line.start import require_compatible
     from forebay.executors.stages.target import LineTarget
 
     printer, target = Output(output), LineTarget.load(config, pipeline, line)
-    _note_changes(target)
+    try:
+        require_compatible(target.chain, target.pipeline, target.project.sources)
+    except ConfigError as error:  # the line cannot continue as declared
+        note(str(error))
     if first or last or reprocess:
         _backfill(printer, target, first, last, reprocess=reprocess)
     else:
@@ -82,25 +79,13 @@ def _declaration(printer: Output, target: LineTarget, windows: int) -> None:
         )
     else:
         _head(printer, spec)
-        printer.line()
-        printer.table(streams, _STREAM_COLUMNS)
-        printer.line()
-        printer.table(features, _FEATURE_COLUMNS)
-        printer.line()
-        printer.table(spans, _WINDOW_COLUMNS)
+        shown = {_STREAM_COLUMNS: streams, _FEATURE_COLUMNS: features, _WINDOW_COLUMNS: spans}
+        for columns, rows in shown.items():
+            printer.line()
+            printer.table(rows, columns)
     for problem in project.problems:
         if problem.severity == "note" and problem.file == project.pipeline_files[spec.name].file:
             note(str(problem))
-
-
-def _note_changes(target: LineTarget) -> None:
-    """A note if the line cannot continue as declared."""
-    from forebay.executors.model_line.start import require_compatible
-
-    try:
-        require_compatible(target.chain, target.pipeline, target.project.sources)
-    except ConfigError as error:
-        note(str(error))
 
 
 def _head(printer: Output, spec: PipelineSpec) -> None:
@@ -161,7 +146,6 @@ def _backfill(
 
 
 def _totals(cost: BackfillCost) -> list[str]:
-    """The lines below the table: totals, what is left out, and the time."""
     trained = cost.named("train", "train again")
     rows = ", ".join(f"{name} {_count(count)}" for name, count in cost.rows.items())
     known = [count for count in cost.rows.values() if count is not None]
@@ -180,7 +164,6 @@ def _totals(cost: BackfillCost) -> list[str]:
 
 
 def _time(cost: BackfillCost) -> str:
-    """How long `forebay run` takes, and where the figures come from."""
     pace = cost.pace
     if cost.seconds is None:
         return "unknown: how many rows a topic has is only known once a window is trained"

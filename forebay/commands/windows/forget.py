@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from forebay.executors.stages.target import LineTarget
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("forget")(forget)
-
-
 def forget(
     pipeline: arguments.PipelineName,
     window: arguments.OneWindowKey = None,

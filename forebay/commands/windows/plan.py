@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, note
@@ -15,21 +13,13 @@ from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from forebay.commands.shared.live_line import LiveLine
-    from forebay.datatasks.planning.planner import PlanReport
     from forebay.datatasks.plans.plan import WindowPlan
 
 PARTITIONS_SHOWN_MAX = 8
 COLUMNS = ("window", "source", "generation", "data_from", "data_to", "tasks", "files", "rows")
 
 _BELOW = ("reason", "offsets", "files", "generation")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("plan")(plan)
 
 
 def plan(
@@ -47,7 +37,28 @@ def plan(
     Trained windows are also compared with their data, and a note says if it has changed.
     """
     with working(f"planning pipeline {pipeline}") as seen:
-        report = _plan(config, pipeline, line, first, last, seen)
+        from forebay.config.load import load_project
+        from forebay.datatasks.planning.planner import plan_windows
+        from forebay.datatasks.plans.ledger import Ledger
+        from forebay.datatasks.window_range import parse_range
+        from forebay.executors.arrow_start import start_arrow
+        from forebay.home.database.format import open_home
+
+        project = load_project(config)
+        spec = project.pipeline(pipeline)
+        home = closed_home(open_home())
+        start_arrow(project.source(name).kind for name in spec.source_names)
+        report = plan_windows(
+            project.root,
+            spec,
+            project.sources,
+            Ledger(home, spec.name, line),
+            parse_range(spec, first, last),
+            warm_start=None,
+            clock=lambda: datetime.now(UTC),
+            check_trained=True,
+            waiting=seen.say,
+        )
     shown = Output(output)
     rows = [row for plan in report.plans for row in _rows(plan)]
     columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
@@ -60,33 +71,6 @@ def plan(
             f"{counted(len(report.plans), 'window')}, {report.reused} of them planned before, "
             f"{counted(report.storage_calls, 'storage call')}"
         )
-
-
-def _plan(
-    config: Path, pipeline: str, line: str, first: str, last: str, seen: LiveLine
-) -> PlanReport:
-    from forebay.config.load import load_project
-    from forebay.datatasks.planning.planner import plan_windows
-    from forebay.datatasks.plans.ledger import Ledger
-    from forebay.datatasks.window_range import parse_range
-    from forebay.executors.arrow_start import start_arrow
-    from forebay.home.database.format import open_home
-
-    project = load_project(config)
-    spec = project.pipeline(pipeline)
-    home = closed_home(open_home())
-    start_arrow(project.source(name).kind for name in spec.source_names)
-    return plan_windows(
-        project.root,
-        spec,
-        project.sources,
-        Ledger(home, spec.name, line),
-        parse_range(spec, first, last),
-        warm_start=None,
-        clock=lambda: datetime.now(UTC),
-        check_trained=True,
-        waiting=seen.say,
-    )
 
 
 def _rows(plan: WindowPlan) -> list[dict[str, object]]:

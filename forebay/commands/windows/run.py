@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -38,15 +37,8 @@ if TYPE_CHECKING:
 
 
 class OnStale(StrEnum):
-    """What a run does where a window would start from a stale model."""
-
     REFUSE = "refuse"
     TRAIN = "train"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run")(run)
 
 
 def run(
@@ -75,7 +67,7 @@ def run(
     stream = sys.stderr if output is OutputFormat.JSON else sys.stdout
     live = is_terminal() and stream is sys.stdout
     line_option = [] if line == arguments.DEFAULT_LINE else ["--line", line]
-    cancel = shlex.join(["forebay", "cancel", pipeline, *line_option])
+    cancel = join(["forebay", "cancel", pipeline, *line_option])
     with LiveLine(stream, live=live) as shown:
         seen = _Seen(shown, cancel)
         try:
@@ -107,7 +99,7 @@ def _run(
     on_stale: OnStale,
 ) -> dict[str, Any]:
     """The facts of the run. Late imports take seconds, so a line says first what is happening."""
-    seen.doing(f"reading pipeline {pipeline}")
+    seen.shown.doing(f"reading pipeline {pipeline}")
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.run import Run, Watch
     from forebay.executors.stages.target import LineTarget
@@ -116,9 +108,9 @@ def _run(
     closed_home(target.home)
     start_arrow(target.kinds)
     watch = Watch(
-        doing=seen.doing,
+        doing=seen.shown.doing,
         warned=seen.warned,
-        waiting=seen.waiting,
+        waiting=seen.shown.say,
         planned=seen.planned,
         submitted=seen.submitted,
         progress=seen.progress,
@@ -128,53 +120,44 @@ def _run(
 
 
 class _Seen:
-    """What the user sees of a run."""
-
     def __init__(self, shown: LiveLine, cancel: str) -> None:
-        """Nothing is shown yet. cancel: the command that ends the job."""
-        self._shown = shown
+        """cancel: the command that ends the job."""
+        self.shown = shown
         self._cancel = cancel
         self._away = ""
         self._job_id = ""
         self._is_over = False
 
-    def doing(self, text: str) -> None:
-        self._shown.doing(text)
-
     def warned(self, text: str) -> None:
-        self._shown.say(f"WARNING: {text}")
-
-    def waiting(self, text: str) -> None:
-        self._shown.say(text)
+        self.shown.say(f"WARNING: {text}")
 
     def planned(self, report: PlanReport, todo: Sequence[WindowPlan]) -> None:
         reused = len(report.plans) - len(todo)
-        self._shown.say(
+        self.shown.say(
             f"planned {counted(len(report.plans), 'window')} with "
             f"{counted(report.storage_calls, 'storage call')}; "
             f"{len(todo)} to train, {reused} reused (trained before)"
         )
         for text in report.notes:
-            self._shown.say(f"note: {text}")
+            self.shown.say(f"note: {text}")
 
     def submitted(self, job_id: str, _folder: Path) -> None:
         self._job_id = job_id
-        self._shown.say(f"job   {job_id}")
-        self._shown.say(f"logs  forebay jobs logs -f {job_id}")
+        self.shown.say(f"job   {job_id}")
+        self.shown.say(f"logs  forebay jobs logs -f {job_id}")
 
     def progress(self, progress: Progress, status: JobStatus) -> None:
         self._is_over = status.ended
-        text = _progress_text(progress, sum(status.restarts.values()), self._shown.width)
-        self._shown.figures(text)
+        text = _progress_text(progress, sum(status.restarts.values()), self.shown.width)
+        self.shown.figures(text)
 
     def away(self, error: InfrastructureError) -> None:
         text = f"the job continues, but its state cannot be read: {error}"
         if text != self._away:
-            self._shown.say(text)
+            self.shown.say(text)
         self._away = text
 
     def interrupted(self) -> None:
-        """Say that the job continues without this command, and how to end it."""
         if not self._job_id:
             note("interrupted: no job was started; the same command starts again")
         elif self._is_over:

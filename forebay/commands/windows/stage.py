@@ -36,20 +36,10 @@ AskedBy = Annotated[
     ),
 ]
 Again = Annotated[bool, option("--again", help="Train a trained window again.")]
+group = typer.Typer(help="Run one stage of a window, as Airflow tasks do.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command and its stages."""
-    stages = typer.Typer(
-        name="stage",
-        help="Run one stage of a window, as Airflow tasks do.",
-        no_args_is_help=True,
-    )
-    for stage in (timer, source, sink, submit, evaluate, publish):
-        stages.command(stage.__name__)(stage)
-    app.add_typer(stages)
-
-
+@group.command()
 def timer(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,
@@ -66,6 +56,7 @@ def timer(
         note(f"next: {result.next}")
 
 
+@group.command()
 def source(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,
@@ -109,6 +100,7 @@ def source(
     _print(result, f"window {result.window}, source {source}: {state}")
 
 
+@group.command()
 def sink(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,
@@ -130,6 +122,7 @@ def sink(
         note(f"note: {text}")
 
 
+@group.command()
 def submit(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,
@@ -172,6 +165,7 @@ def submit(
         note(f"WARNING: {text}")
 
 
+@group.command()
 def evaluate(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,
@@ -190,6 +184,7 @@ def evaluate(
     _print(result, f"window {result.window}: {result.rows_line}")
 
 
+@group.command()
 def publish(
     pipeline: arguments.PipelineName,
     window: arguments.WindowKey,

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat
@@ -19,11 +17,6 @@ if TYPE_CHECKING:
 
 _LAGS_SHOWN = 16
 _TAKES_CONFIG = ("forebay run ", "forebay why ", "forebay forget ")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("why")(why)
 
 
 def why(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.stages import pipeline
 
-from forebay.config.specs.feeds import hours_together, joins_labels
+from forebay.config.specs.feeds import hours_together, joined_labels
 
 HEAD = {"paradigm": "mixture", "delay": "head"}
 
@@ -29,8 +29,8 @@ def made(window: str, offset: str, train: dict[str, Any], **more: Any) -> Any:
 def test_labels_are_joined_where_a_variant_corrects_them(
     train: dict[str, Any], *, joins: bool
 ) -> None:
-    assert joins_labels(made("1d", "24h", train)) == joins
-    assert not joins_labels(made("1d", "24h", train, model={"kind": "count"}))
+    assert bool(joined_labels(made("1d", "24h", train))) == joins
+    assert not joined_labels(made("1d", "24h", train, model={"kind": "count"}))
 
 
 @pytest.mark.parametrize(
