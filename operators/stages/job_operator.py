@@ -158,7 +158,7 @@ class JobOperator(StageOperator):
             line=self.line,
             before=previous.key,
             seen=_news(previous) if active else previous.files.model_dump(mode="json"),
-            until=time.time() + seconds,
+            deadline=time.time() + seconds,
         )
         longer = wait.longer(blocked=previous.blocked)
         carried = carried.model_copy(update={"wait": longer})

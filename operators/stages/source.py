@@ -77,7 +77,7 @@ class SourceOperator(StageOperator):
             arguments=list(command.arguments),
             home=str(self.home.root),
             deadline=deadline,
-            variables=command.variables,
+            variables=list(command.variables),
         )
         self.defer_until(trigger, then=self.ready, seconds=left)
 
