@@ -12,24 +12,19 @@ from forebay.errors import ForebayError, InfrastructureError
 from forebay.system.output.redaction import hidden_values, redacted
 
 
-def as_airflow(error: ForebayError) -> AirflowException:
-    """The exception that ends an attempt with this error's text, without secrets.
+@contextmanager
+def failing_as_airflow() -> Iterator[None]:
+    """Turn Forebay's errors inside the block into Airflow's. Their text ends the task's log.
 
     Infrastructure failures are worth another attempt; wrong YAML, missing data and bad data would
     fail again.
     """
-    if error.exit_code == InfrastructureError.exit_code:
-        return AirflowException(redacted(str(error)))
-    return AirflowFailException(redacted(str(error)))
-
-
-@contextmanager
-def failing_as_airflow() -> Iterator[None]:
-    """Turn Forebay's errors inside the block into Airflow's. Their text ends the task's log."""
     try:
         yield
     except ForebayError as error:
-        raise as_airflow(error) from None
+        again = error.exit_code == InfrastructureError.exit_code
+        kind = AirflowException if again else AirflowFailException
+        raise kind(redacted(str(error))) from None
 
 
 def mask_secrets() -> None:

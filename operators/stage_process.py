@@ -92,7 +92,6 @@ class StageProcess:
     """One running stage. It ends with its caller: at the deadline, on an exception, or by `end`."""
 
     def __init__(self, command: StageCommand, home: Home, log: LogLine) -> None:
-        """Start it in its own process group, with FOREBAY_HOME set."""
         self._command = command
         self._log = log
         self._process = start(command, home)
@@ -178,7 +177,6 @@ def environment(command: StageCommand, home: Home) -> dict[str, str]:
 
 
 def interpreter_missing(python: str, error: OSError) -> ConfigError:
-    """The error for an interpreter that does not start, with what to do."""
     return ConfigError(
         f"the interpreter {python} cannot be started ({error.strerror}): correct "
         "job.roles.data.runtime.python of the pipeline, or Airflow's option [forebay] python"

@@ -46,13 +46,11 @@ class WindowTimetable(Timetable):
         return f"{self.grid.size} {self.grid.zone}"
 
     def serialize(self) -> dict[str, Any]:
-        """The data from which `deserialize` makes an equal timetable."""
         bounds = [at and at.isoformat() for at in (self.start, self.end)]
         return {"size": str(self.grid.size), "timezone": self.grid.zone, "bounds": bounds}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> WindowTimetable:
-        """A timetable from what Airflow stored."""
         bounds = (at and datetime.fromisoformat(at) for at in data.get("bounds", ()))
         return cls(data["size"], data["timezone"], *bounds)
 

@@ -43,11 +43,9 @@ class DataExecutorsOperator(JobOperator):
         self.executors = executors
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """Submit in turn, then wait for the executors."""
         return self._start(request, TurnWait(deadline=time.time() + self.turn_wait_seconds))
 
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Check whether it is the window's turn now."""
         with failing_as_airflow():
             wait = _Carried.model_validate(carried).wait.woken(event)
             return self._start(self.request(context), wait)
@@ -63,11 +61,7 @@ class DataExecutorsOperator(JobOperator):
         return self._hand_over(request, result)
 
     def _await_registered(self, handle: JobHandle) -> None:
-        """Wait until the data executors serve, or the job has already ended.
-
-        Raises:
-            ForebayError: when the job failed.
-        """
+        """Wait until the data executors serve, or the job has already succeeded."""
         until = time.monotonic() + self.stage_seconds
         while time.monotonic() < until:
             self.refuse_killed()

@@ -23,7 +23,6 @@ class EvaluateOperator(StageOperator):
     operator_extra_links = (TrainingLink(),)
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """Evaluate."""
         result = self.call(self.command(request), EvaluateResult)
         for paradigm, metrics in result.metrics.items():
             shown = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())

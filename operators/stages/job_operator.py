@@ -56,12 +56,9 @@ class JobOperator(StageOperator):
     ) -> SubmitResult:
         """Submit the window's job when it is its turn; defer until then.
 
-        Args:
-            request: what the task has to do.
-            wait: how long it has waited, and may wait.
-            claim: identifies this submission; the same claim never trains twice.
-            again: whether to train a trained window again.
-            carried: what `turn_came` gets; its field `wait` is the wait so far.
+        claim: identifies this submission; the same claim never trains twice.
+        again: whether to train a trained window again.
+        carried: what `turn_came` gets; its field `wait` is the wait so far.
 
         Raises:
             NotReadyError: at the deadline.
@@ -102,12 +99,10 @@ class JobOperator(StageOperator):
             cancel_job(self._handle, self.log.info)
 
     def on_kill(self) -> None:
-        """End the stage and the job."""
         super().on_kill()
         self.cancel()
 
     def logs(self, handle: JobHandle) -> str:
-        """Where the job's processes write."""
         return str(handle.folder.path / "logs")
 
     def _submit(

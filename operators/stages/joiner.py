@@ -29,7 +29,6 @@ class JoinerOperator(StageOperator):
         self.sources = sources
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Read the sources' results."""
         results = [self._answer(name, request, context) for name in self.sources]
         rows = {result.source: result.rows for result in results}
         known = [count for count in rows.values() if count is not None]

@@ -22,7 +22,6 @@ class PublishOperator(StageOperator):
     operator_extra_links = (TrainingLink(), MetricsLink())
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Publish."""
         generation = trained_generation(context)
         command = self.command(request, "--generation", str(generation))
         return self.call(command, PublishResult).model_dump(mode="json")

@@ -19,6 +19,5 @@ class SinkOperator(StageOperator):
     ui_color = "#dae8fc"
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """Record the plan."""
         options = ["--asked-by", request.asked_by, *(["--again"] if request.again else [])]
         return self.call(self.command(request, *options), SinkResult).model_dump(mode="json")

@@ -48,7 +48,6 @@ class SourceOperator(StageOperator):
         self.windows_around = windows_around
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """List the data, retry within the grace period, then defer."""
         grace_ends = time.monotonic() + self.grace_seconds
         pause = _FIRST_PAUSE_SECONDS
         while True:

@@ -37,7 +37,6 @@ class TimerOperator(StageOperator):
     ui_color = "#e8e3d3"
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Wait until the window has ended, then check."""
         now = datetime.now(UTC)
         window = request.window
         left = (window.end - now).total_seconds()
@@ -57,7 +56,6 @@ class TimerOperator(StageOperator):
         return self._look(request, context)
 
     def window_over(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Continue after the deferral."""
         with failing_as_airflow():
             return self._look(self.request(context), context)
 

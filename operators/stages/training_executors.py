@@ -9,12 +9,13 @@ from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.submit import attach
+from forebay.executors.model_line.chain import ModelChain
 from forebay.operators.failures import failing_as_airflow
-from forebay.operators.job.job_end import raise_for_end, trained_summary
+from forebay.operators.job.job_end import raise_for_end
 from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.links import MetricsLink, WindowBeforeLink
 from forebay.operators.runs.stage_request import StageRequest
-from forebay.operators.runs.xcoms import submitted_job
+from forebay.operators.runs.xcoms import TrainedWindow, submitted_job
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.turn.wait import TurnWait
@@ -65,7 +66,6 @@ class TrainingExecutorsOperator(JobOperator):
         self.train_seconds = train_seconds
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Attach to the job, or submit one if there is none to attach to; then follow it."""
         left = submitted_job(context)
         now = time.time()
         alone = request.clear_count > 0 and left.asked_by != request.asked_by
@@ -96,18 +96,12 @@ class TrainingExecutorsOperator(JobOperator):
         return self._follow(request, attempt.model_copy(update=update), self._handle, attached=True)
 
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Check whether the line is free now."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)
             update = {"wait": attempt.wait.woken(event)}
             return self._submit_and_follow(self.request(context), attempt.model_copy(update=update))
 
-    def followed(
-        self,
-        context: Context,
-        event: dict[str, Any],
-        **carried: Any,
-    ) -> dict[str, Any]:
+    def followed(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Continue after a deferral: the job has ended, or has reached its deadline."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)
@@ -139,11 +133,7 @@ class TrainingExecutorsOperator(JobOperator):
     ) -> dict[str, Any]:
         """Poll within the grace period, then defer.
 
-        Args:
-            request: what the task has to do.
-            attempt: what this attempt at the task knows so far.
-            handle: the job.
-            attached: whether the first look may find an end from before this attempt.
+        attached: whether the first look may find an end from before this attempt.
         """
         lines = ProgressLines()
         until = time.monotonic() + self.grace_seconds
@@ -207,8 +197,18 @@ class TrainingExecutorsOperator(JobOperator):
     def _summary(
         self, request: StageRequest, generation: int, status: JobStatus | None
     ) -> dict[str, Any]:
-        found = trained_summary(
-            self.home, self.pipeline, self.line, request.window.key, generation, status
+        """The trained window, from the model's own sums."""
+        window = request.window.key
+        link = ModelChain(self.home, self.pipeline, self.line).link(window, generation)
+        if link is None:
+            raise InfrastructureError(f"window {window} is not trained in generation {generation}")
+        found = TrainedWindow(
+            window=window,
+            generation=generation,
+            job_id=status.job_id if status is not None else "",
+            rows={source: link.trained(source).rows for source in link.seen},
+            steps=link.steps,
+            seconds=_seconds(status),
         )
         rows = ", ".join(f"{name} {count:,}" for name, count in found.rows.items())
         self.log.info(
@@ -232,3 +232,9 @@ def _worth_submitting_again(status: JobStatus, *, attached: bool) -> bool:
         status.error is None or status.error.exit_code == InfrastructureError.exit_code
     )
     return broken or status.state == "cancelled"
+
+
+def _seconds(status: JobStatus | None) -> float:
+    if status is None or status.started_at is None or status.ended_at is None:
+        return 0.0
+    return round((status.ended_at - status.started_at).total_seconds(), 3)

@@ -214,7 +214,6 @@ class Poll:
 
 @cache
 def poll_of(home: str) -> Poll:
-    """This process's poll of a home."""
     return Poll(Home(Path(home)))
 
 
