@@ -34,7 +34,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--uid", type=int)
     parser.add_argument("--gid", type=int)
     parser.add_argument("--in-process", action="store_true")
-    parser.add_argument("--late-gc", action="store_true")
     parser.add_argument("--listening", type=int)
     parser.add_argument("command", nargs="+")
     asked = parser.parse_args(arguments)
@@ -48,9 +47,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write("the keeper ended while this component started\n")
         raise SystemExit(_KEEPER_ENDED)
     if asked.in_process:
-        if asked.late_gc:
+        if asked.listening is not None:  # the API server
             collect_garbage_later()
-        if asked.listening is not None:
             accept_on(socket.socket(fileno=asked.listening))
         run_airflow(asked.command)
     else:

@@ -38,7 +38,12 @@ _POLL_SECONDS = 0.1
 
 
 class Embedded:
-    """The embedded Airflow of one home."""
+    """The embedded Airflow of one home.
+
+    config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
+    component_deadline: for how long a component may show no sign of life; None for five minutes,
+    or for the one that a running Airflow has.
+    """
 
     def __init__(
         self,
@@ -46,14 +51,6 @@ class Embedded:
         config_dirs: Sequence[Path] = (),
         component_deadline: timedelta | None = None,
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            home: its state is stored below this folder.
-            config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
-            component_deadline: for how long a component may show no sign of life; None for five
-                minutes, or for the one that a running Airflow has.
-        """
         self._deadline = component_deadline
         self.home = home
         self.layout = Layout(home)
@@ -66,9 +63,7 @@ class Embedded:
     ) -> Endpoint:
         """Start it, unless it runs already. It outlives the caller.
 
-        Args:
-            timeout_seconds: after which a start is abandoned and stopped.
-            progress: called with what is being started.
+        After that many seconds it is abandoned and stopped; `progress` gets what is being started.
 
         Raises:
             MissingExtraError: when Airflow or PostgreSQL is not installed.
@@ -109,7 +104,6 @@ class Embedded:
         return read_status(self.layout)
 
     def status(self) -> list[ComponentStatus]:
-        """The state of each component."""
         state = self.state()
         if state is None:
             return []

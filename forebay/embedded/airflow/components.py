@@ -39,7 +39,6 @@ class Component:
     stop_signal: what ends it cleanly.
     account: who runs it, if not the calling user.
     in_process: `command` holds arguments of Airflow, for `launch.run_airflow`.
-    late_gc: it creates so many objects at its start that garbage collection starts later.
     waits_for_work: when stopped, it waits for the tasks below it, so these are ended first.
     inherits: what it gets from the keeper's environment.
     listening: descriptor of the keeper's socket on which it accepts connections.
@@ -52,7 +51,6 @@ class Component:
     account: Account | None = None
     waits_for_work: bool = False
     in_process: bool = False
-    late_gc: bool = False
     inherits: Patterns = _ALL
     listening: int | None = None
 
@@ -70,7 +68,6 @@ def database_component(programs: Path, place: Place) -> Component:
 
 
 def initdb_component(programs: Path, place: Place) -> Component:
-    """Creates an empty database."""
     command = tuple(initdb_command(programs, place))
     return Component("initdb", command, account=place.account, inherits=BASE)
 
@@ -87,7 +84,6 @@ def airflow_components(listening: int) -> dict[str, Component]:
             API_SERVER,
             ("api-server",),
             in_process=True,
-            late_gc=True,
             inherits=_WITHOUT_STORAGE,
             listening=listening,
         ),
@@ -99,7 +95,6 @@ def airflow_components(listening: int) -> dict[str, Component]:
 
 
 def sync_component(layout: Layout, config_dir: Path) -> Component:
-    """Writes DAG files of one configuration folder."""
     stubs = layout.stubs(config_dir)
     command = [sys.executable, "-P", "-m", "forebay", "dags", "sync"]
     command += ["--config", str(config_dir), "--dags", str(stubs)]
@@ -113,8 +108,6 @@ def launch_command(component: Component) -> list[str]:
         how += ["--uid", str(component.account.uid), "--gid", str(component.account.gid)]
     if component.in_process:
         how.append("--in-process")
-    if component.late_gc:
-        how.append("--late-gc")
     if component.listening is not None:
         how += ["--listening", str(component.listening)]
     return [*LAUNCH, *how, "--", *component.command]

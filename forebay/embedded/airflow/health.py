@@ -30,7 +30,6 @@ def component_health(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 def last_beat(report: Mapping[str, Any], name: str) -> datetime | None:
-    """When a component last reported."""
     key = REPORTED[name]
     beat = (report.get(key) or {}).get(f"latest_{key}_heartbeat")
     return datetime.fromisoformat(beat) if beat else None

@@ -59,13 +59,8 @@ def send(
 
     Every request has a connection of its own: a kept one would not outlive a restart of the server.
 
-    Args:
-        method: the HTTP method.
-        server: its address, always plain http.
-        path: from the root on.
-        timeout_seconds: for connecting and for each part of the answer.
-        body: sent as JSON; None for no body.
-        token: of a login.
+    The address of the server is always plain http; the timeout is for connecting and for each part
+    of the answer; `body` is sent as JSON, None for none.
 
     Raises:
         InfrastructureError: when there is no answer.
@@ -105,11 +100,9 @@ class HttpSession:
         return self._authorised("GET", path)
 
     def post(self, path: str, body: object) -> dict[str, Any]:
-        """POST."""
         return self._authorised("POST", path, body)
 
     def patch(self, path: str, body: object) -> dict[str, Any]:
-        """PATCH."""
         return self._authorised("PATCH", path, body)
 
     def _authorised(self, method: str, path: str, body: object = None) -> dict[str, Any]:

@@ -35,7 +35,6 @@ class Warming:
         return self._answered.is_set()
 
     def give_up(self) -> None:
-        """Stop asking."""
         self._given_up.set()
 
     def _run(self) -> None:

@@ -32,9 +32,7 @@ def expected_sums() -> dict[str, str]:
 def verify_jars(folder: Path, way_out: str) -> None:
     """Refuse a folder in which a jar is missing, or differs from the one that is known.
 
-    Args:
-        folder: with the jars.
-        way_out: what a person can then do, as a sentence.
+    `way_out` is what a person can then do, as a sentence.
 
     Raises:
         InfrastructureError: naming the jar, and the sums that were expected and found.

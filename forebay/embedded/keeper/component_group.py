@@ -45,7 +45,6 @@ class ComponentGroup:
         self._children = Children()
 
     def start(self, component: Component) -> ComponentProcess:
-        """Start a component and keep it running."""
         process = ComponentProcess(component, self._layout, self.launch, self._policy)
         self._components[component.name] = process
         process.start()
@@ -56,10 +55,8 @@ class ComponentGroup:
     ) -> None:
         """From now on, kill and restart components of Airflow that hang.
 
-        Args:
-            signs: the signs of life of a component, by its name.
-            deadline_seconds: for how long it may show none.
-            starting_seconds: the same until its first sign of life, if longer.
+        A component may show none of its `signs` for `deadline_seconds`; until the first one, for
+        `starting_seconds` if that is longer.
         """
         for name in (API_SERVER, *REPORTED):
             self._components[name].guard(

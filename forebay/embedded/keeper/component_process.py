@@ -41,13 +41,11 @@ class ComponentProcess:
 
     @property
     def pid(self) -> int | None:
-        """The pid of the running process."""
         running = self._process.running
         return running.pid if running is not None else None
 
     @property
     def status(self) -> ComponentStatus:
-        """The status, as others see it."""
         return ComponentStatus(
             name=self.component.name,
             pid=self.pid,
@@ -59,7 +57,6 @@ class ComponentProcess:
         )
 
     def start(self) -> None:
-        """Start the process."""
         if self._guard is not None:
             self._guard.begin(time.monotonic())
         self._process.start()
@@ -72,11 +69,7 @@ class ComponentProcess:
         self._guard = guard
 
     def tick(self) -> bool:
-        """Notice an end, and restart when it is due.
-
-        Returns:
-            Whether it was started again just now.
-        """
+        """Notice an end, and restart when it is due; returns whether it was started just now."""
         code = self._process.take_end()
         if code is not None:
             self._started_at = None

@@ -98,7 +98,6 @@ class Heartbeats:
     """Looks repeatedly, in a thread of its own: an answer may take long."""
 
     def __init__(self, url: str, place: Place) -> None:
-        """Start looking at the API server at `url` and the database at `place`."""
         self._url = url
         self._place = place
         self._answers = 0

@@ -171,19 +171,14 @@ class Keeper:
     def _end(self) -> None:
         """Stop everything, tasks before what they need. One failure does not stop the rest."""
         self._tell(state="stopping", doing="stop")
+        stop = self._components.stop
         with ExitStack() as last_first:
             last_first.callback(self._tell_the_end)
             last_first.callback(lambda: kill_all(left_processes(self._layout)))
-            last_first.callback(self._stop, DATABASE_STOP_SECONDS, parts.DATABASE)
-            last_first.callback(self._stop, STOP_SECONDS, parts.DAG_PROCESSOR, parts.API_SERVER)
-            last_first.callback(self._cancel_jobs)
-            last_first.callback(self._stop, STOP_SECONDS, parts.SCHEDULER, parts.TRIGGERER)
-
-    def _stop(self, seconds: float, *names: str) -> None:
-        self._components.stop(names, seconds)
-
-    def _cancel_jobs(self) -> None:
-        self._tell(cancelled_jobs=cancel_jobs(self._layout))
+            last_first.callback(stop, [parts.DATABASE], DATABASE_STOP_SECONDS)
+            last_first.callback(stop, [parts.DAG_PROCESSOR, parts.API_SERVER], STOP_SECONDS)
+            last_first.callback(lambda: self._tell(cancelled_jobs=cancel_jobs(self._layout)))
+            last_first.callback(stop, [parts.SCHEDULER, parts.TRIGGERER], STOP_SECONDS)
 
     def _tell_the_end(self) -> None:
         self._tell(state="stopped" if self._status.error is None else "failed", doing="")
@@ -200,7 +195,6 @@ class Keeper:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Keep the embedded Airflow of a home."""
     parser = argparse.ArgumentParser(prog="forebay.embedded.keeper")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--config", type=Path, action="append", default=[])

@@ -13,7 +13,7 @@ from forebay.embedded.airflow import components as parts
 from forebay.embedded.airflow.health import REPORTED, last_beat
 from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
-from forebay.embedded.airflow.settings import airflow_settings, write_settings
+from forebay.embedded.airflow.settings import airflow_settings, render
 from forebay.embedded.airflow.warm import Warming
 from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.layout import Layout
@@ -21,6 +21,7 @@ from forebay.embedded.postgres import server
 from forebay.embedded.postgres.place import database_place, prepare_place
 from forebay.embedded.secret_files import USER, load_secrets, read_password
 from forebay.errors import InfrastructureError
+from forebay.system.files.durable import write_private
 
 INITDB_SECONDS = 120.0
 DATABASE_SECONDS = 60.0
@@ -36,19 +37,15 @@ Wait = Callable[[Callable[[], bool], float, str], None]
 
 
 class Startup:
-    """Starts components in order. `wait` does the caller's other work meanwhile."""
+    """Starts components in order, the API server on `listening`.
+
+    `wait` waits for a condition, for at most that many seconds, on behalf of a component, and does
+    the caller's other work meanwhile.
+    """
 
     def __init__(
         self, layout: Layout, components: ComponentGroup, listening: socket.socket, wait: Wait
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            layout: where files are stored.
-            components: gets the components one after another.
-            listening: where the API server accepts connections.
-            wait: waits for a condition, for at most that many seconds, on behalf of a component.
-        """
         self._layout = layout
         self._components = components
         self._port: int = listening.getsockname()[1]
@@ -57,7 +54,6 @@ class Startup:
         self._airflow = parts.airflow_components(listening.fileno())
 
     def steps(self, url: str) -> dict[str, Callable[[], None]]:
-        """The steps, by name."""
         return {
             "settings": self._write_settings,
             "database": self._start_database,
@@ -67,11 +63,10 @@ class Startup:
         }
 
     def _write_settings(self) -> None:
-        keys = load_secrets(self._layout)
         settings = airflow_settings(
-            self._layout, port=self._port, database=self._place.url, keys=keys
+            self._layout, port=self._port, database=self._place.url, keys=load_secrets(self._layout)
         )
-        write_settings(self._layout.settings, settings)
+        write_private(self._layout.settings, render(settings))
 
     def _start_database(self) -> None:
         programs = prepare_place(self._layout, self._place)
@@ -140,7 +135,5 @@ class Startup:
                 process.kill()
                 process.wait()
         if process.returncode != 0:
-            raise self._failed(component, process.returncode)
-
-    def _failed(self, component: parts.Component, code: int) -> InfrastructureError:
-        return self._components.failure(component.name, f"failed with exit code {code}")
+            what = f"failed with exit code {process.returncode}"
+            raise self._components.failure(component.name, what)

@@ -38,7 +38,6 @@ _SERVER_SETTINGS = {
 
 
 def initdb_command(programs: Path, place: Place) -> list[str]:
-    """The command that creates an empty database."""
     return [
         str(programs / "bin" / "initdb"),
         *("--pgdata", str(place.data), "--username", DATABASE_USER),
@@ -48,7 +47,6 @@ def initdb_command(programs: Path, place: Place) -> list[str]:
 
 
 def server_command(programs: Path, place: Place) -> list[str]:
-    """The command that serves the database until it is told to stop."""
     settings = {**_SERVER_SETTINGS, "unix_socket_directories": str(place.socket)}
     given = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
     return [str(programs / "bin" / "postgres"), "-D", str(place.data), *given]
@@ -60,7 +58,6 @@ def is_initialised(place: Place) -> bool:
 
 
 def mark_initialised(place: Place) -> None:
-    """Record that `initdb` completed."""
     (place.folder / _READY_NAME).touch()
 
 
@@ -71,7 +68,6 @@ def prepared_for(place: Place) -> str | None:
 
 
 def mark_prepared(place: Place, version: str) -> None:
-    """Record which version's tables the database has."""
     write_atomically(place.folder / _TABLES_NAME, version)
 
 

@@ -214,15 +214,15 @@ def test_a_server_that_is_silent_has_a_deadline(
 
 def test_nobody_listening_is_an_infrastructure_error() -> None:
     with pytest.raises(InfrastructureError, match="does not answer"):
-        AirflowApi(Endpoint("http://127.0.0.1:1", "admin", "right")).version()
+        AirflowApi(Endpoint("http://127.0.0.1:1", "admin", "right")).health()
 
 
 def test_a_proxy_of_the_environment_is_not_asked(
     played: Played, api: AirflowApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    played.answers["GET /api/v2/version"] = lambda _: (200, {"version": "3"})
-    assert api.version() == "3"
+    played.answers["GET /api/v2/monitor/health"] = lambda _: (200, {"scheduler": None})
+    assert api.health() == {"scheduler": None}
 
 
 def test_a_time_without_zone_is_refused(api: AirflowApi) -> None:
