@@ -12,8 +12,8 @@ from pathlib import Path
 
 from examples.demo.mode import Json, say
 from examples.demo.settings import Windows
-from examples.demo.trained_rows import unfinished_jobs
 from forebay.errors import error_of
+from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.job.submit import attach
 from forebay.home.paths import Home
 
@@ -22,10 +22,13 @@ _CANCEL_SECONDS = 30.0
 
 
 class Direct:
-    """`forebay run` in its own process; its output goes to the user."""
+    """`forebay run` in its own process; its output goes to the user.
 
-    stays = False
-    ends_airflow = False
+    `ThroughAirflow` has the same methods. `stop` is always called, even after an interrupt.
+    """
+
+    stays = False  # running until the user ends it, for whom `linger` waits
+    ends_airflow = False  # when it is stopped
 
     def __init__(
         self, home: Home, windows: Windows, config: Path, environ: Mapping[str, str]
@@ -37,7 +40,13 @@ class Direct:
         self._process: subprocess.Popen[bytes] | None = None
 
     def train(self, between: Callable[[], None]) -> Json:
-        """Run the command to its end."""
+        """Train the windows that are not trained yet; print and return the summary of all.
+
+        `between` is called many times a second meanwhile.
+
+        Raises:
+            ForebayError: when a window could not be trained.
+        """
         pipeline, first, last, summary = self._windows
         summary.unlink(missing_ok=True)
         arguments = ["run", pipeline, "--from", first, "--to", last]
@@ -72,7 +81,7 @@ class Direct:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for job in unfinished_jobs(self._home, self._windows.pipeline):
-            handle = attach(self._home, job.name)
+        for job in jobs_of(self._home, self._windows.pipeline, unended=True):
+            handle = attach(self._home, job.job_id)
             handle.cancel()
             handle.wait(_CANCEL_SECONDS)

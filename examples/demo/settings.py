@@ -64,17 +64,14 @@ class Settings:
 
     @property
     def folder(self) -> Path:
-        """Where the demo's own files are."""
         return self.home.root / "demo"
 
     @property
     def data(self) -> Path:
-        """The stored flights."""
         return self.folder / "data"
 
     @property
     def market(self) -> Path:
-        """The generated market."""
         return self.folder / "market"
 
     @property
@@ -95,7 +92,6 @@ class Settings:
 
     @property
     def words(self) -> str:
-        """The settings in a few words."""
         stream = "Kafka" if self.kafka else "a log directory"
         killing = ", three kills on the way" if self.kill else ""
         way = "windows run by Airflow" if self.airflow else "windows run by `forebay run`"

@@ -24,11 +24,6 @@ class RunningJob:
     progress: Progress
 
 
-def unfinished_jobs(home: Home, pipeline: str) -> list[Path]:
-    """Folders of jobs that were submitted and have not ended."""
-    return [job.folder.path for job in jobs_of(home, pipeline, unended=True)]
-
-
 def running_jobs(home: Home, pipeline: str) -> list[RunningJob]:
     """Jobs whose trainer has started."""
     found = []

@@ -34,19 +34,14 @@ START_SECONDS = 240.0
 
 
 class ThroughAirflow:
-    """An embedded Airflow for as long as the demo runs; one that was already running stays."""
+    """An embedded Airflow for as long as the demo runs; one that was already running stays.
+
+    environ: what its tasks get. deadline: when all windows must be done, in monotonic seconds.
+    """
 
     def __init__(
         self, settings: Settings, config: Path, environ: Mapping[str, str], deadline: float
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            settings: the demo's settings, with the home.
-            config: the folder with the YAML.
-            environ: what Airflow's tasks get.
-            deadline: when all windows must be done, in monotonic seconds.
-        """
         self._settings = settings
         self._config = config.absolute()
         self._deadline = deadline
