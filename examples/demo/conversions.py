@@ -57,7 +57,6 @@ def play_conversions(settings: Settings, config: Path, environ: Mapping[str, str
 
 
 def story(summary: Json) -> Iterator[str]:
-    """The findings of the run, one line each."""
     pooled = summary["pooled"]
     share = pooled["label_completeness"]["share"]
     if share is not None:

@@ -76,12 +76,10 @@ class Settings:
 
     @property
     def summary(self) -> Path:
-        """The run's summary; the report is next to it."""
         return self.folder / "summary.json"
 
     @property
     def flights(self) -> Windows:
-        """The days of flights."""
         return Windows(PIPELINE, FIRST_WINDOW, LAST_WINDOW, self.summary)
 
     @property

@@ -42,7 +42,6 @@ class Layout:
         return self.dags / f"{path.name}-{digest}"
 
     def log(self, component: str) -> Path:
-        """Output of one component."""
         return self.logs / "components" / f"{component}.log"
 
     def create(self) -> None:

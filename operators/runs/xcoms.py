@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.errors import UsageError
 from forebay.operators.runs.task_ids import DATA_EXECUTORS, TRAINING_EXECUTORS
 from forebay.system.message import Message
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class SubmittedJob(Message):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
-from forebay.home.paths import DEFAULT_LINE
+from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.operators.failures import failing_as_airflow, mask_secrets
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.settings import home, interpreter
@@ -19,11 +19,6 @@ from forebay.operators.stage_process import StageCommand, StageProcess, StageRes
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.system.message import Message
 from forebay.system.output.redaction import redacted
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from forebay.home.paths import Home
 
 DEFAULT_GRACE_SECONDS = 60.0
 DEFAULT_STAGE_SECONDS = 3600.0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.errors import InfrastructureError
 from forebay.executors.job.endpoints import executors_registered
@@ -17,9 +19,6 @@ from forebay.operators.runs.xcoms import SubmittedJob
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.turn.wait import TurnWait
 from forebay.system.message import Message
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _POLL_SECONDS = 0.5
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from shlex import join
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.executors.stages.results import EvaluateResult
 from forebay.operators.links import TrainingLink
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.system.output.counted import counted
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class EvaluateOperator(StageOperator):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+from airflow.sdk import Context
 
 from forebay.errors import ForebayError
 from forebay.executors.job.handle import JobHandle
@@ -18,11 +20,7 @@ from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.turn.previous_run import PreviousWindow, TurnObserver
 from forebay.operators.turn.wait import CHANGED, TurnWait
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from forebay.system.message import Message
+from forebay.system.message import Message
 
 # A turn comes when another window has been trained: no slot is held that long.
 _LOOK_SECONDS = 5.0

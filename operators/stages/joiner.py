@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import SourceResult
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.system.output.counted import counted
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class JoinerOperator(StageOperator):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.executors.stages.results import PublishResult
 from forebay.operators.links import MetricsLink, TrainingLink
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.runs.xcoms import trained_generation
 from forebay.operators.stages.base import StageOperator
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class PublishOperator(StageOperator):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.executors.stages.results import SinkResult
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class SinkOperator(StageOperator):

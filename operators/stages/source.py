@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+from airflow.sdk import Context
 
 from forebay.datatasks.plans.listing_rows import listed_for
 from forebay.errors import InfrastructureError
@@ -16,9 +18,6 @@ from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.output.counted import counted
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _FIRST_PAUSE_SECONDS = 5.0
 # An argument may have 128 KiB on Linux; with many long run ids the list is cut.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow.sdk import Context
 from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from forebay.errors import UsageError
@@ -17,9 +18,6 @@ from forebay.operators.runs.airflow_runs import ACTIVE_STATES, latest_before, ru
 from forebay.operators.runs.stage_request import REPROCESS, StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.window_over import WindowOverTrigger
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _CONF = json.dumps({REPROCESS: True})
 AGAIN = f"to train it again, clear this run, or trigger it with the conf {_CONF}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+from airflow.sdk import Context
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.handle import JobHandle
@@ -20,9 +22,6 @@ from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.turn.wait import TurnWait
 from forebay.system.message import Message
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 RESUBMISSIONS_MAX = 3
 _POLL_SECONDS = 1.0

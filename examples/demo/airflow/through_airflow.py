@@ -54,7 +54,6 @@ class ThroughAirflow:
         self._phases: dict[str, float] = {}
 
     def train(self, between: Callable[[], None]) -> Json:
-        """Start Airflow, let it train the windows that are not trained yet, and summarise."""
         began = time.monotonic()
         os.environ.update(self._environ)  # Airflow's processes inherit this one's
         self._endpoint = endpoint = self._embedded.start(
@@ -118,7 +117,6 @@ class ThroughAirflow:
             wait_for_ctrl_c()
 
     def stop(self) -> None:
-        """End Airflow and all jobs that its tasks started."""
         if not self.ends_airflow:
             down = down_command(self._settings.home.root)
             say(f"airflow  it was already running and stays up; to stop it: {down}")

@@ -42,7 +42,6 @@ class WindowView:
 
     @property
     def doing(self) -> str:
-        """The state of the window, in one or two words."""
         if self.run == "success":
             return "done"
         if self.run in {"", "queued"}:
@@ -76,7 +75,6 @@ class WindowView:
         return ", ".join(words)
 
     def line(self, metric: str) -> str:
-        """The window as one plain line."""
         auc = f"fresh AUC {metric} {self.auc:.3f}" if self.auc is not None else ""
         tasks = f"{self.ended} tasks" if self.ended else ""
         states = ", ".join(text for text in (tasks, self.at_work) if text)

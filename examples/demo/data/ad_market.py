@@ -130,7 +130,7 @@ def generate(market: Market, seed: int, *, days: int = 12, hourly: int = 2_000) 
     tastes = Tastes.drawn(seed, hours, market.replaced_daily)
     users = tastes.some_users(randoms["who"], len(at))
     slots = tastes.some_items(randoms["what"], len(at))
-    items = tastes.items_at(slots, hour)
+    items = tastes.item_in_slot[hour // 24, slots]
     position = randoms["slot"].integers(0, _POSITIONS, len(at))
     device = randoms["slot"].integers(0, 2, len(at))
     logit = _BASE_LOGIT + tastes.logits(users, items) - 0.3 * position + 0.2 * device

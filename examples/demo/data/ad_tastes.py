@@ -85,10 +85,6 @@ class Tastes:
         """The item slots of the events."""
         return _zipf(random, ITEMS, ITEM_ZIPF, count)
 
-    def items_at(self, slots: Ints, hour: Ints) -> Ints:
-        found: Ints = self.item_in_slot[hour // _DAY, slots]
-        return found
-
     def logits(self, users: Ints, items: Ints) -> Floats:
         """How well users and items match, plus the bias of each."""
         match: Floats = (self.user_taste[users] * self.item_taste[items]).sum(axis=1)

@@ -26,8 +26,6 @@ _LOG_US = _HOUR_US // 4  # a log segment contains what was published in a quarte
 
 @dataclass(frozen=True)
 class Generated:
-    """What is in the market's folder."""
-
     content: str
     events: int
     conversions: int
@@ -35,7 +33,6 @@ class Generated:
 
     @property
     def words(self) -> str:
-        """One line about it."""
         known = f"{100 * self.known_share:.0f}%"
         return (
             f"a generated ad market, nothing in it is real: {self.events:,} impressions in {DAYS} "
@@ -61,7 +58,6 @@ def _build(folder: Path, content: str) -> Generated:
 
 
 def _write_files(rows: pa.Table, at: Times, folder: Path) -> None:
-    """One file for each hour."""
     for first, part in _spans(rows, at, _HOUR_US):
         hour = datetime.fromtimestamp(at[first] / 1e6, UTC)
         target = folder / f"date={hour:%Y-%m-%d}" / f"hour={hour:%H}"

@@ -101,5 +101,4 @@ def write_iceberg(rows: pa.Table, folder: Path, identifier: str) -> None:
 
 
 def origins(rows: pa.Table, wanted: tuple[str, ...]) -> pa.Table:
-    """Rows of flights that leave from these airports."""
     return rows.filter(pc.is_in(rows["origin"], value_set=pa.array(wanted)))

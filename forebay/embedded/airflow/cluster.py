@@ -79,7 +79,8 @@ class Embedded:
             if not is_held(self.layout.keeper_lock):
                 if not self.layout.passwords.exists():
                     new_password(self.layout)
-                self._prepare_account()
+                if os.geteuid() == 0 and (said := make_account(database_place(self.layout).data)):
+                    sys.stderr.write(f"{said}\n")  # here: nobody reads the keeper's output
                 self._start_keeper(deadline)
             elif status is not None:
                 self._require_same(status)
@@ -155,15 +156,9 @@ class Embedded:
         raise UsageError(f"Airflow is running with {running}: stop it with `forebay down`")
 
     def _await_end(self, deadline: float) -> None:
-        """Wait for a keeper that is already ending."""
         status = read_status(self.layout)
         if status is not None and (status.over or status.state == "stopping"):
             self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
-
-    def _prepare_account(self) -> None:
-        """Announced here, because nobody reads the keeper's output."""
-        if os.geteuid() == 0 and (said := make_account(database_place(self.layout).data)):
-            sys.stderr.write(f"{said}\n")
 
     def _start_keeper(self, deadline: float) -> None:
         environment = component_environment(self.layout, KEEPER)

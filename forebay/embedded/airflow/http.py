@@ -28,10 +28,9 @@ class Endpoint:
 
 
 class ApiError(InfrastructureError):
-    """Airflow refused a request."""
+    """Airflow refused a request. `status` is the HTTP code."""
 
     def __init__(self, message: str, status: int) -> None:
-        """`status` is the HTTP code."""
         super().__init__(message)
         self.status = status
 

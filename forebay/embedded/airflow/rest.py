@@ -116,11 +116,6 @@ class AirflowApi:
     ) -> dict[str, Any]:
         return self._http.patch(_run(dag_id, run_id), {"state": state})
 
-    def set_task_state(
-        self, dag_id: str, run_id: str, task_id: str, state: Literal["success", "failed", "skipped"]
-    ) -> dict[str, Any]:
-        return self._http.patch(_task(dag_id, run_id, task_id), {"new_state": state})
-
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:  # noqa: ANN401 - any JSON
         path = f"{_task(dag_id, run_id, task_id)}/xcomEntries/{_part(key)}?deserialize=true"
         return self._http.get(path)["value"]

@@ -22,7 +22,6 @@ class Warming:
     """Asks one API server until it has answered, in a thread of its own."""
 
     def __init__(self, url: str) -> None:
-        """Start asking."""
         self._url = url
         self._given_up = threading.Event()
         self._answered = threading.Event()

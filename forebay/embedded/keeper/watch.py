@@ -37,8 +37,6 @@ def signature(config_dirs: Sequence[Path]) -> Signature:
 
 @dataclass
 class _Sync:
-    """One running `forebay dags sync`."""
-
     process: subprocess.Popen[bytes]
     log: Path
     log_start: int

@@ -53,7 +53,6 @@ def server_command(programs: Path, place: Place) -> list[str]:
 
 
 def is_initialised(place: Place) -> bool:
-    """Whether an earlier `initdb` completed."""
     return (place.folder / _READY_NAME).is_file() and (place.data / "PG_VERSION").is_file()
 
 

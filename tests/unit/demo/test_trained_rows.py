@@ -67,7 +67,7 @@ def test_jobs_of_the_pipeline_by_how_they_stand(home: Home) -> None:
     job(home, "flights.main.b", "running")
     job(home, "flights.main.c", "succeeded", told)
     job(home, "flights-eu.main.a", "running", told)
-    assert [one.folder.name for one in running_jobs(home, "flights")] == ["flights.main.a"]
+    assert [each.job_id for each, _ in running_jobs(home, "flights")] == ["flights.main.a"]
 
 
 def test_nobody_is_killed_before_the_moment_or_without_a_process(home: Home) -> None:

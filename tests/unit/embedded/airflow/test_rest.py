@@ -172,17 +172,15 @@ def test_clear_says_what_it_means(played: Played, api: AirflowApi) -> None:
 
 
 def test_marking_and_triggering(played: Played, api: AirflowApi) -> None:
-    for path in ("/dags/ads", "/dags/ads/dagRuns/r", "/dags/ads/dagRuns/r/taskInstances/t"):
+    for path in ("/dags/ads", "/dags/ads/dagRuns/r"):
         played.answers[f"PATCH /api/v2{path}"] = lambda _: (200, {})
     played.answers["POST /api/v2/dags/ads/dagRuns"] = lambda _: (200, {"dag_run_id": "r"})
     api.pause("ads", True)
     api.set_run_state("ads", "r", "failed")
-    api.set_task_state("ads", "r", "t", "failed")
     api.trigger("ads", FIRST, {"reprocess": True})
     assert [body for _, _, body in played.asked] == [
         {"is_paused": True},
         {"state": "failed"},
-        {"new_state": "failed"},
         {"logical_date": "2026-03-01T07:00:00Z", "conf": {"reprocess": True}},
     ]
 
