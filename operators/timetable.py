@@ -78,7 +78,7 @@ class WindowTimetable(Timetable):
         start, end = restriction.earliest or self.start, restriction.latest or self.end
         earliest = [] if start is None else [self._from(start)]
         if not restriction.catchup:
-            earliest.append(self._newest_closed())
+            earliest.append(self.grid.before(self.grid.at(datetime.now(UTC))))
         if last_automated_data_interval is not None:
             # The end may not be on this grid, if the window size has changed since that run.
             earliest.append(self._from(last_automated_data_interval.end))
@@ -93,9 +93,6 @@ class WindowTimetable(Timetable):
         """The first window that starts at the instant or later."""
         window = self.grid.at(instant)
         return window if window.start == instant else self.grid.after(window)
-
-    def _newest_closed(self) -> Window:
-        return self.grid.before(self.grid.at(datetime.now(UTC)))
 
 
 def _interval(window: Window) -> DataInterval:

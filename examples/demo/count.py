@@ -51,7 +51,8 @@ def parquet_rows(
     for file in sorted((root / folder).rglob("*.parquet")):
         table = pq.ParquetFile(file).read([time, label])
         ids = row_ids(file.relative_to(root).as_posix(), np.arange(table.num_rows))
-        pieces.append(Stored(ids, _micros(table[time]), _present(table[label])))
+        at = table[time].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
+        pieces.append(Stored(ids, at, _present(table[label])))
     return _together(pieces)
 
 
@@ -167,10 +168,6 @@ def _together(pieces: list[Stored]) -> Stored:
         nothing = np.empty(0, dtype=np.int64)
         return Stored(nothing.view(np.uint64), nothing, np.empty(0, dtype=np.bool_))
     return Stored(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
-
-
-def _micros(times: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    return np.asarray(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy())
 
 
 def _present(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

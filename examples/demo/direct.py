@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from examples.demo.mode import Json, say
@@ -21,23 +22,21 @@ _POLL_SECONDS = 0.1
 _CANCEL_SECONDS = 30.0
 
 
+@dataclass
 class Direct:
     """`forebay run` in its own process; its output goes to the user.
 
     `ThroughAirflow` has the same methods. `stop` is always called, even after an interrupt.
     """
 
-    stays = False  # running until the user ends it, for whom `linger` waits
-    ends_airflow = False  # when it is stopped
+    home: Home
+    windows: Windows
+    config: Path
+    environ: Mapping[str, str]
+    _process: subprocess.Popen[bytes] | None = None
 
-    def __init__(
-        self, home: Home, windows: Windows, config: Path, environ: Mapping[str, str]
-    ) -> None:
-        self._home = home
-        self._windows = windows
-        self._config = config
-        self._environ = environ
-        self._process: subprocess.Popen[bytes] | None = None
+    stays = False  # whether it runs until the user ends it, for whom `linger` waits
+    ends_airflow = False  # whether `stop` stops Airflow
 
     def train(self, between: Callable[[], None]) -> Json:
         """Train the windows that are not trained yet; print and return the summary of all.
@@ -47,13 +46,13 @@ class Direct:
         Raises:
             ForebayError: when a window could not be trained.
         """
-        pipeline, first, last, summary = self._windows
+        pipeline, first, last, summary = self.windows
         summary.unlink(missing_ok=True)
         arguments = ["run", pipeline, "--from", first, "--to", last]
-        arguments += ["--config", str(self._config), "--summary", str(summary)]
+        arguments += ["--config", str(self.config), "--summary", str(summary)]
         say(f"$ forebay {shlex.join(arguments)}")
         command = [sys.executable, "-P", "-m", "forebay.cli", *arguments]
-        self._process = subprocess.Popen(command, env=dict(self._environ))
+        self._process = subprocess.Popen(command, env=dict(self.environ))
         while self._process.poll() is None:
             time.sleep(_POLL_SECONDS)
             between()
@@ -81,7 +80,7 @@ class Direct:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for job in jobs_of(self._home, self._windows.pipeline, unended=True):
-            handle = attach(self._home, job.job_id)
+        for job in jobs_of(self.home, self.windows.pipeline, unended=True):
+            handle = attach(self.home, job.job_id)
             handle.cancel()
             handle.wait(_CANCEL_SECONDS)

@@ -67,14 +67,6 @@ class Settings:
         return self.home.root / "demo"
 
     @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
-    def market(self) -> Path:
-        return self.folder / "market"
-
-    @property
     def summary(self) -> Path:
         return self.folder / "summary.json"
 

@@ -98,7 +98,8 @@ class Demo:
         if settings.kill:
             self._forget_models()
         with self._phase("data"):
-            built, reused = prepare(settings.data, settings.wait, with_log=not settings.kafka)
+            data = settings.folder / "data"
+            built, reused = prepare(data, settings.wait, with_log=not settings.kafka)
         say(f"data  {'reused' if reused else 'built'}: {built.words}")
         topic = Topic(settings.home, self.environ, built.content) if settings.kafka else None
         try:
@@ -158,7 +159,7 @@ class Demo:
 
     def _stored(self, topic: Topic | None) -> dict[str, Stored]:
         """Every stored row by source, read without any of Forebay's code."""
-        data = self.settings.data
+        data = self.settings.folder / "data"
         table = data / "flights_table" / "warehouse" / "flights" / "flights_table"
         return {
             "flights_table": parquet_rows(table, "data"),

@@ -28,22 +28,13 @@ class EvaluateOperator(StageOperator):
             self.log.info("window %s: %s: %s", result.window, paradigm, shown)
         for warning in result.warnings:
             self.log.warning("pipeline %s: %s", self.pipeline, warning)
+        late = "window %s: %s: %s not trained on because the label was not known in time"
         for source, rows in result.label_not_known.items():
-            self.log.info(
-                "window %s: %s: %s not trained on because the label was not known in time",
-                result.window,
-                source,
-                counted(rows, "row"),
-            )
+            self.log.info(late, result.window, source, counted(rows, "row"))
+        late = "window %s: %s: %s not trained on for label %s, null or not known in time"
         for label, sources in result.labels_not_known.items():
             for source, rows in sources.items():
-                self.log.info(
-                    "window %s: %s: %s not trained on for label %s, null or not known in time",
-                    result.window,
-                    source,
-                    counted(rows, "row"),
-                    label,
-                )
+                self.log.info(late, result.window, source, counted(rows, "row"), label)
         windows = ["--from", result.window, "--to", result.window]
         place = ["--line", self.line, "--config", self.config]
         report = join(["forebay", "report", self.pipeline, *windows, *place])

@@ -122,12 +122,8 @@ class JobOperator(StageOperator):
             if self._killed:
                 self.cancel()
             self.refuse_killed()
-            self.log.info(
-                "job %s (epoch %d), its logs: %s",
-                result.job_id,
-                result.epoch,
-                self.logs(self._handle),
-            )
+            job = f"job {result.job_id} (epoch {result.epoch})"
+            self.log.info("%s, its logs: %s", job, self.logs(self._handle))
         return result
 
     def _cancel_unheard(self, window: str, since: datetime) -> None:

@@ -34,13 +34,8 @@ class JoinerOperator(StageOperator):
         total = sum(known) if len(known) == len(rows) else None
         shown = "an unknown number of rows" if total is None else counted(total, "row")
         tasks = sum(result.tasks for result in results)
-        self.log.info(
-            "window %s: %s, %s, %s",
-            request.window.key,
-            counted(len(results), "source"),
-            counted(tasks, "task"),
-            shown,
-        )
+        found = f"{counted(len(results), 'source')}, {counted(tasks, 'task')}, {shown}"
+        self.log.info("window %s: %s", request.window.key, found)
         return {
             "window": request.window.key,
             "sources": len(results),

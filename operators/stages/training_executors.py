@@ -76,21 +76,14 @@ class TrainingExecutorsOperator(JobOperator):
             deadline=now + self.train_seconds,
         )
         if alone:
-            self.log.info(
-                "window %s: only this task was cleared, so the window is trained again",
-                request.window.key,
-            )
+            again = "only this task was cleared, so the window is trained again"
+            self.log.info("window %s: %s", request.window.key, again)
             return self._submit_and_follow(request, attempt)
         if not left.job_id:
             return self._summary(request, left.generation, None)
         self._handle = attach(self.home, left.job_id, request.run)
-        self.log.info(
-            "window %s: attached to job %s (epoch %d); its logs: %s",
-            request.window.key,
-            left.job_id,
-            self._handle.epoch,
-            self.logs(self._handle),
-        )
+        job = f"job {left.job_id} (epoch {self._handle.epoch}); its logs: {self.logs(self._handle)}"
+        self.log.info("window %s: attached to %s", request.window.key, job)
         update = {"job_id": left.job_id, "epoch": self._handle.epoch}
         return self._follow(request, attempt.model_copy(update=update), self._handle, attached=True)
 
@@ -210,14 +203,8 @@ class TrainingExecutorsOperator(JobOperator):
             seconds=_seconds(status),
         )
         rows = ", ".join(f"{name} {count:,}" for name, count in found.rows.items())
-        self.log.info(
-            "window %s: trained in generation %d: %s rows, %d steps, %g s",
-            found.window,
-            found.generation,
-            rows or "no",
-            found.steps,
-            found.seconds,
-        )
+        trained = f"trained in generation {generation}: {rows or 'no'} rows, {link.steps} steps"
+        self.log.info("window %s: %s, %g s", window, trained, found.seconds)
         return found.model_dump(mode="json")
 
 

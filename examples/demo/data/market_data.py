@@ -51,7 +51,8 @@ def _build(folder: Path, content: str) -> Generated:
     events = generate(MARKET, SEED, days=DAYS)
     _write_files(events.history(), events.at, folder / "impressions")
     stream = events.stream()
-    _write_log(stream, _micros(stream, "published"), folder / "live_impressions")
+    published = np.asarray(stream["published"].cast(pa.int64()).to_numpy())
+    _write_log(stream, published, folder / "live_impressions")
     return Generated(
         content, len(events.at), int(events.converted.sum()), round(events.share_known, 4)
     )
@@ -79,7 +80,3 @@ def _spans(rows: pa.Table, times: Times, span_us: int) -> Iterator[tuple[int, pa
     edges = np.flatnonzero(np.diff(times // span_us, prepend=-1, append=-1)).tolist()
     for first, last in pairwise(edges):
         yield first, rows.slice(first, last - first)
-
-
-def _micros(rows: pa.Table, column: str) -> Times:
-    return np.asarray(rows[column].cast(pa.int64()).to_numpy())

@@ -113,11 +113,6 @@ def launch_command(component: Component) -> list[str]:
     return [*LAUNCH, *how, "--", *component.command]
 
 
-def launch_folder(component: Component, layout: Layout) -> Path:
-    """Its working folder: another account cannot enter a private home."""
-    return Path("/") if component.account is not None else layout.root
-
-
 def launch_environment(
     component: Component, layout: Layout, keeper_pid: int, environment: Mapping[str, str]
 ) -> dict[str, str]:

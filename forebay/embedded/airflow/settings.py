@@ -77,7 +77,15 @@ def airflow_settings(
         },
         "scheduler": _scheduler(),
         "triggerer": {"triggerer_health_check_threshold": str(COMPONENT_TIMEOUT_SECONDS)},
-        "dag_processor": _dag_processor(),
+        "dag_processor": {
+            # New files are listed every few seconds. A changed file is parsed immediately, an
+            # unchanged one only now and then, since it costs 0.2 s of a core.
+            "refresh_interval": "3",
+            "bundle_refresh_check_interval": "3",
+            "min_file_process_interval": "600",
+            "parsing_processes": "1",
+            "print_stats_interval": "0",
+        },
         "logging": {
             "base_log_folder": str(layout.logs),
             "dag_processor_child_process_log_directory": str(layout.logs / "dag_processor"),
@@ -96,18 +104,6 @@ def _scheduler() -> dict[str, str]:
         "task_instance_heartbeat_timeout": str(HEARTBEAT_TIMEOUT_SECONDS),
         "task_instance_heartbeat_timeout_detection_interval": "5",
         "create_cron_data_intervals": "True",
-    }
-
-
-def _dag_processor() -> dict[str, str]:
-    return {
-        # New files are listed every few seconds. A changed file is parsed immediately, an unchanged
-        # one only now and then, since it costs 0.2 s of a core.
-        "refresh_interval": "3",
-        "bundle_refresh_check_interval": "3",
-        "min_file_process_interval": "600",
-        "parsing_processes": "1",
-        "print_stats_interval": "0",
     }
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from forebay.embedded.airflow.components import (
     API_SERVER,
@@ -13,7 +14,6 @@ from forebay.embedded.airflow.components import (
     Component,
     launch_command,
     launch_environment,
-    launch_folder,
 )
 from forebay.embedded.airflow.health import REPORTED
 from forebay.embedded.keeper.component_process import ComponentProcess
@@ -70,7 +70,8 @@ class ComponentGroup:
                 launch_command(component),
                 launch_environment(component, self._layout, os.getpid(), self._environment),
                 log,
-                folder=launch_folder(component, self._layout),
+                # Another account cannot enter a private home.
+                folder=self._layout.root if component.account is None else Path("/"),
                 descriptors=() if component.listening is None else (component.listening,),
             )
 

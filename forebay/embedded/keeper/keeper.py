@@ -87,7 +87,6 @@ class Keeper:
         adopt_orphans()
         try:
             self._start()
-            self._watch_for_hangs()
             self._tell(state="running", doing="")
             while True:
                 self._tick()
@@ -115,9 +114,7 @@ class Keeper:
             step()
             seconds = round(time.monotonic() - began, 2)
             self._tell(seconds={**self._status.seconds, name: seconds})
-
-    def _watch_for_hangs(self) -> None:
-        """Called after the start, because each step of it has a deadline of its own."""
+        # After the start, because each step of it has a deadline of its own.
         heartbeats = Heartbeats(self._status.url, database_place(self._layout))
         self._components.guard(
             heartbeats.signs, self._status.component_deadline_seconds, STARTING_SECONDS
@@ -141,7 +138,10 @@ class Keeper:
         if self._told_to_stop:
             raise _Stopped
         if parts.API_SERVER in self._components.tick():
-            self._warm()
+            # A new API server must have built what tasks need before they time out.
+            if self._warming is not None:
+                self._warming.give_up()
+            self._warming = Warming(self._status.url)
         try:
             self._keep_house(time.monotonic())
         except (OSError, InfrastructureError) as error:
@@ -154,19 +154,10 @@ class Keeper:
             self._watch.look()
         if now - self._tidied > TIDY_SECONDS:
             self._tidied = now
-            self._tidy_logs()
+            for path in self._layout.log("any").parent.glob("*.log"):
+                rotate(path)
+            drop_parser_logs(self._layout.logs / "dag_processor")
         self._tell(sync_error=self._watch.error)
-
-    def _warm(self) -> None:
-        """A new API server must have built what tasks need before they time out."""
-        if self._warming is not None:
-            self._warming.give_up()
-        self._warming = Warming(self._status.url)
-
-    def _tidy_logs(self) -> None:
-        for path in self._layout.log("any").parent.glob("*.log"):
-            rotate(path)
-        drop_parser_logs(self._layout.logs / "dag_processor")
 
     def _end(self) -> None:
         """Stop everything, tasks before what they need. One failure does not stop the rest."""
