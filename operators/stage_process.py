@@ -92,11 +92,26 @@ class StageProcess:
     """One running stage. It ends with its caller: at the deadline, on an exception, or by `end`."""
 
     def __init__(self, command: StageCommand, home: Home, log: LogLine) -> None:
+        """Start it.
+
+        Raises:
+            ConfigError: when the interpreter cannot be started.
+        """
         self._command = command
         self._log = log
-        self._process = start(command, home)
         self._said: deque[str] = deque(maxlen=_ERROR_LINES_KEPT)
         self._printed = bytearray()
+        try:
+            self._process = subprocess.Popen(
+                command.line,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment(command, home),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise interpreter_missing(command.python, error) from error
 
     def wait(self, deadline_seconds: float) -> StageOutput:
         """Wait for the end.
@@ -149,25 +164,6 @@ class StageProcess:
         for chunk in iter(lambda: stream.read(65_536), b""):
             if len(self._printed) + len(chunk) <= OUTPUT_BYTES_MAX:
                 self._printed += chunk
-
-
-def start(command: StageCommand, home: Home) -> subprocess.Popen[bytes]:
-    """Start a stage with pipes.
-
-    Raises:
-        ConfigError: when the interpreter cannot be started.
-    """
-    try:
-        return subprocess.Popen(
-            command.line,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(command, home),
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise interpreter_missing(command.python, error) from error
 
 
 def environment(command: StageCommand, home: Home) -> dict[str, str]:

@@ -170,10 +170,7 @@ class Demo:
         }
 
     def _conclude(self, summary: Json, stored: dict[str, Stored], kills: Kills | None) -> str:
-        """Check the model's row sums and that no job is left; write the report.
-
-        Returns:
-            The result of the check, in one line.
+        """Check the model's row sums and that no job is left; write the report; return the verdict.
 
         Raises:
             RowsLostError: when the summary and the stored data differ.

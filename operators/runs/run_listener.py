@@ -52,13 +52,8 @@ def _after_failure(dag_id: str, run_id: str) -> None:
         wake_waiting_windows(dag_id)
         end_jobs_of(dag_id, run_id)
     except (ForebayError, OSError) as error:
-        _LOG.error(
-            "jobs of run %s of %s may still run (%s): `forebay cancel %s` ends them",
-            run_id,
-            dag_id,
-            error,
-            dag_id,
-        )
+        unknown = "jobs of run %s of %s may still run (%s): `forebay cancel %s` ends them"
+        _LOG.error(unknown, run_id, dag_id, error, dag_id)
 
 
 def end_jobs_of(dag_id: str, run_id: str) -> None:

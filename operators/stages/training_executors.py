@@ -157,12 +157,8 @@ class TrainingExecutorsOperator(JobOperator):
                 f"logs: {self.home.job(status.job_id) / 'logs'}"
             )
         self.refuse_killed()
-        self.log.info(
-            "window %s: job %s was %s: submitting it again, to continue from its checkpoint",
-            request.window.key,
-            status.job_id,
-            status.state,
-        )
+        lost = "window %s: job %s was %s: submitting it again, to continue from its checkpoint"
+        self.log.info(lost, request.window.key, status.job_id, status.state)
         update = {"resubmitted": attempt.resubmitted + 1}
         return self._submit_and_follow(request, attempt.model_copy(update=update))
 

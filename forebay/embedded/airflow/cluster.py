@@ -116,8 +116,7 @@ class Embedded:
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> list[str]:
         """Stop it, and every job that its tasks started; returns once nothing is left.
 
-        Returns:
-            Ids of the jobs that were cancelled: their tasks continue after the next start.
+        Returns ids of the jobs that were cancelled: their tasks continue after the next start.
 
         Raises:
             InfrastructureError: when something does not end.

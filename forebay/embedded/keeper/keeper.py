@@ -140,7 +140,7 @@ class Keeper:
         if parts.API_SERVER in self._components.tick():
             # A new API server must have built what tasks need before they time out.
             if self._warming is not None:
-                self._warming.give_up()
+                self._warming.given_up.set()
             self._warming = Warming(self._status.url)
         try:
             self._keep_house(time.monotonic())

@@ -96,9 +96,9 @@ class Startup:
         self._components.start(self._airflow[parts.DAG_PROCESSOR])
         warming = Warming(url)
         try:
-            self._wait(lambda: warming.done, API_SECONDS, parts.API_SERVER)
+            self._wait(warming.answered.is_set, API_SECONDS, parts.API_SERVER)
         finally:
-            warming.give_up()
+            warming.given_up.set()
 
     def _start_scheduler(self, url: str) -> None:
         self._components.start(self._airflow[parts.SCHEDULER])
