@@ -81,13 +81,9 @@ class SourceOperator(StageOperator):
 
     def _list(self, request: StageRequest) -> SourceResult:
         options = self._asking(request)
-        if (
-            listed_for(self.home, self.pipeline, self.source, request.window.key)
-            != request.asked_by
-        ):
-            others = self._others(request)
-            if others:
-                options += ["--asked", others]
+        found = listed_for(self.home, self.pipeline, self.source, request.window.key)
+        if found != request.asked_by and (others := self._others(request)):
+            options += ["--asked", others]
         return self.call(self.command(request, *options), SourceResult)
 
     def _asking(self, request: StageRequest) -> list[str]:

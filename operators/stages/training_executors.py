@@ -17,7 +17,8 @@ from forebay.operators.job.job_end import raise_for_end
 from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.links import MetricsLink, WindowBeforeLink
 from forebay.operators.runs.stage_request import StageRequest
-from forebay.operators.runs.xcoms import TrainedWindow, submitted_job
+from forebay.operators.runs.task_ids import DATA_EXECUTORS
+from forebay.operators.runs.xcoms import SubmittedJob, TrainedWindow, left_by
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.turn.wait import TurnWait
@@ -65,7 +66,7 @@ class TrainingExecutorsOperator(JobOperator):
         self.train_seconds = train_seconds
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        left = submitted_job(context)
+        left = left_by(DATA_EXECUTORS, SubmittedJob, context)
         now = time.time()
         alone = request.clear_count > 0 and left.asked_by != request.asked_by
         attempt = _Attempt(

@@ -38,7 +38,7 @@ class Component:
     end_signal: what it gets from the kernel when the keeper dies.
     stop_signal: what ends it cleanly.
     account: who runs it, if not the calling user.
-    in_process: `command` holds arguments of Airflow, for `launch.run_airflow`.
+    in_process: `command` holds arguments of Airflow, which `launch` becomes.
     waits_for_work: when stopped, it waits for the tasks below it, so these are ended first.
     inherits: what it gets from the keeper's environment.
     listening: descriptor of the keeper's socket on which it accepts connections.

@@ -108,8 +108,7 @@ class AirflowApi:
         if task_ids is not None:
             body["task_ids"] = list(task_ids)
         answer = self._http.post(f"/dags/{_part(dag_id)}/clearTaskInstances", body)
-        cleared: list[dict[str, Any]] = answer["task_instances"]
-        return cleared
+        return list(answer["task_instances"])
 
     def set_run_state(
         self, dag_id: str, run_id: str, state: Literal["queued", "success", "failed"]
@@ -121,9 +120,7 @@ class AirflowApi:
         return self._http.get(path)["value"]
 
     def links(self, dag_id: str, run_id: str, task_id: str) -> dict[str, str | None]:
-        answer = self._http.get(f"{_task(dag_id, run_id, task_id)}/links")
-        found: dict[str, str | None] = answer["extra_links"]
-        return found
+        return dict(self._http.get(f"{_task(dag_id, run_id, task_id)}/links")["extra_links"])
 
     def log(self, dag_id: str, run_id: str, task_id: str, try_number: int = 1) -> list[str]:
         """Lines of a task's log, errors with their type and text, without Airflow's own fields."""
