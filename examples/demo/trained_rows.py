@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from forebay.config.specs.windows import is_warm_start
 from forebay.executors.job.progress import Progress
@@ -60,7 +58,10 @@ class TrainedRows:
         if link is None:
             return self._in_training(window)
         rows = {name: link.trained(name).rows for name in link.seen}
-        return Trained(rows, _auc(self._chain.judgement(link), self._paradigm))
+        metrics = (self._chain.judgement(link) or {}).get("metrics", {}).get(self._paradigm, {})
+        # On labels as known then: complete ones of a window's rows arrive with later windows.
+        auc = metrics.get("auc_fresh")
+        return Trained(rows, None if auc is None else float(auc))
 
     def _in_training(self, window: str) -> Trained:
         for _, progress in running_jobs(self._home, self._pipeline):
@@ -69,10 +70,3 @@ class TrainedRows:
                 pace = f"{progress.rows_per_second:,.0f} rows/s"
                 return Trained(progress.rows, note=f"warm start, {pace}" if warm else pace)
         return Trained()
-
-
-def _auc(judgement: Mapping[str, Any] | None, paradigm: str) -> float | None:
-    """AUC on labels as known then: complete labels of a window's rows arrive with later windows."""
-    metrics = (judgement or {}).get("metrics", {}).get(paradigm, {})
-    value = metrics.get("auc_fresh")
-    return None if value is None else float(value)

@@ -65,12 +65,12 @@ class TimerOperator(StageOperator):
             early = self._too_early(request) if request.scheduled and not request.again else ""
             if not early:
                 return said
-            said |= {"reason": early, "next": AGAIN}
+            said["reason"] = early
             self.log.warning("window %s: skipped. %s", result.window, early)
         else:
-            said |= {"next": AGAIN}
             trained = "window %s: already trained in generation %s; %s"
             self.log.info(trained, result.window, result.generation, AGAIN)
+        said["next"] = AGAIN
         # In Airflow skipping is an exception, so the result has to be pushed.
         context["ti"].xcom_push(key="return_value", value=said)
         raise DownstreamTasksSkipped(tasks=sorted(self.get_flat_relative_ids(upstream=False)))

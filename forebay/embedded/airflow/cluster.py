@@ -160,7 +160,6 @@ class Embedded:
             self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
 
     def _start_keeper(self, deadline: float) -> None:
-        environment = component_environment(self.layout, KEEPER)
         options = [word for path in self._config_dirs for word in ("--config", str(path))]
         silence = self._deadline or timedelta(seconds=COMPONENT_DEADLINE_SECONDS)
         options += ["--component-deadline", str(silence.total_seconds())]
@@ -170,7 +169,7 @@ class Embedded:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment,
+                env=component_environment(self.layout, KEEPER),
                 cwd="/",
                 start_new_session=True,
             )

@@ -1,4 +1,4 @@
-"""The components of the embedded Airflow and the commands that run them."""
+"""The components of the embedded Airflow, their commands, and what Airflow reports of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from forebay.embedded.airflow.settings import CONNECTIONS, component_environment
 from forebay.embedded.launch import KEEPER_PID_NAME
@@ -25,6 +27,8 @@ SCHEDULER = "scheduler"
 TRIGGERER = "triggerer"
 # In the order in which they are started and shown.
 NAMES = (DATABASE, API_SERVER, DAG_PROCESSOR, SCHEDULER, TRIGGERER)
+# Components that report to the database, by their names in Airflow's report.
+REPORTED = {SCHEDULER: "scheduler", TRIGGERER: "triggerer", DAG_PROCESSOR: "dag_processor"}
 # For components that parse YAML or start tasks: a file that is written later may name any variable.
 _ALL: Patterns = ("*", *HOME_DATABASE)
 # For one that listens on a port, but runs neither pipelines nor tasks.
@@ -122,3 +126,25 @@ def launch_environment(
         **component_environment(layout, component.name, given),
         KEEPER_PID_NAME: str(keeper_pid),
     }
+
+
+def component_health(report: Mapping[str, Any]) -> dict[str, str]:
+    """`healthy` or `unhealthy` by component, from `/monitor/health`.
+
+    The API server answered, so it is healthy; whether the database answered is in the report.
+    """
+    return {
+        DATABASE: _status(report, "metadatabase"),
+        API_SERVER: "healthy",
+        **{name: _status(report, key) for name, key in REPORTED.items()},
+    }
+
+
+def last_beat(report: Mapping[str, Any], name: str) -> datetime | None:
+    key = REPORTED[name]
+    beat = (report.get(key) or {}).get(f"latest_{key}_heartbeat")
+    return datetime.fromisoformat(beat) if beat else None
+
+
+def _status(report: Mapping[str, Any], key: str) -> str:
+    return str((report.get(key) or {}).get("status") or "unhealthy")

@@ -11,11 +11,11 @@ from pathlib import Path
 from forebay.embedded.airflow.components import (
     API_SERVER,
     NAMES,
+    REPORTED,
     Component,
     launch_command,
     launch_environment,
 )
-from forebay.embedded.airflow.health import REPORTED
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus

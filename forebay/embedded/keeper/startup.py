@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import Any
 
 from forebay.embedded.airflow import components as parts
-from forebay.embedded.airflow.health import REPORTED, last_beat
 from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.embedded.airflow.settings import airflow_settings, render
@@ -116,14 +115,14 @@ class Startup:
             except InfrastructureError as error:
                 _LOG.info("no health report yet: %s", error)  # a busy machine: asked again
                 return False
-            return all(self._beats(health, name) for name in REPORTED)
+            return all(self._beats(health, name) for name in parts.REPORTED)
 
         self._wait(healthy, HEALTHY_SECONDS, parts.SCHEDULER)
 
     def _beats(self, health: dict[str, Any], name: str) -> bool:
         """Whether a component has reported since it was started; earlier reports do not count."""
         status = next(one for one in self._components.statuses() if one.name == name)
-        beat = last_beat(health, name)
+        beat = parts.last_beat(health, name)
         return beat is not None and status.started_at is not None and beat > status.started_at
 
     def _run_to_end(self, component: parts.Component, seconds: float) -> None:

@@ -90,10 +90,8 @@ def is_ready(place: Place, pid: int) -> bool:
     """Whether the server with this pid accepts connections, according to its own file."""
     path = place.data / "postmaster.pid"
     lines = path.read_text().split("\n") if path.is_file() else []
-    return len(lines) > _STATUS_LINE and (lines[0].strip(), lines[_STATUS_LINE].strip()) == (
-        str(pid),
-        "ready",
-    )
+    told = [line.strip() for line in lines]
+    return len(told) > _STATUS_LINE and (told[0], told[_STATUS_LINE]) == (str(pid), "ready")
 
 
 def answers(place: Place, timeout_seconds: float) -> bool:

@@ -14,8 +14,7 @@ import pytest
 
 from forebay import cli
 from forebay.embedded import checks
-from forebay.embedded.airflow.components import NAMES
-from forebay.embedded.airflow.health import component_health, last_beat
+from forebay.embedded.airflow.components import NAMES, component_health, last_beat
 from forebay.embedded.checks import all_checks, essential_checks
 from forebay.embedded.layout import Layout
 from forebay.executors.wire import sockets
