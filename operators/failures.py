@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
-from airflow.sdk.log import mask_secret
 
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.system.output.redaction import hidden_values, redacted
+from forebay.system.output.redaction import redacted
 
 
 @contextmanager
@@ -25,9 +24,3 @@ def failing_as_airflow() -> Iterator[None]:
         again = error.exit_code == InfrastructureError.exit_code
         kind = AirflowException if again else AirflowFailException
         raise kind(redacted(str(error))) from None
-
-
-def mask_secrets() -> None:
-    """Make Airflow mask the secrets that this process knows from its environment and from YAML."""
-    for value in hidden_values():
-        mask_secret(value)

@@ -181,9 +181,5 @@ def interpreter_missing(python: str, error: OSError) -> ConfigError:
 
 def error_text(said: Sequence[str]) -> str:
     """The text from the last `error: …` line on; all of the last lines if there is none."""
-    lines = list(said)
-    for index in range(len(lines) - 1, -1, -1):
-        if lines[index].startswith(_ERROR_MARK):
-            lines = [lines[index].removeprefix(_ERROR_MARK), *lines[index + 1 :]]
-            break
-    return "\n".join(lines).strip()
+    _, _, text = "\n".join(["", *said]).rpartition(f"\n{_ERROR_MARK}")
+    return text.strip()

@@ -77,8 +77,7 @@ class Settings:
     @property
     def conversions(self) -> Windows:
         """The hours of the generated market: half of them have complete labels at the end."""
-        summary = self.folder / "conversions.json"
-        return Windows(CONVERSIONS, FIRST_HOUR, LAST_HOUR, summary)
+        return Windows(CONVERSIONS, FIRST_HOUR, LAST_HOUR, self.folder / "conversions.json")
 
     @property
     def words(self) -> str:

@@ -8,17 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from airflow.sdk import BaseOperator, Context
+from airflow.sdk.log import mask_secret
 
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.operators.failures import failing_as_airflow, mask_secrets
+from forebay.operators.failures import failing_as_airflow
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.settings import home, interpreter
 from forebay.operators.stage_process import StageCommand, StageProcess, StageResult
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.system.message import Message
-from forebay.system.output.redaction import redacted
+from forebay.system.output.redaction import hidden_values, redacted
 
 DEFAULT_GRACE_SECONDS = 60.0
 DEFAULT_STAGE_SECONDS = 3600.0
@@ -79,7 +80,9 @@ class StageOperator(BaseOperator):
         """Do the stage's work; the return value is the task's XCom."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        mask_secrets()
+        # Airflow does not know the secrets of our environment and YAML.
+        for value in hidden_values():
+            mask_secret(value)
         with failing_as_airflow():
             return self.work(self.request(context), context)
 

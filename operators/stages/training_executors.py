@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 from airflow.sdk import Context
 
@@ -145,7 +145,14 @@ class TrainingExecutorsOperator(JobOperator):
                 self.log.info("%s", line)
             self._refuse_late(attempt, handle)
             if time.monotonic() >= until:
-                self._defer_to_end(attempt)
+                trigger = JobTrigger(
+                    home=str(self.home.root),
+                    job_id=attempt.job_id,
+                    epoch=attempt.epoch,
+                    deadline=attempt.deadline,
+                )
+                left = attempt.deadline - time.time()
+                self.defer_until(trigger, then=self.followed, seconds=left, carried=attempt)
             self.pause(_POLL_SECONDS)
 
     def _resubmit(
@@ -172,16 +179,6 @@ class TrainingExecutorsOperator(JobOperator):
             f"{self.train_seconds:g} s (schedule.train_timeout). Raise that, or find out why it "
             f"took so long, then clear this task\nlogs: {self.logs(handle)}"
         )
-
-    def _defer_to_end(self, attempt: _Attempt) -> NoReturn:
-        trigger = JobTrigger(
-            home=str(self.home.root),
-            job_id=attempt.job_id,
-            epoch=attempt.epoch,
-            deadline=attempt.deadline,
-        )
-        left = attempt.deadline - time.time()
-        self.defer_until(trigger, then=self.followed, seconds=left, carried=attempt)
 
     def _summary(
         self, request: StageRequest, generation: int, status: JobStatus | None

@@ -109,7 +109,6 @@ class ThroughAirflow:
             say(f"next  start Airflow for it: {up_command(self._settings.home.root, self._config)}")
 
     def linger(self) -> None:
-        """Keep the UI running on a terminal until Ctrl-C."""
         if self._endpoint is not None:
             one = self._endpoint
             say(f"airflow  {one.url}  user {one.user}  password {one.password}")

@@ -71,7 +71,6 @@ def prepare(folder: Path, wait: timedelta, *, with_log: bool) -> tuple[Built, bo
 
 
 def stream_rows(wait: timedelta) -> pa.Table:
-    """The flights as published `wait` after their scheduled departure."""
     return read_flights(source_file()).before(END).as_known(wait)
 
 

@@ -74,8 +74,10 @@ class Embedded:
         deadline = time.monotonic() + timeout_seconds
         self.layout.create()
         with locked(self.layout.start_lock, timeout_seconds):
-            self._await_end(deadline)
             status = read_status(self.layout)
+            if status is not None and (status.over or status.state == "stopping"):
+                self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
+                status = read_status(self.layout)
             if not is_held(self.layout.keeper_lock):
                 if not self.layout.passwords.exists():
                     new_password(self.layout)
@@ -153,11 +155,6 @@ class Embedded:
         else:
             return
         raise UsageError(f"Airflow is running with {running}: stop it with `forebay down`")
-
-    def _await_end(self, deadline: float) -> None:
-        status = read_status(self.layout)
-        if status is not None and (status.over or status.state == "stopping"):
-            self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
 
     def _start_keeper(self, deadline: float) -> None:
         options = [word for path in self._config_dirs for word in ("--config", str(path))]

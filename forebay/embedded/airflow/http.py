@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import httpx
 
 _UNAUTHORISED = 401
-_NOT_FOUND = 404
-_CONFLICT = 409
 # Compressing answers would cost the API server time that training on the same machine could use.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
@@ -43,7 +41,7 @@ class ConflictError(ApiError):
     """What was requested already exists, or conflicts with something that is running."""
 
 
-_ERRORS: dict[int, type[ApiError]] = {_NOT_FOUND: NotFoundError, _CONFLICT: ConflictError}
+_ERRORS: dict[int, type[ApiError]] = {404: NotFoundError, 409: ConflictError}
 
 
 def send(
