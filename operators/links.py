@@ -22,13 +22,11 @@ if TYPE_CHECKING:
 
 
 def runs_page(dag_id: str) -> str:
-    """The address of a DAG's list of runs."""
     base = conf.get("api", "base_url", fallback="http://localhost:8080").rstrip("/")
     return f"{base}/dags/{quote(dag_id, safe='')}/runs"
 
 
 def run_page(dag_id: str, run_id: str) -> str:
-    """The address of a run's page."""
     return f"{runs_page(dag_id)}/{quote(run_id, safe='')}"
 
 
@@ -42,7 +40,6 @@ class TrainingLink(BaseOperatorLink):
     name = "Training log"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """The address."""
         return f"{run_page(ti_key.dag_id, ti_key.run_id)}/tasks/{TRAINING_EXECUTORS}"
 
 
@@ -53,7 +50,6 @@ class MetricsLink(BaseOperatorLink):
     name = "Metrics"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """The address."""
         return f"{run_page(ti_key.dag_id, ti_key.run_id)}/tasks/{EVALUATE}/xcom"
 
 
@@ -64,6 +60,5 @@ class WindowBeforeLink(BaseOperatorLink):
     name = "Window before"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """The address."""
         run_id = getattr(operator, "run_before", "")
         return run_page(ti_key.dag_id, run_id) if run_id else runs_page(ti_key.dag_id)

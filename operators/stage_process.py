@@ -92,12 +92,26 @@ class StageProcess:
     """One running stage. It ends with its caller: at the deadline, on an exception, or by `end`."""
 
     def __init__(self, command: StageCommand, home: Home, log: LogLine) -> None:
-        """Start it in its own process group, with FOREBAY_HOME set."""
+        """Start it.
+
+        Raises:
+            ConfigError: when the interpreter cannot be started.
+        """
         self._command = command
         self._log = log
-        self._process = start(command, home)
         self._said: deque[str] = deque(maxlen=_ERROR_LINES_KEPT)
         self._printed = bytearray()
+        try:
+            self._process = subprocess.Popen(
+                command.line,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment(command, home),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise interpreter_missing(command.python, error) from error
 
     def wait(self, deadline_seconds: float) -> StageOutput:
         """Wait for the end.
@@ -152,25 +166,6 @@ class StageProcess:
                 self._printed += chunk
 
 
-def start(command: StageCommand, home: Home) -> subprocess.Popen[bytes]:
-    """Start a stage with pipes.
-
-    Raises:
-        ConfigError: when the interpreter cannot be started.
-    """
-    try:
-        return subprocess.Popen(
-            command.line,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(command, home),
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise interpreter_missing(command.python, error) from error
-
-
 def environment(command: StageCommand, home: Home) -> dict[str, str]:
     """What a stage inherits, and FOREBAY_HOME. Nothing from Airflow, such as database or keys."""
     kept = inherited(os.environ, (*PLANNING, *command.variables))
@@ -178,7 +173,6 @@ def environment(command: StageCommand, home: Home) -> dict[str, str]:
 
 
 def interpreter_missing(python: str, error: OSError) -> ConfigError:
-    """The error for an interpreter that does not start, with what to do."""
     return ConfigError(
         f"the interpreter {python} cannot be started ({error.strerror}): correct "
         "job.roles.data.runtime.python of the pipeline, or Airflow's option [forebay] python"
@@ -187,9 +181,5 @@ def interpreter_missing(python: str, error: OSError) -> ConfigError:
 
 def error_text(said: Sequence[str]) -> str:
     """The text from the last `error: …` line on; all of the last lines if there is none."""
-    lines = list(said)
-    for index in range(len(lines) - 1, -1, -1):
-        if lines[index].startswith(_ERROR_MARK):
-            lines = [lines[index].removeprefix(_ERROR_MARK), *lines[index + 1 :]]
-            break
-    return "\n".join(lines).strip()
+    _, _, text = "\n".join(["", *said]).rpartition(f"\n{_ERROR_MARK}")
+    return text.strip()

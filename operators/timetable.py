@@ -46,13 +46,11 @@ class WindowTimetable(Timetable):
         return f"{self.grid.size} {self.grid.zone}"
 
     def serialize(self) -> dict[str, Any]:
-        """The data from which `deserialize` makes an equal timetable."""
         bounds = [at and at.isoformat() for at in (self.start, self.end)]
         return {"size": str(self.grid.size), "timezone": self.grid.zone, "bounds": bounds}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> WindowTimetable:
-        """A timetable from what Airflow stored."""
         bounds = (at and datetime.fromisoformat(at) for at in data.get("bounds", ()))
         return cls(data["size"], data["timezone"], *bounds)
 
@@ -80,7 +78,7 @@ class WindowTimetable(Timetable):
         start, end = restriction.earliest or self.start, restriction.latest or self.end
         earliest = [] if start is None else [self._from(start)]
         if not restriction.catchup:
-            earliest.append(self._newest_closed())
+            earliest.append(self.grid.before(self.grid.at(datetime.now(UTC))))
         if last_automated_data_interval is not None:
             # The end may not be on this grid, if the window size has changed since that run.
             earliest.append(self._from(last_automated_data_interval.end))
@@ -95,9 +93,6 @@ class WindowTimetable(Timetable):
         """The first window that starts at the instant or later."""
         window = self.grid.at(instant)
         return window if window.start == instant else self.grid.after(window)
-
-    def _newest_closed(self) -> Window:
-        return self.grid.before(self.grid.at(datetime.now(UTC)))
 
 
 def _interval(window: Window) -> DataInterval:

@@ -34,7 +34,8 @@ def play_conversions(settings: Settings, config: Path, environ: Mapping[str, str
     Raises:
         ForebayError: when a window could not be trained, or rows do not agree.
     """
-    built, reused = prepare_market(settings.market)
+    market = settings.folder / "market"
+    built, reused = prepare_market(market)
     say(f"conversions  {'reused' if reused else 'built'}: {built.words}")
     way = Direct(settings.home, settings.conversions, config, environ)
     try:
@@ -43,8 +44,8 @@ def play_conversions(settings: Settings, config: Path, environ: Mapping[str, str
         with undisturbed():
             way.stop()
     stored = {
-        "impressions": parquet_rows(settings.market / "impressions", time="at", label="converted"),
-        "live_impressions": log_rows(settings.market / "live_impressions", label="converted"),
+        "impressions": parquet_rows(market / "impressions", time="at", label="converted"),
+        "live_impressions": log_rows(market / "live_impressions", label="converted"),
     }
     wrong = disagreements(summary, stored)
     if wrong:
@@ -57,7 +58,6 @@ def play_conversions(settings: Settings, config: Path, environ: Mapping[str, str
 
 
 def story(summary: Json) -> Iterator[str]:
-    """The findings of the run, one line each."""
     pooled = summary["pooled"]
     share = pooled["label_completeness"]["share"]
     if share is not None:

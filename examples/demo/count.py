@@ -51,7 +51,8 @@ def parquet_rows(
     for file in sorted((root / folder).rglob("*.parquet")):
         table = pq.ParquetFile(file).read([time, label])
         ids = row_ids(file.relative_to(root).as_posix(), np.arange(table.num_rows))
-        pieces.append(Stored(ids, _micros(table[time]), _present(table[label])))
+        at = table[time].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
+        pieces.append(Stored(ids, at, _present(table[label])))
     return _together(pieces)
 
 
@@ -93,16 +94,12 @@ def disagreements(summary: Json, stored: Mapping[str, Stored]) -> list[str]:
     Compares planned, served, trained and dead rows of every source and window, and the model's row
     sums over all windows of its chain.
     """
-    warm = summary.get("warm_start")
-    windows = [*([warm] if warm else []), *summary["windows"]]
     found = []
     for name, rows in stored.items():
         trained = np.zeros(len(rows.ids), dtype=np.bool_)
-        for window in windows:
+        for window in _windows(summary):
             claimed = window["sources"][name]
-            inside = (rows.at >= _instant(claimed["data_from"])) & (
-                rows.at < _instant(claimed["data_to"])
-            )
+            inside = _inside(rows, claimed)
             trained |= inside & rows.labelled
             counted = _counts(inside, rows.labelled)
             found += [
@@ -119,15 +116,22 @@ def disagreements(summary: Json, stored: Mapping[str, Stored]) -> list[str]:
 
 def lost_and_repeated(summary: Json, stored: Mapping[str, Stored]) -> tuple[int, int]:
     """Numbers of rows that the model should have seen but has not, and that it saw too often."""
-    expected = dict.fromkeys(stored, 0)
-    for window in [summary.get("warm_start") or {"sources": {}}, *summary["windows"]]:
-        for name, claimed in window["sources"].items():
-            rows = stored[name]
-            begin, end = _instant(claimed["data_from"]), _instant(claimed["data_to"])
-            inside = (rows.at >= begin) & (rows.at < end) & rows.labelled
-            expected[name] += int(inside.sum())
-    gaps = [expected[name] - summary["seen"][name]["rows"] for name in stored]
+    gaps = []
+    for name, rows in stored.items():
+        windows = [_inside(rows, window["sources"][name]) for window in _windows(summary)]
+        expected = sum(int((inside & rows.labelled).sum()) for inside in windows)
+        gaps.append(expected - summary["seen"][name]["rows"])
     return sum(max(0, gap) for gap in gaps), sum(max(0, -gap) for gap in gaps)
+
+
+def _windows(summary: Json) -> list[Json]:
+    warm = summary.get("warm_start")
+    return [*([warm] if warm else []), *summary["windows"]]
+
+
+def _inside(rows: Stored, claimed: Json) -> npt.NDArray[np.bool_]:
+    """Which rows a source's window contains."""
+    return (rows.at >= _instant(claimed["data_from"])) & (rows.at < _instant(claimed["data_to"]))
 
 
 def _counts(inside: npt.NDArray[np.bool_], labelled: npt.NDArray[np.bool_]) -> dict[str, int]:
@@ -164,10 +168,6 @@ def _together(pieces: list[Stored]) -> Stored:
         nothing = np.empty(0, dtype=np.int64)
         return Stored(nothing.view(np.uint64), nothing, np.empty(0, dtype=np.bool_))
     return Stored(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
-
-
-def _micros(times: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    return np.asarray(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy())
 
 
 def _present(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

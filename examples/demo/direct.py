@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from examples.demo.mode import Json, say
 from examples.demo.settings import Windows
-from examples.demo.trained_rows import unfinished_jobs
 from forebay.errors import error_of
+from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.job.submit import attach
 from forebay.home.paths import Home
 
@@ -21,30 +22,37 @@ _POLL_SECONDS = 0.1
 _CANCEL_SECONDS = 30.0
 
 
+@dataclass
 class Direct:
-    """`forebay run` in its own process; its output goes to the user."""
+    """`forebay run` in its own process; its output goes to the user.
 
-    stays = False
-    ends_airflow = False
+    `ThroughAirflow` has the same methods. `stop` is always called, even after an interrupt.
+    """
 
-    def __init__(
-        self, home: Home, windows: Windows, config: Path, environ: Mapping[str, str]
-    ) -> None:
-        self._home = home
-        self._windows = windows
-        self._config = config
-        self._environ = environ
-        self._process: subprocess.Popen[bytes] | None = None
+    home: Home
+    windows: Windows
+    config: Path
+    environ: Mapping[str, str]
+    _process: subprocess.Popen[bytes] | None = None
+
+    stays = False  # whether it runs until the user ends it, for whom `linger` waits
+    ends_airflow = False  # whether `stop` stops Airflow
 
     def train(self, between: Callable[[], None]) -> Json:
-        """Run the command to its end."""
-        pipeline, first, last, summary = self._windows
+        """Train the windows that are not trained yet; print and return the summary of all.
+
+        `between` is called many times a second meanwhile.
+
+        Raises:
+            ForebayError: when a window could not be trained.
+        """
+        pipeline, first, last, summary = self.windows
         summary.unlink(missing_ok=True)
         arguments = ["run", pipeline, "--from", first, "--to", last]
-        arguments += ["--config", str(self._config), "--summary", str(summary)]
+        arguments += ["--config", str(self.config), "--summary", str(summary)]
         say(f"$ forebay {shlex.join(arguments)}")
         command = [sys.executable, "-P", "-m", "forebay.cli", *arguments]
-        self._process = subprocess.Popen(command, env=dict(self._environ))
+        self._process = subprocess.Popen(command, env=dict(self.environ))
         while self._process.poll() is None:
             time.sleep(_POLL_SECONDS)
             between()
@@ -72,7 +80,7 @@ class Direct:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for job in unfinished_jobs(self._home, self._windows.pipeline):
-            handle = attach(self._home, job.name)
+        for job in jobs_of(self.home, self.windows.pipeline, unended=True):
+            handle = attach(self.home, job.job_id)
             handle.cancel()
             handle.wait(_CANCEL_SECONDS)

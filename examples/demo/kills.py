@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from examples.demo.trained_rows import RunningJob, running_jobs
+from examples.demo.trained_rows import running_jobs
+from forebay.executors.job.stored_jobs import StoredJob
 from forebay.home.paths import Home
 from forebay.home.runtime import processes_of_job
 from forebay.system.processes.identity import ProcessIdentity
@@ -25,40 +25,39 @@ class Kills:
     expected_rows: int
     say: Callable[[str], None]
     struck: list[str] = field(default_factory=list)
-    _rows: dict[Path, int] = field(default_factory=dict)
-    _dead: tuple[Path, ProcessIdentity] | None = None
+    _rows: dict[str, int] = field(default_factory=dict)
+    _dead: tuple[str, ProcessIdentity] | None = None
 
     def look(self) -> None:
         """Kill the next process once it is due and the previous one has been replaced."""
         if len(self.struck) == len(SCENES):
             return
-        for job in running_jobs(self.home, self.pipeline):
-            self._rows[job.folder] = sum(job.progress.rows.values())
-            self._strike(job)
+        for job, progress in running_jobs(self.home, self.pipeline):
+            self._rows[job.job_id] = sum(progress.rows.values())
+            self._strike(job, progress.window)
 
-    def _strike(self, job: RunningJob) -> None:
+    def _strike(self, job: StoredJob, window: str) -> None:
         if len(self.struck) == len(SCENES):
             return
         share, name = SCENES[len(self.struck)]
         if sum(self._rows.values()) < share * self.expected_rows:
             return
-        victim = _process(job, name)
+        victim = self._process(job, name)
         if victim is None or not self._replaced(job):
             return
         if victim.kill():
             self.struck.append(name)
-            self._dead = (job.folder, victim)
-            self.say(f"KILLED {name} (pid {victim.pid}) in window {job.progress.window}")
+            self._dead = (job.job_id, victim)
+            self.say(f"KILLED {name} (pid {victim.pid}) in window {window}")
 
-    def _replaced(self, job: RunningJob) -> bool:
+    def _replaced(self, job: StoredJob) -> bool:
         """Whether the last killed process has a successor; another job has nothing to replace."""
-        if self._dead is None or self._dead[0] != job.folder:
+        if self._dead is None or self._dead[0] != job.job_id:
             return True
-        successor = _process(job, self.struck[-1])
+        successor = self._process(job, self.struck[-1])
         return successor is not None and successor != self._dead[1]
 
-
-def _process(job: RunningJob, name: str) -> ProcessIdentity | None:
-    """A process of the job by name; an unrelated process with the same pid does not count."""
-    living = processes_of_job(job.folder.name, job.folder.parent.parent)
-    return next((one for one in living if one.pid == job.status.pids.get(name)), None)
+    def _process(self, job: StoredJob, name: str) -> ProcessIdentity | None:
+        """A process of the job by name; an unrelated process with the same pid does not count."""
+        living = processes_of_job(job.job_id, self.home.root)
+        return next((one for one in living if one.pid == job.row.status.pids.get(name)), None)

@@ -49,7 +49,6 @@ dataset:
 
 
 def score_command(model: str) -> str:
-    """The command that scores a flight with the SavedModel."""
     return shlex.join([_program(), "score", model, "--row", json.dumps(EXAMPLE_ROW)])
 
 
@@ -67,13 +66,11 @@ def check_command(folder: Path) -> str:
 
 
 def up_command(home: Path, config: Path) -> str:
-    """The command that starts Airflow again with the demo's state."""
     words = [_program(), "up", "--config", _short(config)]
     return f"FOREBAY_HOME={shlex.quote(str(home))} {shlex.join(words)}"
 
 
 def down_command(home: Path) -> str:
-    """The command that stops the demo's Airflow."""
     return f"FOREBAY_HOME={shlex.quote(str(home))} {shlex.join([_program(), 'down'])}"
 
 

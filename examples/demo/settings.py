@@ -64,38 +64,23 @@ class Settings:
 
     @property
     def folder(self) -> Path:
-        """Where the demo's own files are."""
         return self.home.root / "demo"
 
     @property
-    def data(self) -> Path:
-        """The stored flights."""
-        return self.folder / "data"
-
-    @property
-    def market(self) -> Path:
-        """The generated market."""
-        return self.folder / "market"
-
-    @property
     def summary(self) -> Path:
-        """The run's summary; the report is next to it."""
         return self.folder / "summary.json"
 
     @property
     def flights(self) -> Windows:
-        """The days of flights."""
         return Windows(PIPELINE, FIRST_WINDOW, LAST_WINDOW, self.summary)
 
     @property
     def conversions(self) -> Windows:
         """The hours of the generated market: half of them have complete labels at the end."""
-        summary = self.folder / "conversions.json"
-        return Windows(CONVERSIONS, FIRST_HOUR, LAST_HOUR, summary)
+        return Windows(CONVERSIONS, FIRST_HOUR, LAST_HOUR, self.folder / "conversions.json")
 
     @property
     def words(self) -> str:
-        """The settings in a few words."""
         stream = "Kafka" if self.kafka else "a log directory"
         killing = ", three kills on the way" if self.kill else ""
         way = "windows run by Airflow" if self.airflow else "windows run by `forebay run`"

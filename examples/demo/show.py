@@ -25,7 +25,7 @@ from examples.demo.data.flight_data import prepare
 from examples.demo.data.topic import Topic
 from examples.demo.direct import Direct
 from examples.demo.kills import SCENES, Kills
-from examples.demo.mode import Json, Way, say
+from examples.demo.mode import Json, say
 from examples.demo.next_steps import check_command, score_command
 from examples.demo.settings import CONFIG, KAFKA_VARIANT, LAST_WINDOW, PIPELINE, Settings
 from examples.demo.signals import undisturbed
@@ -98,7 +98,8 @@ class Demo:
         if settings.kill:
             self._forget_models()
         with self._phase("data"):
-            built, reused = prepare(settings.data, settings.wait, with_log=not settings.kafka)
+            data = settings.folder / "data"
+            built, reused = prepare(data, settings.wait, with_log=not settings.kafka)
         say(f"data  {'reused' if reused else 'built'}: {built.words}")
         topic = Topic(settings.home, self.environ, built.content) if settings.kafka else None
         try:
@@ -109,23 +110,29 @@ class Demo:
                     topic.stop()
 
     def _perform(self, topic: Topic | None, started: float) -> None:
-        config = CONFIG
+        settings, config = self.settings, CONFIG
         if topic is not None:
             with self._phase("kafka"):
-                say(topic.start(self.settings.wait))
-            config = kafka_config(self.settings)
+                say(topic.start(settings.wait))
+            config = kafka_config(settings)
         with self._phase("count"):
             stored = self._stored(topic)
-        kills = self._kills(stored) if self.settings.kill else None
-        way = self._way(config, started)
+        kills = Kills(settings.home, PIPELINE, _expected(stored), say) if settings.kill else None
+        way: Direct | ThroughAirflow
+        if settings.airflow:
+            way = ThroughAirflow(settings, config, self.environ, started + ALL_SECONDS)
+        else:
+            way = Direct(settings.home, settings.flights, config, self.environ)
         try:
             with self._phase("run"):
                 summary = way.train(kills.look if kills else lambda: None)
             with self._phase("check and report"):
                 closing = self._conclude(summary, stored, kills)
             with self._phase("conversions"):
-                play_conversions(self.settings, config, self.environ)
-            self._tell_next(summary)
+                play_conversions(settings, config, self.environ)
+            say(f"next  score a row: {score_command(summary['model'])}")
+            broken = check_command(settings.folder / "broken")
+            say(f"next  see what Forebay says about three mistakes: {broken}")
             way.tell()
             self.phases["in all"] = time.monotonic() - started
             spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.phases.items())
@@ -136,14 +143,9 @@ class Demo:
         finally:
             with undisturbed():
                 way.stop()
-        require_nobody_left(self.settings.home, airflow=way.ends_airflow)
+        require_nobody_left(settings.home, airflow=way.ends_airflow)
         if not way.stays:
             say(closing)
-
-    def _way(self, config: Path, started: float) -> Way:
-        if self.settings.airflow:
-            return ThroughAirflow(self.settings, config, self.environ, started + ALL_SECONDS)
-        return Direct(self.settings.home, self.settings.flights, config, self.environ)
 
     def _forget_models(self) -> None:
         """Remove this home's models and runs: kills need something that is being trained."""
@@ -155,12 +157,9 @@ class Demo:
             file.unlink()
         (home.root / MARKER_NAME).unlink(missing_ok=True)
 
-    def _kills(self, stored: dict[str, Stored]) -> Kills:
-        return Kills(self.settings.home, PIPELINE, _expected(stored), say)
-
     def _stored(self, topic: Topic | None) -> dict[str, Stored]:
         """Every stored row by source, read without any of Forebay's code."""
-        data = self.settings.data
+        data = self.settings.folder / "data"
         table = data / "flights_table" / "warehouse" / "flights" / "flights_table"
         return {
             "flights_table": parquet_rows(table, "data"),
@@ -171,10 +170,7 @@ class Demo:
         }
 
     def _conclude(self, summary: Json, stored: dict[str, Stored], kills: Kills | None) -> str:
-        """Check the model's row sums and that no job is left; write the report.
-
-        Returns:
-            The result of the check, in one line.
+        """Check the model's row sums and that no job is left; write the report; return the verdict.
 
         Raises:
             RowsLostError: when the summary and the stored data differ.
@@ -199,12 +195,6 @@ class Demo:
             f"{lost} rows lost, {repeated} repeated (checked in the model)"
         )
 
-    def _tell_next(self, summary: Json) -> None:
-        """Print commands to type next."""
-        say(f"next  score a row: {score_command(summary['model'])}")
-        broken = check_command(self.settings.folder / "broken")
-        say(f"next  see what Forebay says about three mistakes: {broken}")
-
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
         started = time.monotonic()
@@ -219,11 +209,8 @@ def kafka_config(settings: Settings) -> Path:
     folder = settings.folder / "config"
     shutil.rmtree(folder, ignore_errors=True)
     for part in ("sources", "pipelines"):
-        (folder / part).mkdir(parents=True)
-        for file in (CONFIG / part).glob("*.yaml"):
-            shutil.copy(file, folder / part / file.name)
-    for file in KAFKA_VARIANT.glob("*.yaml"):
-        shutil.copy(file, folder / "sources" / file.name)
+        shutil.copytree(CONFIG / part, folder / part)
+    shutil.copytree(KAFKA_VARIANT, folder / "sources", dirs_exist_ok=True)
     return folder
 
 

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from forebay.config.specs.windows import is_warm_start
 from forebay.executors.job.progress import Progress
-from forebay.executors.job.request import JobStatus
-from forebay.executors.job.stored_jobs import jobs_of
+from forebay.executors.job.stored_jobs import StoredJob, jobs_of
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 
 
-@dataclass(frozen=True)
-class RunningJob:
-    """A job that is training, and the newest progress of its trainer."""
-
-    folder: Path
-    status: JobStatus
-    progress: Progress
-
-
-def unfinished_jobs(home: Home, pipeline: str) -> list[Path]:
-    """Folders of jobs that were submitted and have not ended."""
-    return [job.folder.path for job in jobs_of(home, pipeline, unended=True)]
-
-
-def running_jobs(home: Home, pipeline: str) -> list[RunningJob]:
-    """Jobs whose trainer has started."""
-    found = []
-    for job in jobs_of(home, pipeline, unended=True):
-        progress = job.progress
-        if job.row.state == "running" and progress is not None:
-            found.append(RunningJob(job.folder.path, job.row.status, progress))
-    return found
+def running_jobs(home: Home, pipeline: str) -> list[tuple[StoredJob, Progress]]:
+    """Jobs whose trainer has started, each with its newest progress."""
+    found = [(job, job.progress) for job in jobs_of(home, pipeline, unended=True)]
+    return [
+        (job, progress)
+        for job, progress in found
+        if job.row.state == "running" and progress is not None
+    ]
 
 
 @dataclass(frozen=True)
@@ -76,20 +58,15 @@ class TrainedRows:
         if link is None:
             return self._in_training(window)
         rows = {name: link.trained(name).rows for name in link.seen}
-        return Trained(rows, _auc(self._chain.judgement(link), self._paradigm))
+        metrics = (self._chain.judgement(link) or {}).get("metrics", {}).get(self._paradigm, {})
+        # On labels as known then: complete ones of a window's rows arrive with later windows.
+        auc = metrics.get("auc_fresh")
+        return Trained(rows, None if auc is None else float(auc))
 
     def _in_training(self, window: str) -> Trained:
-        for job in running_jobs(self._home, self._pipeline):
-            progress = job.progress
+        for _, progress in running_jobs(self._home, self._pipeline):
             warm = is_warm_start(progress.window) and progress.window.endswith(window)
             if warm or progress.window == window:
                 pace = f"{progress.rows_per_second:,.0f} rows/s"
                 return Trained(progress.rows, note=f"warm start, {pace}" if warm else pace)
         return Trained()
-
-
-def _auc(judgement: Mapping[str, Any] | None, paradigm: str) -> float | None:
-    """AUC on labels as known then: complete labels of a window's rows arrive with later windows."""
-    metrics = (judgement or {}).get("metrics", {}).get(paradigm, {})
-    value = metrics.get("auc_fresh")
-    return None if value is None else float(value)

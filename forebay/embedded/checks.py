@@ -6,15 +6,16 @@ import os
 import platform
 import resource
 import shutil
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from forebay.embedded.layout import Layout
-from forebay.embedded.ports import choose_port
+from forebay.embedded.ports import LOOPBACK
 from forebay.embedded.postgres.account import OWN, SHARED, SHARED_REMEDY, is_made_later
-from forebay.embedded.postgres.place import database_place, nearest_folder
+from forebay.embedded.postgres.place import Place, database_place, nearest_folder
 from forebay.errors import ConfigError, ForebayError
 from forebay.executors.wire.sockets import sockets_problem
 from forebay.home.privacy import exposed, mode_text, require_own
@@ -53,7 +54,7 @@ def all_checks(layout: Layout) -> list[Check]:
         *essential_checks(layout),
         *_sockets(layout),
         *_privacy(layout),
-        _train_extra(),
+        _extra("train", "warning", ", or name an interpreter that has it in `runtime.python`"),
         *_comfort(layout),
     ]
 
@@ -74,51 +75,40 @@ def essential_checks(layout: Layout) -> list[Check]:
 
 def _python() -> Check:
     first, beyond = PYTHONS
-    found = platform.python_version()
-    if first <= sys.version_info[:2] < beyond:
-        return Check(name="python", state="ok", found=found)
+    fits = first <= sys.version_info[:2] < beyond
     remedy = f"install Python {first[0]}.{first[1]} or newer, below {beyond[0]}.{beyond[1]}"
-    return Check(name="python", state="failure", found=found, remedy=remedy)
+    return _measured("python", "ok" if fits else "failure", platform.python_version(), remedy)
 
 
 def _platform() -> Check:
     found = f"{platform.system()} {platform.release()} on {platform.machine()}"
+    remedy = ""
     if platform.system() != "Linux" or platform.machine() not in MACHINES:
         remedy = f"run it on Linux ({' or '.join(MACHINES)}): in a container or virtual machine"
-        return Check(name="platform", state="failure", found=found, remedy=remedy)
-    if not hasattr(os, "pidfd_open") or not Path("/proc/self/environ").exists():
+    elif not hasattr(os, "pidfd_open") or not Path("/proc/self/environ").exists():
         remedy = "use Linux 5.3 or newer with /proc mounted"
-        return Check(name="platform", state="failure", found=found, remedy=remedy)
-    return Check(name="platform", state="ok", found=found)
-
-
-def _train_extra() -> Check:
-    return _extra("train", "warning", ", or name an interpreter that has it in `runtime.python`")
+    return _measured("platform", "failure" if remedy else "ok", found, remedy)
 
 
 def _extra(name: str, severity: State, otherwise: str = "") -> Check:
-    missing = missing_modules(name)
-    title = f"extra {name}"
-    if not missing:
-        return Check(name=title, state="ok", found="installed")
-    found = f"{sys.executable} has no {', '.join(missing)}"
+    missing = ", ".join(missing_modules(name))
+    found = f"{sys.executable} has no {missing}" if missing else "installed"
     remedy = f"pip install 'forebay[{name}]'{otherwise}"
-    return Check(name=title, state=severity, found=found, remedy=remedy)
+    return _measured(f"extra {name}", severity if missing else "ok", found, remedy)
 
 
 def _home(layout: Layout) -> Check:
-    folder = nearest_folder(layout.root)
-    found = str(layout.home.root)
-    if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
-        return Check(name="home", state="ok", found=found)
+    folder, home = nearest_folder(layout.root), layout.home.root
+    if _is_writable(folder):
+        return _measured("home", "ok", str(home))
     remedy = f"make {folder} a folder that you can write to, or set FOREBAY_HOME to another one"
-    return Check(name="home", state="failure", found=f"{found} cannot be written", remedy=remedy)
+    return _measured("home", "failure", f"{home} cannot be written", remedy)
 
 
 def _sockets(layout: Layout) -> Iterator[Check]:
     """Whether processes of a job can connect. If the home is not writable, its check says so."""
     folder = nearest_folder(layout.home.jobs)
-    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+    if not _is_writable(folder):
         return
     problem = sockets_problem(folder)
     found = problem or f"{folder} can hold Unix sockets"
@@ -126,31 +116,30 @@ def _sockets(layout: Layout) -> Iterator[Check]:
     yield _measured("sockets", "failure" if problem else "ok", found, remedy)
 
 
+def _is_writable(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
 def _privacy(layout: Layout) -> Iterator[Check]:
     """Who can read what is stored; `up` and `run` close the home, the rest is up to its owner."""
     found = exposed(layout.home, *_folders_outside(layout))
     for one in found:
-        state: State = "failure" if one.severe else "warning"
-        yield Check(
-            name="privacy", state=state, found=f"{one.path}: {one.found}", remedy=one.remedy
-        )
+        severity: State = "failure" if one.severe else "warning"
+        yield _measured("privacy", severity, f"{one.path}: {one.found}", one.remedy)
     if not found:
         mode = mode_text(layout.home.root)
-        yield Check(name="privacy", state="ok", found=mode or "will be private to this user")
+        yield _measured("privacy", "ok", mode or "will be private to this user")
     store = os.environ.get(STORE_NAME, "")
     try:
         if store.startswith("/"):
             require_own(Path(store), STORE_NAME)
     except ConfigError as error:
-        yield Check(name="privacy", state="failure", found=store, remedy=str(error))
+        yield _measured("privacy", "failure", store, str(error))
 
 
 def _folders_outside(layout: Layout) -> Iterator[Path]:
     """What belongs to a home but is not in its folder."""
-    try:
-        place = database_place(layout)
-    except ForebayError:
-        place = None  # its own check says so
+    place = _place(layout)
     if place is not None:
         yield from (place.folder, place.socket)
     store = os.environ.get(STORE_NAME, "")
@@ -158,30 +147,34 @@ def _folders_outside(layout: Layout) -> Iterator[Path]:
         yield Path(store)
 
 
+def _place(layout: Layout) -> Place | None:
+    """None if the database cannot be anywhere: its own check says why."""
+    try:
+        return database_place(layout)
+    except ForebayError:
+        return None
+
+
 def _database_place(layout: Layout) -> Check:
     try:
         place = database_place(layout)
         place.check()
     except ForebayError as error:
-        return Check(
-            name="database", state="failure", found="it cannot run here", remedy=str(error)
-        )
+        return _measured("database", "failure", "it cannot run here", str(error))
     if place.account is None:
-        return Check(name="database", state="ok", found=str(place.data))
-    found = f"{place.data}, run by {place.account.name}"
+        return _measured("database", "ok", str(place.data))
     if is_made_later(place.data):
         found = f"{place.data}, run by {OWN}, an account that `forebay up` creates"
-    elif place.account.name == SHARED:
-        return Check(name="database", state="warning", found=found, remedy=SHARED_REMEDY)
-    return Check(name="database", state="ok", found=found)
+        return _measured("database", "ok", found)
+    shared: State = "warning" if place.account.name == SHARED else "ok"
+    found = f"{place.data}, run by {place.account.name}"
+    return _measured("database", shared, found, SHARED_REMEDY)
 
 
 def _disk(layout: Layout) -> Iterator[Check]:
-    folders = {"home": layout.root}
-    try:
-        folders["database"] = database_place(layout).folder
-    except ForebayError:
-        folders.pop("database", None)  # its own check reports it
+    folders, place = {"home": layout.root}, _place(layout)
+    if place is not None:
+        folders["database"] = place.folder
     for name, folder in folders.items():
         near = nearest_folder(folder)
         free = shutil.disk_usage(near).free
@@ -201,11 +194,13 @@ def _memory() -> Check:
 
 def _ports() -> Check:
     try:
-        port = choose_port(None)
+        with socket.socket() as probe:
+            probe.bind((LOOPBACK, 0))
+            found = f"{LOOPBACK} has free ports, such as {probe.getsockname()[1]}"
     except OSError as error:
         remedy = "bring the loopback interface up (ip link set lo up)"
-        return Check(name="ports", state="failure", found=str(error), remedy=remedy)
-    return Check(name="ports", state="ok", found=f"127.0.0.1 has free ports, such as {port}")
+        return _measured("ports", "failure", str(error), remedy)
+    return _measured("ports", "ok", found)
 
 
 def _comfort(layout: Layout) -> Iterator[Check]:
@@ -239,5 +234,5 @@ def _low(value: float, low: float, scarce: float) -> State:
     return "warning" if value < scarce else "ok"
 
 
-def _measured(name: str, state: State, found: str, remedy: str) -> Check:
+def _measured(name: str, state: State, found: str, remedy: str = "") -> Check:
     return Check(name=name, state=state, found=found, remedy="" if state == "ok" else remedy)

@@ -15,7 +15,6 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 from forebay.system.processes.parent import die_with_parent
@@ -34,7 +33,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--uid", type=int)
     parser.add_argument("--gid", type=int)
     parser.add_argument("--in-process", action="store_true")
-    parser.add_argument("--late-gc", action="store_true")
     parser.add_argument("--listening", type=int)
     parser.add_argument("command", nargs="+")
     asked = parser.parse_args(arguments)
@@ -48,20 +46,15 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write("the keeper ended while this component started\n")
         raise SystemExit(_KEEPER_ENDED)
     if asked.in_process:
-        if asked.late_gc:
+        if asked.listening is not None:  # the API server
             collect_garbage_later()
-        if asked.listening is not None:
             accept_on(socket.socket(fileno=asked.listening))
-        run_airflow(asked.command)
+        # SIGUSR1, which would kill Airflow, writes its threads' stacks.
+        faulthandler.register(signal.SIGUSR1)
+        sys.argv = ["airflow", *asked.command]
+        runpy.run_module("airflow", run_name="__main__", alter_sys=True)
     else:
         os.execv(asked.command[0], asked.command)  # noqa: S606 - no shell is wanted
-
-
-def run_airflow(arguments: Sequence[str]) -> None:
-    """Run an Airflow command. SIGUSR1, which would kill Airflow, writes its threads' stacks."""
-    faulthandler.register(signal.SIGUSR1)
-    sys.argv = ["airflow", *arguments]
-    runpy.run_module("airflow", run_name="__main__", alter_sys=True)
 
 
 def accept_on(listening: socket.socket) -> None:

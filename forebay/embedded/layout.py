@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.home.paths import Home
 from forebay.home.privacy import make_home
 
 
-@dataclass(frozen=True)
 class Layout:
-    """Paths of one embedded Airflow. Only `create` creates folders."""
+    """Paths of one embedded Airflow. Only `create` creates folders.
 
-    home: Home
+    root: what Airflow calls AIRFLOW_HOME; its absolute path also marks its processes.
+    settings: Airflow's, including secrets. secrets: keys that sign tokens and encrypt connections.
+    passwords: by user, as Airflow's simple login reads them.
+    dags: generated DAG files, one folder for each configuration folder.
+    logs: of tasks, as Airflow arranges them, and of the components.
+    state: of the components, written by the keeper. keeper_lock: held by it for its lifetime.
+    start_lock: held by whoever starts or stops Airflow.
+    database: its own record, and its data if that can be stored here.
+    """
 
-    @property
-    def root(self) -> Path:
-        """What Airflow calls AIRFLOW_HOME. Its absolute path also marks its processes."""
-        return self.home.root.absolute() / "airflow"
-
-    @property
-    def settings(self) -> Path:
-        """Airflow's settings, including secrets."""
-        return self.root / "airflow.cfg"
-
-    @property
-    def secrets(self) -> Path:
-        """Keys that sign tokens and encrypt connections."""
-        return self.root / "secrets.json"
-
-    @property
-    def passwords(self) -> Path:
-        """Password of each user, as Airflow's simple login reads it."""
-        return self.root / "passwords.json"
-
-    @property
-    def dags(self) -> Path:
-        """Generated DAG files: one folder for each configuration folder."""
-        return self.root / "dags"
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.root = home.root.absolute() / "airflow"
+        self.settings = self.root / "airflow.cfg"
+        self.secrets = self.root / "secrets.json"
+        self.passwords = self.root / "passwords.json"
+        self.dags = self.root / "dags"
+        self.logs = self.root / "logs"
+        self.state = self.root / "endpoint.json"
+        self.keeper_lock = self.root / "keeper.lock"
+        self.start_lock = self.root / "start.lock"
+        self.database = self.root / "postgres"
 
     def stubs(self, config_dir: Path) -> Path:
         """Where the DAG files of one configuration folder go."""
@@ -47,34 +41,8 @@ class Layout:
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         return self.dags / f"{path.name}-{digest}"
 
-    @property
-    def logs(self) -> Path:
-        """Logs of tasks, as Airflow arranges them, and of the components."""
-        return self.root / "logs"
-
     def log(self, component: str) -> Path:
-        """Output of one component."""
         return self.logs / "components" / f"{component}.log"
-
-    @property
-    def state(self) -> Path:
-        """The state of the components, written by the keeper."""
-        return self.root / "endpoint.json"
-
-    @property
-    def keeper_lock(self) -> Path:
-        """Held by the keeper for its lifetime."""
-        return self.root / "keeper.lock"
-
-    @property
-    def start_lock(self) -> Path:
-        """Held by whoever starts or stops Airflow."""
-        return self.root / "start.lock"
-
-    @property
-    def database(self) -> Path:
-        """The database's own record, and its data if it can be stored here."""
-        return self.root / "postgres"
 
     def create(self) -> None:
         """Create the folders, closed to other users."""

@@ -12,13 +12,10 @@ _DAY_SECONDS = 86_400.0
 
 
 def rotate(path: Path, bytes_max: int = BYTES_MAX) -> bool:
-    """Move the content of a log to `<name>.1` when it is too long.
+    """Move the content of a log to `<name>.1` when it is too long; returns whether it was.
 
     It is copied and then emptied, because a process that appends to its standard output keeps
     writing to the same file. Lines written between the two steps are lost, a few at most.
-
-    Returns:
-        Whether it was too long.
     """
     if path.stat().st_size <= bytes_max:
         return False

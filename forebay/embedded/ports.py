@@ -1,23 +1,13 @@
-"""TCP ports of this machine: whether one is free, and one to keep."""
+"""TCP ports of this machine: free ones, and one to keep."""
 
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+
+from forebay.errors import InfrastructureError
 
 LOOPBACK = "127.0.0.1"
-
-
-def is_free(port: int) -> bool:
-    """Whether a server can listen on this port of the loopback address now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As the API server does: connections of an earlier server that linger do not count.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-        return True
 
 
 def keep_port(preferred: int | None) -> socket.socket:
@@ -35,11 +25,23 @@ def keep_port(preferred: int | None) -> socket.socket:
     return socket.create_server((LOOPBACK, 0))
 
 
-def choose_port(preferred: int | None) -> int:
-    """The preferred port if it is free, otherwise any free one."""
-    if preferred is not None and is_free(preferred):
-        return preferred
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(*wanted: int) -> list[int]:
+    """Different ports: each `wanted` one if it is free, so that addresses stay; else any free one.
+
+    All are held until the last is found: one that is released could be handed out again.
+    """
+    with ExitStack() as held:
+        return [_hold_free_port(each, held) for each in wanted]
+
+
+def _hold_free_port(wanted: int, held: ExitStack) -> int:
+    for port in (wanted, 0):
+        probe = held.enter_context(socket.socket())
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+            probe.listen()
+        except OSError:
+            continue
+        return int(probe.getsockname()[1])
+    raise InfrastructureError("no free port on the loopback interface")

@@ -1,4 +1,4 @@
-"""How a job is ended, and how its end is reported: as its own error, or as what it has trained."""
+"""How a job is ended, and how its failure is reported: as its own error."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.job_id import line_of
 from forebay.executors.job.request import JobStatus
-from forebay.executors.model_line.chain import ModelChain
-from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.operators.runs.xcoms import TrainedWindow
+from forebay.home.paths import DEFAULT_LINE
 
 CANCEL_SECONDS = 25.0
 _PAUSE_SECONDS = 1.0
@@ -41,7 +39,6 @@ def cancel_job(handle: JobHandle, say: Callable[[str], object]) -> None:
 
 
 def not_cancelled(job_id: str, reason: str) -> str:
-    """The message about a job that could not be ended."""
     pipeline, line = line_of(job_id)
     of_line = "" if line == DEFAULT_LINE else f" --line {line}"
     return (
@@ -69,31 +66,3 @@ def raise_for_end(status: JobStatus, logs: str) -> None:
         )
     if status.state == "lost":
         raise InfrastructureError(f"job {status.job_id} lost its supervisor; logs: {logs}")
-
-
-def trained_summary(
-    home: Home, pipeline: str, line: str, window: str, generation: int, status: JobStatus | None
-) -> TrainedWindow:
-    """A summary of a finished window, from the model's own sums.
-
-    Raises:
-        InfrastructureError: when the window is not there although the job succeeded.
-    """
-    chain = ModelChain(home, pipeline, line)
-    link = chain.link(window, generation)
-    if link is None:
-        raise InfrastructureError(f"window {window} is not trained in generation {generation}")
-    return TrainedWindow(
-        window=window,
-        generation=generation,
-        job_id=status.job_id if status is not None else "",
-        rows={source: link.trained(source).rows for source in link.seen},
-        steps=link.steps,
-        seconds=_seconds(status),
-    )
-
-
-def _seconds(status: JobStatus | None) -> float:
-    if status is None or status.started_at is None or status.ended_at is None:
-        return 0.0
-    return round((status.ended_at - status.started_at).total_seconds(), 3)

@@ -14,14 +14,9 @@ _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
 def progress_line(status: JobStatus, progress: Progress | None, now: float) -> str:
-    """The job's progress.
+    """The job's progress; `progress` is None before the first report, `now` a `time.time`.
 
     A trainer that is stuck reports nothing, so the speed that it last reported no longer applies.
-
-    Args:
-        status: the job's status.
-        progress: its trainer's last report; None before the first.
-        now: the current time, as given by `time.time`.
     """
     restarts = ", ".join(f"{role} {count}" for role, count in status.restarts.items() if count)
     restarted = f"; restarts: {restarts}" if restarts else ""
@@ -40,7 +35,6 @@ def progress_line(status: JobStatus, progress: Progress | None, now: float) -> s
 
 
 def shares(rows: dict[str, int]) -> str:
-    """Each source's share of the rows trained so far."""
     total = sum(rows.values())
     if not total:
         return "no rows yet"
@@ -62,11 +56,9 @@ class ProgressLines:
     """
 
     def __init__(self) -> None:
-        """The first line is due immediately."""
         self._next = -math.inf
 
     def due(self, job: StoredJob) -> str | None:
-        """The next line, if it is time for one."""
         now = time.monotonic()
         if now < self._next:
             return None

@@ -33,8 +33,6 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class OtherRun:
-    """Another run of the same DAG."""
-
     run_id: str
     state: str
     window: Window
@@ -42,7 +40,6 @@ class OtherRun:
 
     @property
     def active(self) -> bool:
-        """Whether it is running or will run."""
         return self.state in ACTIVE_STATES
 
 

@@ -48,34 +48,20 @@ def on_dag_run_failed(dag_run: DagRun) -> None:
 
 
 def _after_failure(dag_id: str, run_id: str) -> None:
-    try:
-        wake_waiting_windows(dag_id)
-        end_jobs_of(dag_id, run_id)
-    except (ForebayError, OSError) as error:
-        _LOG.error(
-            "jobs of run %s of %s may still run (%s): `forebay cancel %s` ends them",
-            run_id,
-            dag_id,
-            error,
-            dag_id,
-        )
-
-
-def end_jobs_of(dag_id: str, run_id: str) -> None:
-    """Cancel the jobs that the run owns. After this call each of them has certainly ended.
-
-    Raises:
-        ConfigError: when it is not configured where Forebay's state is.
-        InfrastructureError: when a supervisor does not respond.
-    """
     from forebay.executors.job.handle import JobHandle
     from forebay.executors.job.stored_jobs import jobs_owned
     from forebay.operators.runs.stage_request import run_name
     from forebay.operators.settings import home
 
-    for job in jobs_owned(home(), run_name(dag_id, run_id)):
-        JobHandle(job.home, job.job_id, job.row.epoch).cancel(_SUPERVISOR_SECONDS)
-        _LOG.info("run %s of %s failed: job %s is cancelled", run_id, dag_id, job.job_id)
+    try:
+        wake_waiting_windows(dag_id)
+        for job in jobs_owned(home(), run_name(dag_id, run_id)):
+            # After this it has certainly ended.
+            JobHandle(job.home, job.job_id, job.row.epoch).cancel(_SUPERVISOR_SECONDS)
+            _LOG.info("run %s of %s failed: job %s is cancelled", run_id, dag_id, job.job_id)
+    except (ForebayError, OSError) as error:
+        unknown = "jobs of run %s of %s may still run (%s): `forebay cancel %s` ends them"
+        _LOG.error(unknown, run_id, dag_id, error, dag_id)
 
 
 def wake_waiting_windows(dag_id: str) -> None:

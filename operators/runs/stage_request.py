@@ -44,7 +44,6 @@ class StageRequest:
 
     @property
     def run(self) -> str:
-        """The name of the run, unique among all DAGs."""
         return run_name(self.dag_id, self.run_id)
 
     @property
@@ -89,7 +88,6 @@ def run_name(dag_id: str, run_id: str) -> str:
 
 
 def pass_name(run: str, clear_number: int | None) -> str:
-    """The name of one pass of a run, from the run's name."""
     return f"{run}#{clear_number or 0}"
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TypeVar
+
+from airflow.sdk import Context
 
 from forebay.errors import UsageError
-from forebay.operators.runs.task_ids import DATA_EXECUTORS, TRAINING_EXECUTORS
 from forebay.system.message import Message
 
-if TYPE_CHECKING:
-    from airflow.sdk import Context
+Left = TypeVar("Left", bound=Message)
 
 
 class SubmittedJob(Message):
@@ -38,29 +38,16 @@ class TrainedWindow(Message):
     seconds: float
 
 
-def submitted_job(context: Context) -> SubmittedJob:
-    """The result of data_executors in this run.
+def left_by(task_id: str, kind: type[Left], context: Context) -> Left:
+    """The result of another task of this run.
 
     Raises:
         UsageError: when it left nothing.
     """
-    return SubmittedJob.model_validate(_left_by(DATA_EXECUTORS, context))
-
-
-def trained_generation(context: Context) -> int:
-    """The generation that training_executors trained in this run.
-
-    Raises:
-        UsageError: when it left nothing.
-    """
-    return TrainedWindow.model_validate(_left_by(TRAINING_EXECUTORS, context)).generation
-
-
-def _left_by(task_id: str, context: Context) -> dict[str, Any]:
     left = context["ti"].xcom_pull(task_ids=task_id, default=None)
     if not isinstance(left, dict):
         raise UsageError(
             f"the task {task_id} of this run left no result: clear it and its downstream tasks, "
             "or the whole run"
         )
-    return left
+    return kind.model_validate(left)

@@ -5,25 +5,21 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.log import mask_secret
 
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
-from forebay.home.paths import DEFAULT_LINE
-from forebay.operators.failures import failing_as_airflow, mask_secrets
+from forebay.home.paths import DEFAULT_LINE, Home
+from forebay.operators.failures import failing_as_airflow
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.settings import home, interpreter
 from forebay.operators.stage_process import StageCommand, StageProcess, StageResult
 from forebay.operators.triggers.base import WakingTrigger, defer_timeout
 from forebay.system.message import Message
-from forebay.system.output.redaction import redacted
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from forebay.home.paths import Home
+from forebay.system.output.redaction import hidden_values, redacted
 
 DEFAULT_GRACE_SECONDS = 60.0
 DEFAULT_STAGE_SECONDS = 3600.0
@@ -84,27 +80,24 @@ class StageOperator(BaseOperator):
         """Do the stage's work; the return value is the task's XCom."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Airflow's entry point."""
-        mask_secrets()
+        # Airflow does not know the secrets of our environment and YAML.
+        for value in hidden_values():
+            mask_secret(value)
         with failing_as_airflow():
             return self.work(self.request(context), context)
 
     def request(self, context: Context) -> StageRequest:
-        """What this task of this run has to do."""
         return StageRequest.of(context, self.grid)
 
     @property
     def grid(self) -> WindowGrid:
-        """The pipeline's windows."""
         return WindowGrid(WindowSize(self.size), self.timezone)
 
     @property
     def home(self) -> Home:
-        """Where state is."""
         return home()
 
     def command(self, request: StageRequest, *options: str) -> StageCommand:
-        """A call of a stage for the window."""
         named = (self.pipeline, request.window.key, *options)
         where = ("--config", self.config, "--line", self.line)
         return StageCommand(interpreter(self.python), self.stage, (*named, *where), self.variables)
@@ -130,13 +123,9 @@ class StageOperator(BaseOperator):
         seconds: float,
         carried: Message | None = None,
     ) -> NoReturn:
-        """Give the slot back until the trigger fires.
+        """Give the slot back until the trigger fires, after that many seconds in any case.
 
-        Args:
-            trigger: what to wait for.
-            then: the method of this operator that continues, with the event and what is carried.
-            seconds: after which the trigger fires in any case.
-            carried: what the second half of the task needs from this one.
+        `then`, a method of this operator, continues with the event and what is `carried`.
         """
         self.defer(
             trigger=trigger,
@@ -157,11 +146,7 @@ class StageOperator(BaseOperator):
             self.refuse_killed()
 
     def refuse_killed(self) -> None:
-        """Stop if the task must end.
-
-        Raises:
-            InfrastructureError: when it must.
-        """
+        """Raise an InfrastructureError if the task must end."""
         if self._killed:
             raise InfrastructureError("the task was killed")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.errors import InfrastructureError
 from forebay.executors.job.folder import executors_registered
@@ -17,9 +19,6 @@ from forebay.operators.runs.xcoms import SubmittedJob
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.turn.wait import TurnWait
 from forebay.system.message import Message
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _POLL_SECONDS = 0.5
 
@@ -43,11 +42,9 @@ class DataExecutorsOperator(JobOperator):
         self.executors = executors
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """Submit in turn, then wait for the executors."""
         return self._start(request, TurnWait(deadline=time.time() + self.turn_wait_seconds))
 
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Check whether it is the window's turn now."""
         with failing_as_airflow():
             wait = _Carried.model_validate(carried).wait.woken(event)
             return self._start(self.request(context), wait)
@@ -63,11 +60,7 @@ class DataExecutorsOperator(JobOperator):
         return self._hand_over(request, result)
 
     def _await_registered(self, handle: JobHandle) -> None:
-        """Wait until the data executors serve, or the job has already ended.
-
-        Raises:
-            ForebayError: when the job failed.
-        """
+        """Wait until the data executors serve, or the job has already succeeded."""
         until = time.monotonic() + self.stage_seconds
         while time.monotonic() < until:
             self.refuse_killed()

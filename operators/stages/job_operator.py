@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+from airflow.sdk import Context
 
 from forebay.errors import ForebayError
 from forebay.executors.job.handle import JobHandle
@@ -18,11 +20,7 @@ from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.turn.previous_run import PreviousWindow, TurnObserver
 from forebay.operators.turn.wait import CHANGED, TurnWait
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from forebay.system.message import Message
+from forebay.system.message import Message
 
 # A turn comes when another window has been trained: no slot is held that long.
 _LOOK_SECONDS = 5.0
@@ -56,12 +54,9 @@ class JobOperator(StageOperator):
     ) -> SubmitResult:
         """Submit the window's job when it is its turn; defer until then.
 
-        Args:
-            request: what the task has to do.
-            wait: how long it has waited, and may wait.
-            claim: identifies this submission; the same claim never trains twice.
-            again: whether to train a trained window again.
-            carried: what `turn_came` gets; its field `wait` is the wait so far.
+        claim: identifies this submission; the same claim never trains twice.
+        again: whether to train a trained window again.
+        carried: what `turn_came` gets; its field `wait` is the wait so far.
 
         Raises:
             NotReadyError: at the deadline.
@@ -102,12 +97,10 @@ class JobOperator(StageOperator):
             cancel_job(self._handle, self.log.info)
 
     def on_kill(self) -> None:
-        """End the stage and the job."""
         super().on_kill()
         self.cancel()
 
     def logs(self, handle: JobHandle) -> str:
-        """Where the job's processes write."""
         return str(handle.folder.path / "logs")
 
     def _submit(
@@ -129,12 +122,8 @@ class JobOperator(StageOperator):
             if self._killed:
                 self.cancel()
             self.refuse_killed()
-            self.log.info(
-                "job %s (epoch %d), its logs: %s",
-                result.job_id,
-                result.epoch,
-                self.logs(self._handle),
-            )
+            job = f"job {result.job_id} (epoch {result.epoch})"
+            self.log.info("%s, its logs: %s", job, self.logs(self._handle))
         return result
 
     def _cancel_unheard(self, window: str, since: datetime) -> None:
@@ -158,7 +147,7 @@ class JobOperator(StageOperator):
             line=self.line,
             before=previous.key,
             seen=_news(previous) if active else previous.files.model_dump(mode="json"),
-            until=time.time() + seconds,
+            deadline=time.time() + seconds,
         )
         longer = wait.longer(blocked=previous.blocked)
         carried = carried.model_copy(update={"wait": longer})

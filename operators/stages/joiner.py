@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.errors import InfrastructureError
 from forebay.executors.stages.results import SourceResult
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.system.output.counted import counted
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class JoinerOperator(StageOperator):
@@ -29,20 +28,14 @@ class JoinerOperator(StageOperator):
         self.sources = sources
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Read the sources' results."""
         results = [self._answer(name, request, context) for name in self.sources]
         rows = {result.source: result.rows for result in results}
         known = [count for count in rows.values() if count is not None]
         total = sum(known) if len(known) == len(rows) else None
         shown = "an unknown number of rows" if total is None else counted(total, "row")
         tasks = sum(result.tasks for result in results)
-        self.log.info(
-            "window %s: %s, %s, %s",
-            request.window.key,
-            counted(len(results), "source"),
-            counted(tasks, "task"),
-            shown,
-        )
+        found = f"{counted(len(results), 'source')}, {counted(tasks, 'task')}, {shown}"
+        self.log.info("window %s: %s", request.window.key, found)
         return {
             "window": request.window.key,
             "sources": len(results),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.executors.stages.results import PublishResult
 from forebay.operators.links import MetricsLink, TrainingLink
 from forebay.operators.runs.stage_request import StageRequest
-from forebay.operators.runs.xcoms import trained_generation
+from forebay.operators.runs.task_ids import TRAINING_EXECUTORS
+from forebay.operators.runs.xcoms import TrainedWindow, left_by
 from forebay.operators.stages.base import StageOperator
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class PublishOperator(StageOperator):
@@ -22,7 +22,6 @@ class PublishOperator(StageOperator):
     operator_extra_links = (TrainingLink(), MetricsLink())
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Publish."""
-        generation = trained_generation(context)
+        generation = left_by(TRAINING_EXECUTORS, TrainedWindow, context).generation
         command = self.command(request, "--generation", str(generation))
         return self.call(command, PublishResult).model_dump(mode="json")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.executors.stages.results import SinkResult
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class SinkOperator(StageOperator):
@@ -19,6 +18,5 @@ class SinkOperator(StageOperator):
     ui_color = "#dae8fc"
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """Record the plan."""
         options = ["--asked-by", request.asked_by, *(["--again"] if request.again else [])]
         return self.call(self.command(request, *options), SinkResult).model_dump(mode="json")

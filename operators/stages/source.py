@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+from airflow.sdk import Context
 
 from forebay.datatasks.plans.listing_rows import listed_for
 from forebay.errors import InfrastructureError
@@ -16,9 +18,6 @@ from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.ready import GROWTH, ReadyTrigger
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.output.counted import counted
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _FIRST_PAUSE_SECONDS = 5.0
 # An argument may have 128 KiB on Linux; with many long run ids the list is cut.
@@ -48,7 +47,6 @@ class SourceOperator(StageOperator):
         self.windows_around = windows_around
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """List the data, retry within the grace period, then defer."""
         grace_ends = time.monotonic() + self.grace_seconds
         pause = _FIRST_PAUSE_SECONDS
         while True:
@@ -77,19 +75,15 @@ class SourceOperator(StageOperator):
             arguments=list(command.arguments),
             home=str(self.home.root),
             deadline=deadline,
-            variables=command.variables,
+            variables=list(command.variables),
         )
         self.defer_until(trigger, then=self.ready, seconds=left)
 
     def _list(self, request: StageRequest) -> SourceResult:
         options = self._asking(request)
-        if (
-            listed_for(self.home, self.pipeline, self.source, request.window.key)
-            != request.asked_by
-        ):
-            others = self._others(request)
-            if others:
-                options += ["--asked", others]
+        found = listed_for(self.home, self.pipeline, self.source, request.window.key)
+        if found != request.asked_by and (others := self._others(request)):
+            options += ["--asked", others]
         return self.call(self.command(request, *options), SourceResult)
 
     def _asking(self, request: StageRequest) -> list[str]:

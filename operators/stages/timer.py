@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow.sdk import Context
 from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from forebay.errors import UsageError
@@ -17,9 +18,6 @@ from forebay.operators.runs.airflow_runs import ACTIVE_STATES, latest_before, ru
 from forebay.operators.runs.stage_request import REPROCESS, StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.window_over import WindowOverTrigger
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _CONF = json.dumps({REPROCESS: True})
 AGAIN = f"to train it again, clear this run, or trigger it with the conf {_CONF}"
@@ -37,7 +35,6 @@ class TimerOperator(StageOperator):
     ui_color = "#e8e3d3"
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Wait until the window has ended, then check."""
         now = datetime.now(UTC)
         window = request.window
         left = (window.end - now).total_seconds()
@@ -57,7 +54,6 @@ class TimerOperator(StageOperator):
         return self._look(request, context)
 
     def window_over(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Continue after the deferral."""
         with failing_as_airflow():
             return self._look(self.request(context), context)
 
@@ -69,12 +65,12 @@ class TimerOperator(StageOperator):
             early = self._too_early(request) if request.scheduled and not request.again else ""
             if not early:
                 return said
-            said |= {"reason": early, "next": AGAIN}
+            said["reason"] = early
             self.log.warning("window %s: skipped. %s", result.window, early)
         else:
-            said |= {"next": AGAIN}
             trained = "window %s: already trained in generation %s; %s"
             self.log.info(trained, result.window, result.generation, AGAIN)
+        said["next"] = AGAIN
         # In Airflow skipping is an exception, so the result has to be pushed.
         context["ti"].xcom_push(key="return_value", value=said)
         raise DownstreamTasksSkipped(tasks=sorted(self.get_flat_relative_ids(upstream=False)))

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
+
+from airflow.sdk import Context
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.submit import attach
+from forebay.executors.model_line.chain import ModelChain
 from forebay.operators.failures import failing_as_airflow
-from forebay.operators.job.job_end import raise_for_end, trained_summary
+from forebay.operators.job.job_end import raise_for_end
 from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.links import MetricsLink, WindowBeforeLink
 from forebay.operators.runs.stage_request import StageRequest
-from forebay.operators.runs.xcoms import submitted_job
+from forebay.operators.runs.task_ids import DATA_EXECUTORS
+from forebay.operators.runs.xcoms import SubmittedJob, TrainedWindow, left_by
 from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.turn.wait import TurnWait
 from forebay.system.message import Message
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 RESUBMISSIONS_MAX = 3
 _POLL_SECONDS = 1.0
@@ -65,8 +66,7 @@ class TrainingExecutorsOperator(JobOperator):
         self.train_seconds = train_seconds
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        """Attach to the job, or submit one if there is none to attach to; then follow it."""
-        left = submitted_job(context)
+        left = left_by(DATA_EXECUTORS, SubmittedJob, context)
         now = time.time()
         alone = request.clear_count > 0 and left.asked_by != request.asked_by
         attempt = _Attempt(
@@ -77,37 +77,24 @@ class TrainingExecutorsOperator(JobOperator):
             deadline=now + self.train_seconds,
         )
         if alone:
-            self.log.info(
-                "window %s: only this task was cleared, so the window is trained again",
-                request.window.key,
-            )
+            again = "only this task was cleared, so the window is trained again"
+            self.log.info("window %s: %s", request.window.key, again)
             return self._submit_and_follow(request, attempt)
         if not left.job_id:
             return self._summary(request, left.generation, None)
         self._handle = attach(self.home, left.job_id, request.run)
-        self.log.info(
-            "window %s: attached to job %s (epoch %d); its logs: %s",
-            request.window.key,
-            left.job_id,
-            self._handle.epoch,
-            self.logs(self._handle),
-        )
+        job = f"job {left.job_id} (epoch {self._handle.epoch}); its logs: {self.logs(self._handle)}"
+        self.log.info("window %s: attached to %s", request.window.key, job)
         update = {"job_id": left.job_id, "epoch": self._handle.epoch}
         return self._follow(request, attempt.model_copy(update=update), self._handle, attached=True)
 
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
-        """Check whether the line is free now."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)
             update = {"wait": attempt.wait.woken(event)}
             return self._submit_and_follow(self.request(context), attempt.model_copy(update=update))
 
-    def followed(
-        self,
-        context: Context,
-        event: dict[str, Any],
-        **carried: Any,
-    ) -> dict[str, Any]:
+    def followed(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Continue after a deferral: the job has ended, or has reached its deadline."""
         with failing_as_airflow():
             attempt = _Attempt.model_validate(carried)
@@ -139,11 +126,7 @@ class TrainingExecutorsOperator(JobOperator):
     ) -> dict[str, Any]:
         """Poll within the grace period, then defer.
 
-        Args:
-            request: what the task has to do.
-            attempt: what this attempt at the task knows so far.
-            handle: the job.
-            attached: whether the first look may find an end from before this attempt.
+        attached: whether the first look may find an end from before this attempt.
         """
         lines = ProgressLines()
         until = time.monotonic() + self.grace_seconds
@@ -162,7 +145,14 @@ class TrainingExecutorsOperator(JobOperator):
                 self.log.info("%s", line)
             self._refuse_late(attempt, handle)
             if time.monotonic() >= until:
-                self._defer_to_end(attempt)
+                trigger = JobTrigger(
+                    home=str(self.home.root),
+                    job_id=attempt.job_id,
+                    epoch=attempt.epoch,
+                    deadline=attempt.deadline,
+                )
+                left = attempt.deadline - time.time()
+                self.defer_until(trigger, then=self.followed, seconds=left, carried=attempt)
             self.pause(_POLL_SECONDS)
 
     def _resubmit(
@@ -175,12 +165,8 @@ class TrainingExecutorsOperator(JobOperator):
                 f"logs: {self.home.job(status.job_id) / 'logs'}"
             )
         self.refuse_killed()
-        self.log.info(
-            "window %s: job %s was %s: submitting it again, to continue from its checkpoint",
-            request.window.key,
-            status.job_id,
-            status.state,
-        )
+        lost = "window %s: job %s was %s: submitting it again, to continue from its checkpoint"
+        self.log.info(lost, request.window.key, status.job_id, status.state)
         update = {"resubmitted": attempt.resubmitted + 1}
         return self._submit_and_follow(request, attempt.model_copy(update=update))
 
@@ -194,31 +180,25 @@ class TrainingExecutorsOperator(JobOperator):
             f"took so long, then clear this task\nlogs: {self.logs(handle)}"
         )
 
-    def _defer_to_end(self, attempt: _Attempt) -> NoReturn:
-        trigger = JobTrigger(
-            home=str(self.home.root),
-            job_id=attempt.job_id,
-            epoch=attempt.epoch,
-            deadline=attempt.deadline,
-        )
-        left = attempt.deadline - time.time()
-        self.defer_until(trigger, then=self.followed, seconds=left, carried=attempt)
-
     def _summary(
         self, request: StageRequest, generation: int, status: JobStatus | None
     ) -> dict[str, Any]:
-        found = trained_summary(
-            self.home, self.pipeline, self.line, request.window.key, generation, status
+        """The trained window, from the model's own sums."""
+        window = request.window.key
+        link = ModelChain(self.home, self.pipeline, self.line).link(window, generation)
+        if link is None:
+            raise InfrastructureError(f"window {window} is not trained in generation {generation}")
+        found = TrainedWindow(
+            window=window,
+            generation=generation,
+            job_id=status.job_id if status is not None else "",
+            rows={source: link.trained(source).rows for source in link.seen},
+            steps=link.steps,
+            seconds=_seconds(status),
         )
         rows = ", ".join(f"{name} {count:,}" for name, count in found.rows.items())
-        self.log.info(
-            "window %s: trained in generation %d: %s rows, %d steps, %g s",
-            found.window,
-            found.generation,
-            rows or "no",
-            found.steps,
-            found.seconds,
-        )
+        trained = f"trained in generation {generation}: {rows or 'no'} rows, {link.steps} steps"
+        self.log.info("window %s: %s, %g s", window, trained, found.seconds)
         return found.model_dump(mode="json")
 
 
@@ -232,3 +212,9 @@ def _worth_submitting_again(status: JobStatus, *, attached: bool) -> bool:
         status.error is None or status.error.exit_code == InfrastructureError.exit_code
     )
     return broken or status.state == "cancelled"
+
+
+def _seconds(status: JobStatus | None) -> float:
+    if status is None or status.started_at is None or status.ended_at is None:
+        return 0.0
+    return round((status.ended_at - status.started_at).total_seconds(), 3)

@@ -6,8 +6,9 @@ import asyncio
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -23,28 +24,26 @@ def defer_timeout(seconds: float) -> timedelta:
     return timedelta(seconds=max(0.0, seconds)) + _MARGIN
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WakingTrigger(BaseTrigger):
     """Fires one event when its watch ends.
 
-    `fields` names the constructor's arguments, which are also attributes: another triggerer
-    recreates the trigger from them.
+    Another triggerer recreates it from its fields; those with `init=False` start anew there.
+    Instants are as given by `time.time`.
     """
 
-    fields: ClassVar[tuple[str, ...]]
+    not_before: float = field(default_factory=lambda: time.time() + QUIET_SECONDS)
 
-    def __init__(self, *, not_before: float | None = None) -> None:
-        """`not_before` is a time as given by `time.time`; None for a trigger that is new."""
+    def __post_init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.not_before = time.time() + QUIET_SECONDS if not_before is None else not_before
 
     @abstractmethod
     async def watch(self) -> dict[str, Any]:
         """Wait, and return the event. What may block, such as a database call, needs a thread."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The trigger's class and arguments."""
         kind = type(self)
-        names = (*self.fields, "not_before")
+        names = [each.name for each in fields(self) if each.init]
         return f"{kind.__module__}.{kind.__qualname__}", {n: getattr(self, n) for n in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -24,48 +25,36 @@ from forebay.system.output.redaction import redacted
 _KILL_SECONDS = 28.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JobTrigger(PolledTrigger[str, StoredJob]):
     """Fires when the job has ended or is lost, or at the deadline.
 
     When the triggerer stops, the job goes on: another triggerer takes over. Only a user who marks
     or clears the deferred task ends the job, and only while no newer attempt owns it.
+
+    `epoch` is the task's.
     """
 
-    fields = ("home", "job_id", "epoch", "deadline")
     at_deadline = "deadline"
 
-    def __init__(
-        self,
-        *,
-        home: str,
-        job_id: str,
-        epoch: int,
-        deadline: float,
-        not_before: float | None = None,
-    ) -> None:
-        """`epoch` is the task's; `deadline` is a time as given by `time.time`."""
-        super().__init__(home=home, deadline=deadline, not_before=not_before)
-        self.job_id = job_id
-        self.epoch = epoch
-        self._lines = ProgressLines()
-        self._without_supervisor = ""
-        self._heartbeat = HeartbeatWatch()
+    job_id: str
+    epoch: int
+    _lines: ProgressLines = field(init=False, default_factory=ProgressLines)
+    _without_supervisor: str = field(init=False, default="")
+    _heartbeat: HeartbeatWatch = field(init=False, default_factory=HeartbeatWatch)
 
     @property
     def subject(self) -> str:
-        """The job."""
         return f"job {self.job_id}"
 
     @property
     def key(self) -> str:
-        """The job's id."""
         return self.job_id
 
     @classmethod
     def read_all(
         cls, connection: Connection, home: Home, keys: Collection[str]
     ) -> Mapping[str, StoredJob]:
-        """The jobs' rows."""
         found = job_rows.find_all(connection, keys)
         return {job_id: StoredJob(home, row) for job_id, row in found.items()}
 
@@ -91,7 +80,6 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
         return before != "" and before == self._without_supervisor
 
     async def on_kill(self) -> None:
-        """Cancel the job, unless it has a newer owner."""
         handle = JobHandle(Home(Path(self.home)), self.job_id, self.epoch)
         cancelling = asyncio.to_thread(cancel_job, handle, self._say)
         try:

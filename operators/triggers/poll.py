@@ -45,6 +45,7 @@ class News:
     error: Exception | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PolledTrigger(WakingTrigger, Generic[Key, Found]):
     """Waits for rows of a home. Fires what `judge` finds, or `at_deadline`.
 
@@ -54,11 +55,8 @@ class PolledTrigger(WakingTrigger, Generic[Key, Found]):
 
     at_deadline: ClassVar[str]
 
-    def __init__(self, *, home: str, deadline: float, not_before: float | None) -> None:
-        """`home` is the FOREBAY_HOME, `deadline` a time as given by `time.time`."""
-        super().__init__(not_before=not_before)
-        self.home = home
-        self.deadline = deadline
+    home: str
+    deadline: float
 
     @property
     @abstractmethod
@@ -82,7 +80,6 @@ class PolledTrigger(WakingTrigger, Generic[Key, Found]):
         """What is new in what was read, if anything. Called in the polling thread."""
 
     async def watch(self) -> dict[str, Any]:
-        """Wait for an event until the deadline."""
         with poll_of(self.home).watched(self) as watch:
             while (left := self.deadline - time.time()) > 0:
                 news = await watch.next(min(left, _DEADLINE_LOOK_SECONDS))
@@ -99,10 +96,9 @@ class PolledTrigger(WakingTrigger, Generic[Key, Found]):
 
 
 class Watch:
-    """One waiting trigger, in its event loop. It is notified of one thing at a time."""
+    """One waiting trigger, made in its event loop. It is notified of one thing at a time."""
 
     def __init__(self, trigger: PolledTrigger[Any, Any]) -> None:
-        """Must be created in the event loop."""
         self.trigger = trigger
         self._loop = asyncio.get_running_loop()
         self._told = asyncio.Event()
@@ -111,7 +107,6 @@ class Watch:
 
     @property
     def is_open(self) -> bool:
-        """Whether the trigger's event loop is still open."""
         return not self._loop.is_closed()
 
     async def next(self, seconds: float) -> News | None:
@@ -162,7 +157,6 @@ class Poll:
     """The polling thread of one home. It runs as long as there are triggers to notify."""
 
     def __init__(self, home: Home) -> None:
-        """The thread is not started yet."""
         self._home = home
         self._changing = threading.Lock()
         self._watches: set[Watch] = set()
@@ -220,7 +214,6 @@ class Poll:
 
 @cache
 def poll_of(home: str) -> Poll:
-    """This process's poll of a home."""
     return Poll(Home(Path(home)))
 
 

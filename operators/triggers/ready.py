@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,44 +30,23 @@ _OUTPUT_BYTES_MAX = 1 << 20
 _REAP_SECONDS = 10.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ReadyTrigger(WakingTrigger):
     """Runs `forebay stage source … --ready` from time to time; each check is a short process.
 
     It fires when the data is complete, when the source's deadline has passed, and when a check
     fails: the task then checks itself, and fails with the reason.
+
+    arguments, variables: as in `StageCommand`.
     """
 
-    fields = ("python", "arguments", "home", "deadline", "variables")
-
-    def __init__(
-        self,
-        *,
-        python: str,
-        arguments: list[str],
-        home: str,
-        deadline: float,
-        variables: Sequence[str] = (),
-        not_before: float | None = None,
-    ) -> None:
-        """Keep what to run until the deadline.
-
-        Args:
-            python: interpreter of the stage.
-            arguments: arguments of the stage.
-            home: the FOREBAY_HOME.
-            deadline: a time as given by `time.time`.
-            variables: what it inherits, as in `StageCommand`.
-            not_before: as for every trigger.
-        """
-        super().__init__(not_before=not_before)
-        self.python = python
-        self.arguments = list(arguments)
-        self.home = home
-        self.deadline = deadline
-        self.variables = list(variables)
+    python: str
+    arguments: list[str]
+    home: str
+    deadline: float
+    variables: list[str] = field(default_factory=list)
 
     async def watch(self) -> dict[str, Any]:
-        """Check repeatedly, with growing pauses."""
         pause, said = FIRST_LOOK_SECONDS, ""
         while (left := self.deadline - time.time()) > 0:
             await asyncio.sleep(min(pause, left))

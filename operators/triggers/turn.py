@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -13,6 +14,7 @@ from forebay.operators.turn.snapshot import Turn, TurnSnapshot
 from forebay.operators.turn.wait import CHANGED
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TurnTrigger(PolledTrigger[Turn, TurnSnapshot]):
     """Watches the model line: fires when the previous window is newly trained and the line is free.
 
@@ -21,50 +23,30 @@ class TurnTrigger(PolledTrigger[Turn, TurnSnapshot]):
     Only the task itself queries Airflow about the previous window's run, so it is woken from time
     to time in any case: in a triggerer the first query of that kind builds a whole API, blocks all
     its triggers for a long time, and makes the scheduler consider it dead.
+
+    `before` is the previous window, `seen` the part of the snapshot that the task has seen.
     """
 
-    fields = ("home", "dag_id", "pipeline", "line", "before", "seen", "until")
+    dag_id: str
+    pipeline: str
+    line: str
+    before: str
+    seen: dict[str, Any]
+
     at_deadline = "look"
-
-    def __init__(
-        self,
-        *,
-        home: str,
-        dag_id: str,
-        pipeline: str,
-        line: str,
-        before: str,
-        seen: dict[str, Any],
-        until: float,
-        not_before: float | None = None,
-    ) -> None:
-        """`before` is the previous window, `seen` the part of the snapshot the task has seen.
-
-        `until` is when it wakes the task in any case, as given by `time.time`.
-        """
-        super().__init__(home=home, deadline=until, not_before=not_before)
-        self.dag_id = dag_id
-        self.pipeline = pipeline
-        self.line = line
-        self.before = before
-        self.seen = dict(seen)
-        self.until = until
 
     @property
     def subject(self) -> str:
-        """The model line."""
         return f"line {self.line!r} of pipeline {self.pipeline!r}"
 
     @property
     def key(self) -> Turn:
-        """The turn that is waited for."""
         return Turn(self.dag_id, self.pipeline, self.line, self.before)
 
     @classmethod
     def read_all(
         cls, connection: Connection, home: Home, keys: Collection[Turn]
     ) -> Mapping[Turn, TurnSnapshot]:
-        """The snapshots that turns depend on."""
         return TurnSnapshot.take_all(connection, home, keys)
 
     def judge(self, found: TurnSnapshot) -> News | None:

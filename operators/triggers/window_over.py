@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from forebay.operators.triggers.base import WakingTrigger
@@ -12,18 +13,13 @@ from forebay.operators.triggers.base import WakingTrigger
 _LOOK_SECONDS = 30.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WindowOverTrigger(WakingTrigger):
     """Fires at an instant."""
 
-    fields = ("until",)
-
-    def __init__(self, *, until: float, not_before: float | None = None) -> None:
-        """`until` is a time as given by `time.time`."""
-        super().__init__(not_before=not_before)
-        self.until = until
+    until: float
 
     async def watch(self) -> dict[str, Any]:
-        """Sleep until the instant."""
         while (left := self.until - time.time()) > 0:
             await asyncio.sleep(min(left, _LOOK_SECONDS))
         return {}

@@ -52,7 +52,6 @@ class PreviousWindow:
 
     @property
     def state(self) -> PreviousRun:
-        """The window in one word, over all of its runs."""
         return combined_state(self.runs, self.training)
 
     def situation(self, window: str, wait: TurnWait, answer: str | None) -> Situation:
@@ -130,7 +129,6 @@ def combined_state(runs: Iterable[OtherRun], training: Mapping[str, str | None])
 
 
 def _state(run: OtherRun, training: str | None) -> PreviousRun:
-    """How far the training of one run is."""
     if run.active and training not in FINISHED_STATES:
         return PreviousRun.ACTIVE
     # Tasks that had not started when a user marked their run failed are skipped too.

@@ -45,7 +45,6 @@ class TurnSnapshot(Message):
     def take_all(
         cls, connection: Connection, home: Home, turns: Collection[Turn]
     ) -> dict[Turn, Self]:
-        """Look now, for all of these."""
         held = held_lines(connection, home, {(turn.pipeline, turn.line) for turn in turns})
         links = line_rows.generations(connection, {(turn.pipeline, turn.before) for turn in turns})
         failed = last_failures(connection, {turn.dag_id for turn in turns})

@@ -30,8 +30,9 @@ from support.planted import (
 
 from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic, publish
-from forebay.embedded.kafka.broker import Broker, free_ports
+from forebay.embedded.kafka.broker import Broker
 from forebay.embedded.kafka.runtime import class_path, find_java, kafka_jars, verify_jars
+from forebay.embedded.ports import free_ports
 from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 

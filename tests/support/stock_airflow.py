@@ -24,7 +24,7 @@ from forebay.embedded.airflow import components
 from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.layout import Layout
-from forebay.embedded.ports import choose_port
+from forebay.embedded.ports import free_ports
 from forebay.embedded.postgres import place as postgres_place
 from forebay.embedded.postgres import server as postgres
 from forebay.home.paths import Home
@@ -92,7 +92,7 @@ class StockAirflow:
     home: Path
     database: str
     environment: dict[str, str]
-    port: int = field(default_factory=lambda: choose_port(None))
+    port: int = field(default_factory=lambda: free_ports(0)[0])
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property

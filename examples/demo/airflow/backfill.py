@@ -92,7 +92,8 @@ class Backfill:
             looked = time.monotonic()
             views = self._views()
             done = sum(view.run == "success" for view in views)
-            shown.show(views, self._footer(done, looked - started), last=done == len(views))
+            footer = f"{done} of {len(views)} windows done after {looked - started:.0f} s"
+            shown.show(views, footer, last=done == len(views))
             failed = next(
                 (view for view in views if view.failed_task or view.run == "failed"), None
             )
@@ -108,11 +109,7 @@ class Backfill:
                 self.between()
                 time.sleep(0.1)
 
-    def _footer(self, done: int, seconds: float) -> str:
-        return f"{done} of {len(self.windows)} windows done after {seconds:.0f} s"
-
     def _runs(self) -> dict[str, dict[str, Any]]:
-        """Runs of the requested windows, by window."""
         wanted = {window.key for window in self.windows}
         found = {}
         for run in self.api.dag_runs(self.dag_id):

@@ -34,19 +34,14 @@ START_SECONDS = 240.0
 
 
 class ThroughAirflow:
-    """An embedded Airflow for as long as the demo runs; one that was already running stays."""
+    """An embedded Airflow for as long as the demo runs; one that was already running stays.
+
+    environ: what its tasks get. deadline: when all windows must be done, in monotonic seconds.
+    """
 
     def __init__(
         self, settings: Settings, config: Path, environ: Mapping[str, str], deadline: float
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            settings: the demo's settings, with the home.
-            config: the folder with the YAML.
-            environ: what Airflow's tasks get.
-            deadline: when all windows must be done, in monotonic seconds.
-        """
         self._settings = settings
         self._config = config.absolute()
         self._deadline = deadline
@@ -59,7 +54,6 @@ class ThroughAirflow:
         self._phases: dict[str, float] = {}
 
     def train(self, between: Callable[[], None]) -> Json:
-        """Start Airflow, let it train the windows that are not trained yet, and summarise."""
         began = time.monotonic()
         os.environ.update(self._environ)  # Airflow's processes inherit this one's
         self._endpoint = endpoint = self._embedded.start(
@@ -115,7 +109,6 @@ class ThroughAirflow:
             say(f"next  start Airflow for it: {up_command(self._settings.home.root, self._config)}")
 
     def linger(self) -> None:
-        """Keep the UI running on a terminal until Ctrl-C."""
         if self._endpoint is not None:
             one = self._endpoint
             say(f"airflow  {one.url}  user {one.user}  password {one.password}")
@@ -123,7 +116,6 @@ class ThroughAirflow:
             wait_for_ctrl_c()
 
     def stop(self) -> None:
-        """End Airflow and all jobs that its tasks started."""
         if not self.ends_airflow:
             down = down_command(self._settings.home.root)
             say(f"airflow  it was already running and stays up; to stop it: {down}")

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from forebay.system.output.counted import counted
+
 # What a run is doing while this task is the first that has not ended.
 _DOING = {
     "timer": "starting",
@@ -40,14 +42,14 @@ class WindowView:
 
     @property
     def doing(self) -> str:
-        """The state of the window, in one or two words."""
         if self.run == "success":
             return "done"
         if self.run in {"", "queued"}:
             return self.run or "to come"
         if self.failed_task:
             return "failed"
-        return self._doing_of(self._foremost())
+        left = [name for name, state in self.tasks.items() if state != "success"]
+        return self._doing_of(min(left, key=_place, default=""))
 
     @property
     def failed_task(self) -> str:
@@ -68,27 +70,17 @@ class WindowView:
             if state in _SHOWN
         ]
         sources = Counter(state for name, state in shown if name.startswith(_SOURCES))
-        words = [f"{_sources(count)} {state}" for state, count in sources.items()]
+        words = [f"{counted(count, 'source')} {state}" for state, count in sources.items()]
         words += [f"{name} {state}" for name, state in shown if not name.startswith(_SOURCES)]
         return ", ".join(words)
 
-    @property
-    def rows_text(self) -> str:
-        """Rows by source."""
-        return "  ".join(f"{name} {count:,}" for name, count in self.rows.items())
-
     def line(self, metric: str) -> str:
-        """The window as one plain line."""
         auc = f"fresh AUC {metric} {self.auc:.3f}" if self.auc is not None else ""
         tasks = f"{self.ended} tasks" if self.ended else ""
         states = ", ".join(text for text in (tasks, self.at_work) if text)
-        parts = [self.window, self.doing, states, self.rows_text, self.note, auc]
+        rows = "  ".join(f"{name} {count:,}" for name, count in self.rows.items())
+        parts = [self.window, self.doing, states, rows, self.note, auc]
         return "  ".join(part for part in parts if part)
-
-    def _foremost(self) -> str:
-        """The first task, in the order of the DAG, that has not succeeded."""
-        left = [name for name, state in self.tasks.items() if state != "success"]
-        return min(left, key=_place, default="")
 
     def _doing_of(self, task: str) -> str:
         if task.startswith(_SOURCES):
@@ -97,10 +89,6 @@ class WindowView:
         if task == "data_executors" and self.tasks[task] == "deferred":
             return "waits its turn"
         return _DOING.get(task, "running")
-
-
-def _sources(count: int) -> str:
-    return "1 source" if count == 1 else f"{count} sources"
 
 
 def _place(task: str) -> float:

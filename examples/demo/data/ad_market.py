@@ -130,7 +130,7 @@ def generate(market: Market, seed: int, *, days: int = 12, hourly: int = 2_000) 
     tastes = Tastes.drawn(seed, hours, market.replaced_daily)
     users = tastes.some_users(randoms["who"], len(at))
     slots = tastes.some_items(randoms["what"], len(at))
-    items = tastes.items_at(slots, hour)
+    items = tastes.item_in_slot[hour // 24, slots]
     position = randoms["slot"].integers(0, _POSITIONS, len(at))
     device = randoms["slot"].integers(0, 2, len(at))
     logit = _BASE_LOGIT + tastes.logits(users, items) - 0.3 * position + 0.2 * device
@@ -144,7 +144,8 @@ def generate(market: Market, seed: int, *, days: int = 12, hourly: int = 2_000) 
     known_at = at + (np.where(converted, late, _delta(HORIZON)) if market.late_labels else late)
     known = converted & (known_at <= published)
     for outage in market.outages:
-        known &= ~_within(published, outage)
+        first = _micros(START) + outage.first * _HOUR_US
+        known &= (published < first) | (published >= first + outage.hours * _HOUR_US)
     streamed = randoms["log"].random(len(at)) < market.stream_share
     streamed &= published >= _micros(START) + market.stream_from * _HOUR_US
     segment = tastes.user_segment[users]
@@ -186,11 +187,6 @@ def _delays(random: np.random.Generator, category: npt.NDArray[np.int64], seed: 
     means = np.resize(MEAN_DELAYS, CATEGORIES)
     means = distinct_randoms(seed, ("means",))["means"].permutation(means)
     return (random.exponential(means[category]) * _HOUR_US).astype(np.int64)
-
-
-def _within(published: Times, outage: Outage) -> npt.NDArray[np.bool_]:
-    first = _micros(START) + outage.first * _HOUR_US
-    return (published >= first) & (published < first + outage.hours * _HOUR_US)
 
 
 def _times(micros: Times) -> pa.Array:

@@ -53,7 +53,6 @@ class Tastes:
 
     @classmethod
     def drawn(cls, seed: int, hours: int, replaced_daily: float) -> Self:
-        """Draw all users and items of a market."""
         randoms = distinct_randoms(seed, ("users", "items", "replaced"))
         users, items = randoms["users"], randoms["items"]
         segment = users.integers(0, SEGMENTS, USERS)
@@ -80,17 +79,11 @@ class Tastes:
         )
 
     def some_users(self, random: np.random.Generator, count: int) -> Ints:
-        """The users of the events."""
         return _zipf(random, USERS, USER_ZIPF, count)
 
     def some_items(self, random: np.random.Generator, count: int) -> Ints:
         """The item slots of the events."""
         return _zipf(random, ITEMS, ITEM_ZIPF, count)
-
-    def items_at(self, slots: Ints, hour: Ints) -> Ints:
-        """The items in these slots in these hours."""
-        found: Ints = self.item_in_slot[hour // _DAY, slots]
-        return found
 
     def logits(self, users: Ints, items: Ints) -> Floats:
         """How well users and items match, plus the bias of each."""

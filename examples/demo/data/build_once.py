@@ -5,25 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TypeVar
 
 from forebay.system.files.durable import write_atomically
 
 _MARKER = "built.json"
 
-
-class _Built(Protocol):
-    """A dataclass that describes what was built. content: what it was built from and by."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def content(self) -> str: ...
-
-
-T = TypeVar("T", bound=_Built)
+T = TypeVar("T")
 
 
 def build_once(
@@ -33,11 +22,8 @@ def build_once(
 
     The marker is written last, so data left by an interrupted run is built again.
 
-    Args:
-        folder: a folder that holds nothing but this data.
-        content: identifies the wanted data; any other data is removed.
-        kind: constructed from the marker's keys.
-        build: fills the folder and describes what it wrote.
+    content: identifies the wanted data; any other data is removed.
+    kind: a dataclass with a field `content`; the marker has its fields.
     """
     marker = folder / _MARKER
     if marker.is_file():
@@ -47,5 +33,5 @@ def build_once(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     built = build()
-    write_atomically(marker, json.dumps(asdict(built), indent=1))
+    write_atomically(marker, json.dumps(vars(built), indent=1))
     return built, False

@@ -6,7 +6,6 @@ columns are known before departure: none says when the flight left or landed.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib import metadata
@@ -67,7 +66,6 @@ class Flights:
         return _table(self.rows, self.arrived_late * known)
 
     def before(self, instant: datetime) -> Flights:
-        """The flights scheduled to depart before an instant."""
         kept = self.rows["sched_dep"] < instant
         return Flights(self.rows[kept], self.arrived_late[kept], self.known_after[kept])
 
@@ -88,11 +86,6 @@ def source_file() -> Path:
     if found is None:
         raise InfrastructureError(f"{DISTRIBUTION} is installed without its flights.csv.zip")
     return Path(str(found.locate()))
-
-
-def fingerprint(path: Path) -> str:
-    """A hash of the data set's content, as a short hexadecimal text."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def read_flights(path: Path) -> Flights:

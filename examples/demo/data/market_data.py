@@ -26,8 +26,6 @@ _LOG_US = _HOUR_US // 4  # a log segment contains what was published in a quarte
 
 @dataclass(frozen=True)
 class Generated:
-    """What is in the market's folder."""
-
     content: str
     events: int
     conversions: int
@@ -35,7 +33,6 @@ class Generated:
 
     @property
     def words(self) -> str:
-        """One line about it."""
         known = f"{100 * self.known_share:.0f}%"
         return (
             f"a generated ad market, nothing in it is real: {self.events:,} impressions in {DAYS} "
@@ -54,14 +51,14 @@ def _build(folder: Path, content: str) -> Generated:
     events = generate(MARKET, SEED, days=DAYS)
     _write_files(events.history(), events.at, folder / "impressions")
     stream = events.stream()
-    _write_log(stream, _micros(stream, "published"), folder / "live_impressions")
+    published = np.asarray(stream["published"].cast(pa.int64()).to_numpy())
+    _write_log(stream, published, folder / "live_impressions")
     return Generated(
         content, len(events.at), int(events.converted.sum()), round(events.share_known, 4)
     )
 
 
 def _write_files(rows: pa.Table, at: Times, folder: Path) -> None:
-    """One file for each hour."""
     for first, part in _spans(rows, at, _HOUR_US):
         hour = datetime.fromtimestamp(at[first] / 1e6, UTC)
         target = folder / f"date={hour:%Y-%m-%d}" / f"hour={hour:%H}"
@@ -83,7 +80,3 @@ def _spans(rows: pa.Table, times: Times, span_us: int) -> Iterator[tuple[int, pa
     edges = np.flatnonzero(np.diff(times // span_us, prepend=-1, append=-1)).tolist()
     for first, last in pairwise(edges):
         yield first, rows.slice(first, last - first)
-
-
-def _micros(rows: pa.Table, column: str) -> Times:
-    return np.asarray(rows[column].cast(pa.int64()).to_numpy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,45 +41,40 @@ def micro_batches(rows: pa.Table, wait: timedelta) -> Iterator[MicroBatch]:
     keys = published // _HOUR_MS * PARTITIONS + partition
     order = np.argsort(keys, kind="stable")
     ordered = rows.take(order).combine_chunks().to_batches()[0]
-    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    ends = np.append(starts[1:], len(order))
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+    edges = np.flatnonzero(np.diff(keys[order], prepend=-1, append=-1)).tolist()
+    for start, end in pairwise(edges):
         last = int(published[order[start:end]].max())
         number = int(keys[order[start]] % PARTITIONS)
         yield MicroBatch(number, last, ordered.slice(start, end - start))
 
 
-def write_parquet(rows: pa.Table, folder: Path) -> int:
-    """One file for each day, `date=YYYY-MM-DD/part-0.parquet`; the number of files."""
+def write_parquet(rows: pa.Table, folder: Path) -> None:
+    """One file for each day, `date=YYYY-MM-DD/part-0.parquet`."""
     days = pc.strftime(rows["sched_dep"], format="%Y-%m-%d")
-    files = 0
     for day in pc.unique(days).to_pylist():
         target = folder / f"date={day}"
         target.mkdir(parents=True)
         pq.write_table(rows.filter(pc.equal(days, day)), target / "part-0.parquet")
-        files += 1
-    return files
 
 
-def write_log(rows: pa.Table, folder: Path, wait: timedelta) -> int:
-    """An append-only log of hourly segments in two partitions; the number of segments."""
+def write_log(rows: pa.Table, folder: Path, wait: timedelta) -> None:
+    """An append-only log of hourly segments in two partitions."""
     sent: list[list[MicroBatch]] = [[] for _ in range(PARTITIONS)]
     for one in micro_batches(rows, wait):
         sent[one.partition].append(one)
 
-    def write(partition: int) -> int:
-        segments = (
+    def write(partition: int) -> None:
+        LogWriter(folder, partition).append_all(
             (pa.Table.from_batches([one.batch]), datetime.fromtimestamp(one.sent_ms / 1000, UTC))
             for one in sent[partition]
         )
-        return len(LogWriter(folder, partition).append_all(segments))
 
     # Each segment waits for the disk, so the partitions are written in parallel.
     with ThreadPoolExecutor(PARTITIONS) as pool:
-        return sum(pool.map(write, range(PARTITIONS)))
+        list(pool.map(write, range(PARTITIONS)))
 
 
-def write_iceberg(rows: pa.Table, folder: Path, identifier: str) -> int:
+def write_iceberg(rows: pa.Table, folder: Path, identifier: str) -> None:
     """A table partitioned by day in a SQLite catalog, one append for each month.
 
     The day is a stored column: partitioning by a transform of `sched_dep` would need another
@@ -93,7 +89,6 @@ def write_iceberg(rows: pa.Table, folder: Path, identifier: str) -> int:
     )
     dated = rows.append_column("day", rows["sched_dep"].cast(pa.date32()))
     months = pc.strftime(rows["sched_dep"], format="%Y-%m")
-    appended = 0
     try:
         catalog.create_namespace(identifier.split(".", maxsplit=1)[0])
         table = catalog.create_table(identifier, dated.schema)
@@ -101,12 +96,9 @@ def write_iceberg(rows: pa.Table, folder: Path, identifier: str) -> int:
             update.add_field("day", IdentityTransform())
         for month in pc.unique(months).to_pylist():
             table.append(dated.filter(pc.equal(months, month)))
-            appended += 1
     finally:
         catalog.close()
-    return appended
 
 
 def origins(rows: pa.Table, wanted: tuple[str, ...]) -> pa.Table:
-    """Rows of flights that leave from these airports."""
     return rows.filter(pc.is_in(rows["origin"], value_set=pa.array(wanted)))

@@ -44,7 +44,7 @@ def status(output: Form = OutputFormat.TEXT) -> None:
 
 
 def _facts(embedded: Embedded, state: ClusterStatus) -> dict[str, Any]:
-    from forebay.embedded.airflow.health import component_health
+    from forebay.embedded.airflow.components import component_health
     from forebay.embedded.airflow.rest import AirflowApi
 
     problem = state.error

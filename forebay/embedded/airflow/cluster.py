@@ -38,7 +38,12 @@ _POLL_SECONDS = 0.1
 
 
 class Embedded:
-    """The embedded Airflow of one home."""
+    """The embedded Airflow of one home.
+
+    config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
+    component_deadline: for how long a component may show no sign of life; None for five minutes,
+    or for the one that a running Airflow has.
+    """
 
     def __init__(
         self,
@@ -46,14 +51,6 @@ class Embedded:
         config_dirs: Sequence[Path] = (),
         component_deadline: timedelta | None = None,
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            home: its state is stored below this folder.
-            config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
-            component_deadline: for how long a component may show no sign of life; None for five
-                minutes, or for the one that a running Airflow has.
-        """
         self._deadline = component_deadline
         self.home = home
         self.layout = Layout(home)
@@ -66,9 +63,7 @@ class Embedded:
     ) -> Endpoint:
         """Start it, unless it runs already. It outlives the caller.
 
-        Args:
-            timeout_seconds: after which a start is abandoned and stopped.
-            progress: called with what is being started.
+        After that many seconds it is abandoned and stopped; `progress` gets what is being started.
 
         Raises:
             MissingExtraError: when Airflow or PostgreSQL is not installed.
@@ -79,12 +74,15 @@ class Embedded:
         deadline = time.monotonic() + timeout_seconds
         self.layout.create()
         with locked(self.layout.start_lock, timeout_seconds):
-            self._await_end(deadline)
             status = read_status(self.layout)
+            if status is not None and (status.over or status.state == "stopping"):
+                self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
+                status = read_status(self.layout)
             if not is_held(self.layout.keeper_lock):
                 if not self.layout.passwords.exists():
                     new_password(self.layout)
-                self._prepare_account()
+                if os.geteuid() == 0 and (said := make_account(database_place(self.layout).data)):
+                    sys.stderr.write(f"{said}\n")  # here: nobody reads the keeper's output
                 self._start_keeper(deadline)
             elif status is not None:
                 self._require_same(status)
@@ -109,7 +107,6 @@ class Embedded:
         return read_status(self.layout)
 
     def status(self) -> list[ComponentStatus]:
-        """The state of each component."""
         state = self.state()
         if state is None:
             return []
@@ -121,8 +118,7 @@ class Embedded:
     def stop(self, timeout_seconds: float = STOP_SECONDS) -> list[str]:
         """Stop it, and every job that its tasks started; returns once nothing is left.
 
-        Returns:
-            Ids of the jobs that were cancelled: their tasks continue after the next start.
+        Returns ids of the jobs that were cancelled: their tasks continue after the next start.
 
         Raises:
             InfrastructureError: when something does not end.
@@ -160,19 +156,7 @@ class Embedded:
             return
         raise UsageError(f"Airflow is running with {running}: stop it with `forebay down`")
 
-    def _await_end(self, deadline: float) -> None:
-        """Wait for a keeper that is already ending."""
-        status = read_status(self.layout)
-        if status is not None and (status.over or status.state == "stopping"):
-            self._wait(lambda: not is_held(self.layout.keeper_lock), deadline, "the keeper")
-
-    def _prepare_account(self) -> None:
-        """Announced here, because nobody reads the keeper's output."""
-        if os.geteuid() == 0 and (said := make_account(database_place(self.layout).data)):
-            sys.stderr.write(f"{said}\n")
-
     def _start_keeper(self, deadline: float) -> None:
-        environment = component_environment(self.layout, KEEPER)
         options = [word for path in self._config_dirs for word in ("--config", str(path))]
         silence = self._deadline or timedelta(seconds=COMPONENT_DEADLINE_SECONDS)
         options += ["--component-deadline", str(silence.total_seconds())]
@@ -182,7 +166,7 @@ class Embedded:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment,
+                env=component_environment(self.layout, KEEPER),
                 cwd="/",
                 start_new_session=True,
             )

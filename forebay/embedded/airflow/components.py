@@ -1,4 +1,4 @@
-"""The components of the embedded Airflow and the commands that run them."""
+"""The components of the embedded Airflow, their commands, and what Airflow reports of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from forebay.embedded.airflow.settings import CONNECTIONS, component_environment
 from forebay.embedded.launch import KEEPER_PID_NAME
@@ -25,6 +27,8 @@ SCHEDULER = "scheduler"
 TRIGGERER = "triggerer"
 # In the order in which they are started and shown.
 NAMES = (DATABASE, API_SERVER, DAG_PROCESSOR, SCHEDULER, TRIGGERER)
+# Components that report to the database, by their names in Airflow's report.
+REPORTED = {SCHEDULER: "scheduler", TRIGGERER: "triggerer", DAG_PROCESSOR: "dag_processor"}
 # For components that parse YAML or start tasks: a file that is written later may name any variable.
 _ALL: Patterns = ("*", *HOME_DATABASE)
 # For one that listens on a port, but runs neither pipelines nor tasks.
@@ -38,8 +42,7 @@ class Component:
     end_signal: what it gets from the kernel when the keeper dies.
     stop_signal: what ends it cleanly.
     account: who runs it, if not the calling user.
-    in_process: `command` holds arguments of Airflow, for `launch.run_airflow`.
-    late_gc: it creates so many objects at its start that garbage collection starts later.
+    in_process: `command` holds arguments of Airflow, which `launch` becomes.
     waits_for_work: when stopped, it waits for the tasks below it, so these are ended first.
     inherits: what it gets from the keeper's environment.
     listening: descriptor of the keeper's socket on which it accepts connections.
@@ -52,7 +55,6 @@ class Component:
     account: Account | None = None
     waits_for_work: bool = False
     in_process: bool = False
-    late_gc: bool = False
     inherits: Patterns = _ALL
     listening: int | None = None
 
@@ -70,7 +72,6 @@ def database_component(programs: Path, place: Place) -> Component:
 
 
 def initdb_component(programs: Path, place: Place) -> Component:
-    """Creates an empty database."""
     command = tuple(initdb_command(programs, place))
     return Component("initdb", command, account=place.account, inherits=BASE)
 
@@ -87,7 +88,6 @@ def airflow_components(listening: int) -> dict[str, Component]:
             API_SERVER,
             ("api-server",),
             in_process=True,
-            late_gc=True,
             inherits=_WITHOUT_STORAGE,
             listening=listening,
         ),
@@ -99,7 +99,6 @@ def airflow_components(listening: int) -> dict[str, Component]:
 
 
 def sync_component(layout: Layout, config_dir: Path) -> Component:
-    """Writes DAG files of one configuration folder."""
     stubs = layout.stubs(config_dir)
     command = [sys.executable, "-P", "-m", "forebay", "dags", "sync"]
     command += ["--config", str(config_dir), "--dags", str(stubs)]
@@ -113,16 +112,9 @@ def launch_command(component: Component) -> list[str]:
         how += ["--uid", str(component.account.uid), "--gid", str(component.account.gid)]
     if component.in_process:
         how.append("--in-process")
-    if component.late_gc:
-        how.append("--late-gc")
     if component.listening is not None:
         how += ["--listening", str(component.listening)]
     return [*LAUNCH, *how, "--", *component.command]
-
-
-def launch_folder(component: Component, layout: Layout) -> Path:
-    """Its working folder: another account cannot enter a private home."""
-    return Path("/") if component.account is not None else layout.root
 
 
 def launch_environment(
@@ -134,3 +126,25 @@ def launch_environment(
         **component_environment(layout, component.name, given),
         KEEPER_PID_NAME: str(keeper_pid),
     }
+
+
+def component_health(report: Mapping[str, Any]) -> dict[str, str]:
+    """`healthy` or `unhealthy` by component, from `/monitor/health`.
+
+    The API server answered, so it is healthy; whether the database answered is in the report.
+    """
+    return {
+        DATABASE: _status(report, "metadatabase"),
+        API_SERVER: "healthy",
+        **{name: _status(report, key) for name, key in REPORTED.items()},
+    }
+
+
+def last_beat(report: Mapping[str, Any], name: str) -> datetime | None:
+    key = REPORTED[name]
+    beat = (report.get(key) or {}).get(f"latest_{key}_heartbeat")
+    return datetime.fromisoformat(beat) if beat else None
+
+
+def _status(report: Mapping[str, Any], key: str) -> str:
+    return str((report.get(key) or {}).get("status") or "unhealthy")

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import httpx
 
 _UNAUTHORISED = 401
-_NOT_FOUND = 404
-_CONFLICT = 409
 # Compressing answers would cost the API server time that training on the same machine could use.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
@@ -28,10 +26,9 @@ class Endpoint:
 
 
 class ApiError(InfrastructureError):
-    """Airflow refused a request."""
+    """Airflow refused a request. `status` is the HTTP code."""
 
     def __init__(self, message: str, status: int) -> None:
-        """`status` is the HTTP code."""
         super().__init__(message)
         self.status = status
 
@@ -44,7 +41,7 @@ class ConflictError(ApiError):
     """What was requested already exists, or conflicts with something that is running."""
 
 
-_ERRORS: dict[int, type[ApiError]] = {_NOT_FOUND: NotFoundError, _CONFLICT: ConflictError}
+_ERRORS: dict[int, type[ApiError]] = {404: NotFoundError, 409: ConflictError}
 
 
 def send(
@@ -59,13 +56,8 @@ def send(
 
     Every request has a connection of its own: a kept one would not outlive a restart of the server.
 
-    Args:
-        method: the HTTP method.
-        server: its address, always plain http.
-        path: from the root on.
-        timeout_seconds: for connecting and for each part of the answer.
-        body: sent as JSON; None for no body.
-        token: of a login.
+    The address of the server is always plain http; the timeout is for connecting and for each part
+    of the answer; `body` is sent as JSON, None for none.
 
     Raises:
         InfrastructureError: when there is no answer.
@@ -105,11 +97,9 @@ class HttpSession:
         return self._authorised("GET", path)
 
     def post(self, path: str, body: object) -> dict[str, Any]:
-        """POST."""
         return self._authorised("POST", path, body)
 
     def patch(self, path: str, body: object) -> dict[str, Any]:
-        """PATCH."""
         return self._authorised("PATCH", path, body)
 
     def _authorised(self, method: str, path: str, body: object = None) -> dict[str, Any]:

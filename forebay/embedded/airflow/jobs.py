@@ -27,8 +27,7 @@ def left_processes(layout: Layout, **marks: str) -> list[ProcessIdentity]:
 def cancel_jobs(layout: Layout) -> list[str]:
     """Cancel every job that a task of this Airflow started; sealed checkpoints stay.
 
-    Returns:
-        Ids of the jobs. The tasks submit them again once Airflow runs again.
+    Returns their ids. The tasks submit them again once Airflow runs again.
     """
     from forebay.executors.job.submit import attach
 

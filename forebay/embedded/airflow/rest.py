@@ -26,11 +26,6 @@ class AirflowApi:
         """`timeout_seconds` bounds each request."""
         self._http = HttpSession(endpoint, timeout_seconds)
 
-    def version(self) -> str:
-        """Airflow's version."""
-        found: str = self._http.get("/version")["version"]
-        return found
-
     def health(self) -> dict[str, Any]:
         """Status and last heartbeat by component, as `/monitor/health` reports them."""
         return self._http.get("/monitor/health")
@@ -40,11 +35,9 @@ class AirflowApi:
         return self._pages("/dags", "dags")
 
     def dag(self, dag_id: str) -> dict[str, Any]:
-        """One DAG."""
         return self._http.get(f"/dags/{_part(dag_id)}")
 
     def pause(self, dag_id: str, paused: bool) -> dict[str, Any]:  # noqa: FBT001 - reads well
-        """Pause a DAG, or resume it."""
         return self._http.patch(f"/dags/{_part(dag_id)}", {"is_paused": paused})
 
     def import_errors(self) -> list[dict[str, Any]]:
@@ -84,22 +77,18 @@ class AirflowApi:
         return self._pages(path, "dag_runs")
 
     def dag_run(self, dag_id: str, run_id: str) -> dict[str, Any]:
-        """One run."""
         return self._http.get(_run(dag_id, run_id))
 
     def trigger(
         self, dag_id: str, logical_date: datetime | None, conf: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Start a manual run."""
         body = {"logical_date": _text(logical_date) if logical_date else None, "conf": conf or {}}
         return self._http.post(f"/dags/{_part(dag_id)}/dagRuns", body)
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """All task instances of a run."""
         return self._pages(f"{_run(dag_id, run_id)}/taskInstances", "task_instances")
 
     def task_instance(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
-        """One task instance."""
         return self._http.get(_task(dag_id, run_id, task_id))
 
     def clear(
@@ -109,11 +98,7 @@ class AirflowApi:
         task_ids: Sequence[str] | None = None,
         downstream: bool = False,  # noqa: FBT001, FBT002 - as the check box in the UI
     ) -> list[dict[str, Any]]:
-        """Clear tasks of a run, or all of them: they run again.
-
-        Returns:
-            The task instances that were cleared.
-        """
+        """Clear tasks of a run, or all of them: they run again. Returns what was cleared."""
         body: dict[str, Any] = {
             "dry_run": False,
             "dag_run_id": run_id,
@@ -123,31 +108,19 @@ class AirflowApi:
         if task_ids is not None:
             body["task_ids"] = list(task_ids)
         answer = self._http.post(f"/dags/{_part(dag_id)}/clearTaskInstances", body)
-        cleared: list[dict[str, Any]] = answer["task_instances"]
-        return cleared
+        return list(answer["task_instances"])
 
     def set_run_state(
         self, dag_id: str, run_id: str, state: Literal["queued", "success", "failed"]
     ) -> dict[str, Any]:
-        """Mark a run as queued, successful or failed."""
         return self._http.patch(_run(dag_id, run_id), {"state": state})
 
-    def set_task_state(
-        self, dag_id: str, run_id: str, task_id: str, state: Literal["success", "failed", "skipped"]
-    ) -> dict[str, Any]:
-        """Mark a task as successful, failed or skipped."""
-        return self._http.patch(_task(dag_id, run_id, task_id), {"new_state": state})
-
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:  # noqa: ANN401 - any JSON
-        """A value that a task returned or pushed."""
         path = f"{_task(dag_id, run_id, task_id)}/xcomEntries/{_part(key)}?deserialize=true"
         return self._http.get(path)["value"]
 
     def links(self, dag_id: str, run_id: str, task_id: str) -> dict[str, str | None]:
-        """Extra links of a task by name."""
-        answer = self._http.get(f"{_task(dag_id, run_id, task_id)}/links")
-        found: dict[str, str | None] = answer["extra_links"]
-        return found
+        return dict(self._http.get(f"{_task(dag_id, run_id, task_id)}/links")["extra_links"])
 
     def log(self, dag_id: str, run_id: str, task_id: str, try_number: int = 1) -> list[str]:
         """Lines of a task's log, errors with their type and text, without Airflow's own fields."""

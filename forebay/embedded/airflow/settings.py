@@ -6,14 +6,12 @@ import configparser
 import io
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from forebay.embedded.layout import Layout
 from forebay.embedded.ports import LOOPBACK
 from forebay.embedded.secret_files import USER, Secrets
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.environment import Patterns, inherited
-from forebay.system.files.durable import write_private
 from forebay.system.processes.parent import JOB_ID_NAME, PARENT_PID_NAME
 
 # Marks the processes of one embedded Airflow: the absolute path of its folder.
@@ -39,11 +37,7 @@ def airflow_settings(
 ) -> dict[str, dict[str, str]]:
     """Sections and options that differ from Airflow's defaults.
 
-    Args:
-        layout: where files are stored.
-        port: of the API server.
-        database: SQLAlchemy's address without a driver, from `://` on.
-        keys: shared by the components.
+    `database` is SQLAlchemy's address without a driver, from `://` on.
     """
     url = f"http://{LOOPBACK}:{port}"
     return {
@@ -83,7 +77,15 @@ def airflow_settings(
         },
         "scheduler": _scheduler(),
         "triggerer": {"triggerer_health_check_threshold": str(COMPONENT_TIMEOUT_SECONDS)},
-        "dag_processor": _dag_processor(),
+        "dag_processor": {
+            # New files are listed every few seconds. A changed file is parsed immediately, an
+            # unchanged one only now and then, since it costs 0.2 s of a core.
+            "refresh_interval": "3",
+            "bundle_refresh_check_interval": "3",
+            "min_file_process_interval": "600",
+            "parsing_processes": "1",
+            "print_stats_interval": "0",
+        },
         "logging": {
             "base_log_folder": str(layout.logs),
             "dag_processor_child_process_log_directory": str(layout.logs / "dag_processor"),
@@ -105,18 +107,6 @@ def _scheduler() -> dict[str, str]:
     }
 
 
-def _dag_processor() -> dict[str, str]:
-    return {
-        # New files are listed every few seconds. A changed file is parsed immediately, an unchanged
-        # one only now and then, since it costs 0.2 s of a core.
-        "refresh_interval": "3",
-        "bundle_refresh_check_interval": "3",
-        "min_file_process_interval": "600",
-        "parsing_processes": "1",
-        "print_stats_interval": "0",
-    }
-
-
 def render(settings: Mapping[str, Mapping[str, str]]) -> str:
     """Settings as the text of Airflow's configuration file."""
     parser = configparser.ConfigParser(interpolation=None)
@@ -131,12 +121,9 @@ def render(settings: Mapping[str, Mapping[str, str]]) -> str:
 def component_environment(
     layout: Layout, component: str, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment of a component, and of the tasks below it.
+    """The environment of a component and the tasks below it, made from `base`, else from ours.
 
-    Args:
-        layout: where files are stored.
-        component: its name, which marks the process and all below it.
-        base: what it is built from; by default the environment of this process.
+    The name of the component marks the process and all below it.
     """
     given = os.environ if base is None else base
     others = {
@@ -159,8 +146,3 @@ def component_environment(
         "NO_PROXY": local,
         "no_proxy": local,
     }
-
-
-def write_settings(path: Path, settings: Mapping[str, Mapping[str, str]]) -> None:
-    """Write Airflow's configuration file, which contains secrets."""
-    write_private(path, render(settings))

@@ -19,32 +19,25 @@ _LOG = logging.getLogger(__name__)
 
 
 class Warming:
-    """Asks one API server until it has answered, in a thread of its own."""
+    """Asks one API server until it has answered, in a thread of its own.
+
+    answered: the API server is ready for tasks. given_up: set by whoever no longer waits for it.
+    """
 
     def __init__(self, url: str) -> None:
-        """Start asking."""
         self._url = url
-        self._given_up = threading.Event()
-        self._answered = threading.Event()
+        self.answered = threading.Event()
+        self.given_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="warm", daemon=True)
         self._thread.start()
-
-    @property
-    def done(self) -> bool:
-        """Whether the API server is ready for tasks."""
-        return self._answered.is_set()
-
-    def give_up(self) -> None:
-        """Stop asking."""
-        self._given_up.set()
 
     def _run(self) -> None:
         deadline = time.monotonic() + DEADLINE_SECONDS
         for path in _PATHS:
             while not self._answers(path):
-                if time.monotonic() > deadline or self._given_up.wait(_PAUSE_SECONDS):
+                if time.monotonic() > deadline or self.given_up.wait(_PAUSE_SECONDS):
                     return
-        self._answered.set()
+        self.answered.set()
 
     def _answers(self, path: str) -> bool:
         try:

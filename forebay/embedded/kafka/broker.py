@@ -13,11 +13,11 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from forebay.datatasks.sources.kafka.client import Cluster, wait_for_port
 from forebay.embedded.kafka.runtime import JAVA_PROCESS, class_path, find_java, kafka_jars
+from forebay.embedded.ports import free_ports
 from forebay.errors import InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.privacy import make_home
@@ -257,28 +257,6 @@ class Broker:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         told = [line for line in lines if not line.startswith("\tat ")]  # no Java stacks
         return "\n".join(told[-_LOG_LINES:])
-
-
-def free_ports(*wanted: int) -> list[int]:
-    """Different ports: each `wanted` one if it is free, so that addresses stay; else any free one.
-
-    All are held until the last is found: one that is released could be handed out again.
-    """
-    with ExitStack() as held:
-        return [_hold_free_port(each, held) for each in wanted]
-
-
-def _hold_free_port(wanted: int, held: ExitStack) -> int:
-    for port in (wanted, 0):
-        probe = held.enter_context(socket.socket())
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-            probe.listen()
-        except OSError:
-            continue
-        return int(probe.getsockname()[1])
-    raise InfrastructureError("no free port on the loopback interface")
 
 
 def _listens(address: tuple[str, int]) -> bool:

@@ -32,9 +32,7 @@ def expected_sums() -> dict[str, str]:
 def verify_jars(folder: Path, way_out: str) -> None:
     """Refuse a folder in which a jar is missing, or differs from the one that is known.
 
-    Args:
-        folder: with the jars.
-        way_out: what a person can then do, as a sentence.
+    `way_out` is what a person can then do, as a sentence.
 
     Raises:
         InfrastructureError: naming the jar, and the sums that were expected and found.
@@ -128,22 +126,18 @@ def kafka_jars(java: Path, environ: Mapping[str, str]) -> Path:
     cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forebay"
     target = cache / f"kafka-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
     if not target.is_dir():
-        _fetch_once(java, target, environ)
+        maven = shutil.which("mvn", path=environ.get("PATH"))
+        if maven is None:
+            raise InfrastructureError(
+                f"fetching Kafka needs Maven: install the package maven, {_OWN_BROKER}"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with locked(target.with_name(f"{target.name}.lock"), _MAVEN_SECONDS):
+            if not target.is_dir():
+                sys.stderr.write(f"fetching Apache Kafka with Maven (44 MB, once) to {target}\n")
+                _fetch(Path(maven), java, target, environ)
     verify_jars(target, f"Remove {target} and start again to fetch it again, {_OWN_BROKER}")
     return target
-
-
-def _fetch_once(java: Path, target: Path, environ: Mapping[str, str]) -> None:
-    maven = shutil.which("mvn", path=environ.get("PATH"))
-    if maven is None:
-        raise InfrastructureError(
-            f"fetching Kafka needs Maven: install the package maven, {_OWN_BROKER}"
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with locked(target.with_name(f"{target.name}.lock"), _MAVEN_SECONDS):
-        if not target.is_dir():
-            sys.stderr.write(f"fetching Apache Kafka with Maven (44 MB, once) to {target}\n")
-            _fetch(Path(maven), java, target, environ)
 
 
 def _fetch(maven: Path, java: Path, target: Path, environ: Mapping[str, str]) -> None:

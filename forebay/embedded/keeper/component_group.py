@@ -6,16 +6,16 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from forebay.embedded.airflow.components import (
     API_SERVER,
     NAMES,
+    REPORTED,
     Component,
     launch_command,
     launch_environment,
-    launch_folder,
 )
-from forebay.embedded.airflow.health import REPORTED
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus
@@ -45,7 +45,6 @@ class ComponentGroup:
         self._children = Children()
 
     def start(self, component: Component) -> ComponentProcess:
-        """Start a component and keep it running."""
         process = ComponentProcess(component, self._layout, self.launch, self._policy)
         self._components[component.name] = process
         process.start()
@@ -56,10 +55,8 @@ class ComponentGroup:
     ) -> None:
         """From now on, kill and restart components of Airflow that hang.
 
-        Args:
-            signs: the signs of life of a component, by its name.
-            deadline_seconds: for how long it may show none.
-            starting_seconds: the same until its first sign of life, if longer.
+        A component may show none of its `signs` for `deadline_seconds`; until the first one, for
+        `starting_seconds` if that is longer.
         """
         for name in (API_SERVER, *REPORTED):
             self._components[name].guard(
@@ -73,7 +70,8 @@ class ComponentGroup:
                 launch_command(component),
                 launch_environment(component, self._layout, os.getpid(), self._environment),
                 log,
-                folder=launch_folder(component, self._layout),
+                # Another account cannot enter a private home.
+                folder=self._layout.root if component.account is None else Path("/"),
                 descriptors=() if component.listening is None else (component.listening,),
             )
 

@@ -7,12 +7,13 @@ import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 from forebay.embedded.airflow.components import Component
 from forebay.embedded.airflow.jobs import left_processes
 from forebay.embedded.airflow.settings import COMPONENT_NAME
 from forebay.embedded.layout import Layout
-from forebay.embedded.state import ComponentState, ComponentStatus
+from forebay.embedded.state import ComponentStatus
 from forebay.errors import InfrastructureError
 from forebay.system.processes.children import wait_or_kill
 from forebay.system.processes.hangs import HangGuard
@@ -33,38 +34,26 @@ class ComponentProcess:
         self.component = component
         self._layout = layout
         self._process = SupervisedProcess(lambda: starter(component), policy)
-        self._state: ComponentState = "waiting"
-        self._restarts = self._hangs = 0
-        self._hung: str | None = None
         self._guard: HangGuard | None = None
-        self._started_at: datetime | None = None
+        self._status = ComponentStatus(name=component.name, state="waiting")
 
     @property
     def pid(self) -> int | None:
-        """The pid of the running process."""
         running = self._process.running
         return running.pid if running is not None else None
 
     @property
     def status(self) -> ComponentStatus:
-        """The status, as others see it."""
-        return ComponentStatus(
-            name=self.component.name,
-            pid=self.pid,
-            state=self._state,
-            restarts=self._restarts,
-            started_at=self._started_at,
-            hangs=self._hangs,
-            hung=self._hung,
-        )
+        return self._status.model_copy(update={"pid": self.pid})
+
+    def _tell(self, **changes: Any) -> None:
+        self._status = self._status.model_copy(update=changes)
 
     def start(self) -> None:
-        """Start the process."""
         if self._guard is not None:
             self._guard.begin(time.monotonic())
         self._process.start()
-        self._state = "running"
-        self._started_at = datetime.now(UTC)
+        self._tell(state="running", started_at=datetime.now(UTC))
 
     def guard(self, guard: HangGuard) -> None:
         """From now on, kill and restart it when it hangs."""
@@ -72,20 +61,16 @@ class ComponentProcess:
         self._guard = guard
 
     def tick(self) -> bool:
-        """Notice an end, and restart when it is due.
-
-        Returns:
-            Whether it was started again just now.
-        """
+        """Notice an end, and restart when it is due; returns whether it was started just now."""
         code = self._process.take_end()
         if code is not None:
-            self._started_at = None
+            self._tell(started_at=None)
             self.end_left_behind()
             self._plan_restart(code, f"ended ({code})")
         self._end_hung()
         if not self._process.is_due(time.monotonic()):
             return False
-        self._restarts += 1
+        self._tell(restarts=self._status.restarts + 1)
         try:
             self.start()
         except OSError as error:  # no memory for a process, no room for its log
@@ -99,18 +84,18 @@ class ComponentProcess:
         if self._guard is None or process is None:
             return
         if self._guard.tick(process, time.monotonic()):
-            self._hangs += 1
-            self._hung = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {self._guard.reason}"
+            hung = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {self._guard.reason}"
+            self._tell(hangs=self._status.hangs + 1, hung=hung)
 
     def _plan_restart(self, code: int | None, what: str) -> None:
         name = self.component.name
         decision = self._process.plan(code, time.monotonic())
         if decision.action == "restart":
             _LOG.warning("%s %s: restarting in %.1f s", name, what, decision.delay_seconds)
-            self._state = "restarting"
+            self._tell(state="restarting")
         else:
             _LOG.error("%s %s too often: it is not restarted", name, what)
-            self._state = "failed"
+            self._tell(state="failed")
 
     def ask_to_stop(self) -> None:
         """Send the signal that ends it cleanly; it is not started again."""
@@ -138,6 +123,6 @@ class ComponentProcess:
         if self._process.running is not None:
             wait_or_kill(self._process.running, deadline, self.component.name)
             self._process.forget()
-            self._started_at = None
+            self._tell(started_at=None)
         self.end_left_behind()
-        self._state = "stopped"
+        self._tell(state="stopped")

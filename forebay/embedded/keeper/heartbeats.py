@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay.embedded.airflow import components as parts
-from forebay.embedded.airflow.health import component_health, last_beat
 from forebay.embedded.airflow.http import send
 from forebay.embedded.postgres.place import Place
 from forebay.embedded.postgres.server import answers
@@ -49,9 +48,9 @@ class Look(NamedTuple):
         """A value that changes while a component is alive; None if nothing is known about it."""
         if name == parts.API_SERVER:
             return None if self.answers is None else str(self.answers)
-        if self.report is None or component_health(self.report)[parts.DATABASE] != "healthy":
+        if self.report is None or parts.component_health(self.report)[parts.DATABASE] != "healthy":
             return None
-        return str(last_beat(self.report, name))
+        return str(parts.last_beat(self.report, name))
 
 
 class ComponentSigns:
@@ -98,7 +97,6 @@ class Heartbeats:
     """Looks repeatedly, in a thread of its own: an answer may take long."""
 
     def __init__(self, url: str, place: Place) -> None:
-        """Start looking at the API server at `url` and the database at `place`."""
         self._url = url
         self._place = place
         self._answers = 0
@@ -111,11 +109,9 @@ class Heartbeats:
 
     def _run(self) -> None:
         while True:
-            if answers(self._place, _REQUEST_SECONDS):
-                report = self._report()
-                self._newest = Look(time.monotonic(), self._answers, report)
-            else:
-                self._newest = Look(time.monotonic(), None, None)
+            up = answers(self._place, _REQUEST_SECONDS)
+            report = self._report() if up else None
+            self._newest = Look(time.monotonic(), self._answers if up else None, report)
             time.sleep(LOOK_SECONDS)
 
     def _report(self) -> Mapping[str, Any] | None:

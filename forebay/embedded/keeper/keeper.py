@@ -87,7 +87,6 @@ class Keeper:
         adopt_orphans()
         try:
             self._start()
-            self._watch_for_hangs()
             self._tell(state="running", doing="")
             while True:
                 self._tick()
@@ -115,9 +114,7 @@ class Keeper:
             step()
             seconds = round(time.monotonic() - began, 2)
             self._tell(seconds={**self._status.seconds, name: seconds})
-
-    def _watch_for_hangs(self) -> None:
-        """Called after the start, because each step of it has a deadline of its own."""
+        # After the start, because each step of it has a deadline of its own.
         heartbeats = Heartbeats(self._status.url, database_place(self._layout))
         self._components.guard(
             heartbeats.signs, self._status.component_deadline_seconds, STARTING_SECONDS
@@ -141,7 +138,10 @@ class Keeper:
         if self._told_to_stop:
             raise _Stopped
         if parts.API_SERVER in self._components.tick():
-            self._warm()
+            # A new API server must have built what tasks need before they time out.
+            if self._warming is not None:
+                self._warming.given_up.set()
+            self._warming = Warming(self._status.url)
         try:
             self._keep_house(time.monotonic())
         except (OSError, InfrastructureError) as error:
@@ -154,36 +154,22 @@ class Keeper:
             self._watch.look()
         if now - self._tidied > TIDY_SECONDS:
             self._tidied = now
-            self._tidy_logs()
+            for path in self._layout.log("any").parent.glob("*.log"):
+                rotate(path)
+            drop_parser_logs(self._layout.logs / "dag_processor")
         self._tell(sync_error=self._watch.error)
-
-    def _warm(self) -> None:
-        """A new API server must have built what tasks need before they time out."""
-        if self._warming is not None:
-            self._warming.give_up()
-        self._warming = Warming(self._status.url)
-
-    def _tidy_logs(self) -> None:
-        for path in self._layout.log("any").parent.glob("*.log"):
-            rotate(path)
-        drop_parser_logs(self._layout.logs / "dag_processor")
 
     def _end(self) -> None:
         """Stop everything, tasks before what they need. One failure does not stop the rest."""
         self._tell(state="stopping", doing="stop")
+        stop = self._components.stop
         with ExitStack() as last_first:
             last_first.callback(self._tell_the_end)
             last_first.callback(lambda: kill_all(left_processes(self._layout)))
-            last_first.callback(self._stop, DATABASE_STOP_SECONDS, parts.DATABASE)
-            last_first.callback(self._stop, STOP_SECONDS, parts.DAG_PROCESSOR, parts.API_SERVER)
-            last_first.callback(self._cancel_jobs)
-            last_first.callback(self._stop, STOP_SECONDS, parts.SCHEDULER, parts.TRIGGERER)
-
-    def _stop(self, seconds: float, *names: str) -> None:
-        self._components.stop(names, seconds)
-
-    def _cancel_jobs(self) -> None:
-        self._tell(cancelled_jobs=cancel_jobs(self._layout))
+            last_first.callback(stop, [parts.DATABASE], DATABASE_STOP_SECONDS)
+            last_first.callback(stop, [parts.DAG_PROCESSOR, parts.API_SERVER], STOP_SECONDS)
+            last_first.callback(lambda: self._tell(cancelled_jobs=cancel_jobs(self._layout)))
+            last_first.callback(stop, [parts.SCHEDULER, parts.TRIGGERER], STOP_SECONDS)
 
     def _tell_the_end(self) -> None:
         self._tell(state="stopped" if self._status.error is None else "failed", doing="")
@@ -200,7 +186,6 @@ class Keeper:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Keep the embedded Airflow of a home."""
     parser = argparse.ArgumentParser(prog="forebay.embedded.keeper")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--config", type=Path, action="append", default=[])

@@ -10,10 +10,9 @@ from importlib.metadata import version
 from typing import Any
 
 from forebay.embedded.airflow import components as parts
-from forebay.embedded.airflow.health import REPORTED, last_beat
 from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
-from forebay.embedded.airflow.settings import airflow_settings, write_settings
+from forebay.embedded.airflow.settings import airflow_settings, render
 from forebay.embedded.airflow.warm import Warming
 from forebay.embedded.keeper.component_group import ComponentGroup
 from forebay.embedded.layout import Layout
@@ -21,6 +20,7 @@ from forebay.embedded.postgres import server
 from forebay.embedded.postgres.place import database_place, prepare_place
 from forebay.embedded.secret_files import USER, load_secrets, read_password
 from forebay.errors import InfrastructureError
+from forebay.system.files.durable import write_private
 
 INITDB_SECONDS = 120.0
 DATABASE_SECONDS = 60.0
@@ -36,19 +36,15 @@ Wait = Callable[[Callable[[], bool], float, str], None]
 
 
 class Startup:
-    """Starts components in order. `wait` does the caller's other work meanwhile."""
+    """Starts components in order, the API server on `listening`.
+
+    `wait` waits for a condition, for at most that many seconds, on behalf of a component, and does
+    the caller's other work meanwhile.
+    """
 
     def __init__(
         self, layout: Layout, components: ComponentGroup, listening: socket.socket, wait: Wait
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            layout: where files are stored.
-            components: gets the components one after another.
-            listening: where the API server accepts connections.
-            wait: waits for a condition, for at most that many seconds, on behalf of a component.
-        """
         self._layout = layout
         self._components = components
         self._port: int = listening.getsockname()[1]
@@ -57,7 +53,6 @@ class Startup:
         self._airflow = parts.airflow_components(listening.fileno())
 
     def steps(self, url: str) -> dict[str, Callable[[], None]]:
-        """The steps, by name."""
         return {
             "settings": self._write_settings,
             "database": self._start_database,
@@ -67,11 +62,10 @@ class Startup:
         }
 
     def _write_settings(self) -> None:
-        keys = load_secrets(self._layout)
         settings = airflow_settings(
-            self._layout, port=self._port, database=self._place.url, keys=keys
+            self._layout, port=self._port, database=self._place.url, keys=load_secrets(self._layout)
         )
-        write_settings(self._layout.settings, settings)
+        write_private(self._layout.settings, render(settings))
 
     def _start_database(self) -> None:
         programs = prepare_place(self._layout, self._place)
@@ -101,9 +95,9 @@ class Startup:
         self._components.start(self._airflow[parts.DAG_PROCESSOR])
         warming = Warming(url)
         try:
-            self._wait(lambda: warming.done, API_SECONDS, parts.API_SERVER)
+            self._wait(warming.answered.is_set, API_SECONDS, parts.API_SERVER)
         finally:
-            warming.give_up()
+            warming.given_up.set()
 
     def _start_scheduler(self, url: str) -> None:
         self._components.start(self._airflow[parts.SCHEDULER])
@@ -121,14 +115,14 @@ class Startup:
             except InfrastructureError as error:
                 _LOG.info("no health report yet: %s", error)  # a busy machine: asked again
                 return False
-            return all(self._beats(health, name) for name in REPORTED)
+            return all(self._beats(health, name) for name in parts.REPORTED)
 
         self._wait(healthy, HEALTHY_SECONDS, parts.SCHEDULER)
 
     def _beats(self, health: dict[str, Any], name: str) -> bool:
         """Whether a component has reported since it was started; earlier reports do not count."""
         status = next(one for one in self._components.statuses() if one.name == name)
-        beat = last_beat(health, name)
+        beat = parts.last_beat(health, name)
         return beat is not None and status.started_at is not None and beat > status.started_at
 
     def _run_to_end(self, component: parts.Component, seconds: float) -> None:
@@ -140,7 +134,5 @@ class Startup:
                 process.kill()
                 process.wait()
         if process.returncode != 0:
-            raise self._failed(component, process.returncode)
-
-    def _failed(self, component: parts.Component, code: int) -> InfrastructureError:
-        return self._components.failure(component.name, f"failed with exit code {code}")
+            what = f"failed with exit code {process.returncode}"
+            raise self._components.failure(component.name, what)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from forebay.config.yaml.files import SUFFIXES
@@ -37,30 +37,23 @@ def signature(config_dirs: Sequence[Path]) -> Signature:
 
 @dataclass
 class _Sync:
-    """One running `forebay dags sync`."""
-
     process: subprocess.Popen[bytes]
     log: Path
     log_start: int
     deadline: float
 
 
+@dataclass
 class ConfigWatch:
     """Configuration folders of a running Airflow. Nothing here waits."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        config_dirs: Sequence[Path],
-        launch: Callable[[Component], subprocess.Popen[bytes]],
-    ) -> None:
-        self._layout = layout
-        self._config_dirs = config_dirs
-        self._launch = launch
-        self._seen: Signature | None = None
-        self._written: Signature | None = None
-        self._running: list[_Sync] = []
-        self._errors: list[str] = []
+    layout: Layout
+    config_dirs: Sequence[Path]
+    launch: Callable[[Component], subprocess.Popen[bytes]]
+    _seen: Signature | None = None
+    _written: Signature | None = None
+    _running: list[_Sync] = field(default_factory=list)
+    _errors: list[str] = field(default_factory=list)
 
     @property
     def error(self) -> str | None:
@@ -74,8 +67,8 @@ class ConfigWatch:
 
     def remove_others(self) -> None:
         """Remove DAG files of configuration folders that only an earlier start had."""
-        kept = {self._layout.stubs(folder) for folder in self._config_dirs}
-        for path in self._layout.dags.iterdir():
+        kept = {self.layout.stubs(folder) for folder in self.config_dirs}
+        for path in self.layout.dags.iterdir():
             if path.is_dir() and _STUBS.search(path.name) and path not in kept:
                 shutil.rmtree(path)
 
@@ -84,19 +77,19 @@ class ConfigWatch:
         self._running = [one for one in self._running if not self._ended(one)]
         if self._running:
             return
-        now = signature(self._config_dirs)
+        now = signature(self.config_dirs)
         settled = now == self._seen
         self._seen = now
         if self._written is None or (settled and now != self._written):
             self._written = now
             self._errors = []
-            self._running = [self._start(folder) for folder in self._config_dirs]
+            self._running = [self._start(folder) for folder in self.config_dirs]
 
     def _start(self, config_dir: Path) -> _Sync:
-        component = sync_component(self._layout, config_dir)
-        log = self._layout.log(component.name)
+        component = sync_component(self.layout, config_dir)
+        log = self.layout.log(component.name)
         start = log.stat().st_size if log.exists() else 0
-        return _Sync(self._launch(component), log, start, time.monotonic() + SYNC_SECONDS)
+        return _Sync(self.launch(component), log, start, time.monotonic() + SYNC_SECONDS)
 
     def _ended(self, sync: _Sync) -> bool:
         if sync.process.poll() is None:

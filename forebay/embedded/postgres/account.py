@@ -32,8 +32,6 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Account:
-    """A user of this machine."""
-
     name: str
     uid: int
     gid: int

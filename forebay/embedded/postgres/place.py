@@ -53,13 +53,9 @@ def wheel_programs() -> Path:
 
 
 def reachable_programs(programs: Path, copy: Path) -> Path:
-    """The wheel's programs, or a copy if other users cannot reach them.
+    """The wheel's programs, or a copy of them in `copy` if other users cannot reach them.
 
     They cannot in an environment below /root, say, or one that was installed with a strict umask.
-
-    Args:
-        programs: from `wheel_programs`.
-        copy: where to put a copy.
     """
     if closed_on_the_way(programs / "bin" / "postgres") is None:
         return programs
@@ -108,7 +104,6 @@ class Place:
 
     @property
     def data(self) -> Path:
-        """PostgreSQL's data folder."""
         return self.folder / "data"
 
     @property

@@ -38,7 +38,6 @@ _SERVER_SETTINGS = {
 
 
 def initdb_command(programs: Path, place: Place) -> list[str]:
-    """The command that creates an empty database."""
     return [
         str(programs / "bin" / "initdb"),
         *("--pgdata", str(place.data), "--username", DATABASE_USER),
@@ -48,19 +47,16 @@ def initdb_command(programs: Path, place: Place) -> list[str]:
 
 
 def server_command(programs: Path, place: Place) -> list[str]:
-    """The command that serves the database until it is told to stop."""
     settings = {**_SERVER_SETTINGS, "unix_socket_directories": str(place.socket)}
     given = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
     return [str(programs / "bin" / "postgres"), "-D", str(place.data), *given]
 
 
 def is_initialised(place: Place) -> bool:
-    """Whether an earlier `initdb` completed."""
     return (place.folder / _READY_NAME).is_file() and (place.data / "PG_VERSION").is_file()
 
 
 def mark_initialised(place: Place) -> None:
-    """Record that `initdb` completed."""
     (place.folder / _READY_NAME).touch()
 
 
@@ -71,7 +67,6 @@ def prepared_for(place: Place) -> str | None:
 
 
 def mark_prepared(place: Place, version: str) -> None:
-    """Record which version's tables the database has."""
     write_atomically(place.folder / _TABLES_NAME, version)
 
 
@@ -95,10 +90,8 @@ def is_ready(place: Place, pid: int) -> bool:
     """Whether the server with this pid accepts connections, according to its own file."""
     path = place.data / "postmaster.pid"
     lines = path.read_text().split("\n") if path.is_file() else []
-    return len(lines) > _STATUS_LINE and (lines[0].strip(), lines[_STATUS_LINE].strip()) == (
-        str(pid),
-        "ready",
-    )
+    told = [line.strip() for line in lines]
+    return len(told) > _STATUS_LINE and (told[0], told[_STATUS_LINE]) == (str(pid), "ready")
 
 
 def answers(place: Place, timeout_seconds: float) -> bool:

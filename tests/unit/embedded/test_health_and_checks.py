@@ -14,8 +14,7 @@ import pytest
 
 from forebay import cli
 from forebay.embedded import checks
-from forebay.embedded.airflow.components import NAMES
-from forebay.embedded.airflow.health import component_health, last_beat
+from forebay.embedded.airflow.components import NAMES, component_health, last_beat
 from forebay.embedded.checks import all_checks, essential_checks
 from forebay.embedded.layout import Layout
 from forebay.executors.wire import sockets
@@ -82,13 +81,6 @@ def little_memory(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(checks, "available_bytes", lambda: 1000)
 
 
-def no_loopback(patch: pytest.MonkeyPatch) -> None:
-    def refuse(_: object) -> int:
-        raise OSError("no loopback")
-
-    patch.setattr(checks, "choose_port", refuse)
-
-
 def no_sockets(patch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("Operation not supported")
@@ -120,7 +112,7 @@ def home_is_a_file(_: pytest.MonkeyPatch) -> None:
             lambda patch: patch.setattr(checks.platform, "system", lambda: "Darwin"),
             ["Linux"],
         ),
-        ("ports", no_loopback, ["ip link set lo up"]),
+        ("ports", no_sockets, ["ip link set lo up"]),
         ("sockets", no_sockets, ["FOREBAY_HOME", "local file system"]),
         ("home", home_is_a_file, ["FOREBAY_HOME"]),
     ],

@@ -10,30 +10,29 @@ import pytest
 
 from forebay.embedded.layout import Layout
 from forebay.embedded.log_files import PARSER_LOG_DAYS, drop_parser_logs, rotate
-from forebay.embedded.ports import LOOPBACK, choose_port, is_free, keep_port
+from forebay.embedded.ports import LOOPBACK, free_ports, keep_port
 from forebay.home.paths import Home
 
 
 def test_a_port_is_kept_while_it_is_free() -> None:
-    port = choose_port(None)
-    assert choose_port(port) == port
+    ports = free_ports(0)
+    assert free_ports(*ports) == ports
 
 
 def test_a_taken_port_is_replaced() -> None:
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
-        assert not is_free(port)
-        assert choose_port(port) != port
-    assert is_free(port)
+        assert free_ports(port) != [port]
+    assert free_ports(port) == [port]
 
 
 def test_a_port_that_is_kept_is_the_preferred_one_or_another() -> None:
-    port = choose_port(None)
+    [port] = free_ports(0)
     with keep_port(port) as first, keep_port(port) as second:
         assert first.getsockname() == (LOOPBACK, port)
         assert second.getsockname()[1] != port
-        assert not is_free(port)
-    assert is_free(port)
+        assert free_ports(port) != [port]
+    assert free_ports(port) == [port]
 
 
 def test_a_long_log_is_moved_and_its_writer_goes_on(tmp_path: Path) -> None:

@@ -172,17 +172,15 @@ def test_clear_says_what_it_means(played: Played, api: AirflowApi) -> None:
 
 
 def test_marking_and_triggering(played: Played, api: AirflowApi) -> None:
-    for path in ("/dags/ads", "/dags/ads/dagRuns/r", "/dags/ads/dagRuns/r/taskInstances/t"):
+    for path in ("/dags/ads", "/dags/ads/dagRuns/r"):
         played.answers[f"PATCH /api/v2{path}"] = lambda _: (200, {})
     played.answers["POST /api/v2/dags/ads/dagRuns"] = lambda _: (200, {"dag_run_id": "r"})
     api.pause("ads", True)
     api.set_run_state("ads", "r", "failed")
-    api.set_task_state("ads", "r", "t", "failed")
     api.trigger("ads", FIRST, {"reprocess": True})
     assert [body for _, _, body in played.asked] == [
         {"is_paused": True},
         {"state": "failed"},
-        {"new_state": "failed"},
         {"logical_date": "2026-03-01T07:00:00Z", "conf": {"reprocess": True}},
     ]
 
@@ -214,15 +212,15 @@ def test_a_server_that_is_silent_has_a_deadline(
 
 def test_nobody_listening_is_an_infrastructure_error() -> None:
     with pytest.raises(InfrastructureError, match="does not answer"):
-        AirflowApi(Endpoint("http://127.0.0.1:1", "admin", "right")).version()
+        AirflowApi(Endpoint("http://127.0.0.1:1", "admin", "right")).health()
 
 
 def test_a_proxy_of_the_environment_is_not_asked(
     played: Played, api: AirflowApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    played.answers["GET /api/v2/version"] = lambda _: (200, {"version": "3"})
-    assert api.version() == "3"
+    played.answers["GET /api/v2/monitor/health"] = lambda _: (200, {"scheduler": None})
+    assert api.health() == {"scheduler": None}
 
 
 def test_a_time_without_zone_is_refused(api: AirflowApi) -> None:

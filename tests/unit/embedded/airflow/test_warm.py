@@ -49,7 +49,7 @@ def url(starting: Starting) -> Iterator[str]:
 
 def wait_for(warming: Warming) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not warming.done:
+    while not warming.answered.is_set():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -63,7 +63,7 @@ def test_errors_are_asked_again_until_both_parts_answer(url: str, starting: Star
 
 def test_one_that_was_given_up_asks_no_more(starting: Starting) -> None:
     warming = Warming("http://127.0.0.1:1")
-    warming.give_up()
+    warming.given_up.set()
     warming._thread.join(PATIENCE_SECONDS)
     assert not warming._thread.is_alive()
-    assert not warming.done
+    assert not warming.answered.is_set()

@@ -6,8 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from forebay.embedded.airflow.components import API_SERVER, DAG_PROCESSOR, SCHEDULER, TRIGGERER
-from forebay.embedded.airflow.health import REPORTED
+from forebay.embedded.airflow.components import (
+    API_SERVER,
+    DAG_PROCESSOR,
+    REPORTED,
+    SCHEDULER,
+    TRIGGERER,
+)
 from forebay.embedded.keeper.heartbeats import FRESH_SECONDS, LOOK_SECONDS, ComponentSigns, Look
 from forebay.system.processes.hangs import HangWatch
 

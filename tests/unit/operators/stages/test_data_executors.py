@@ -103,7 +103,7 @@ def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
     assert (trigger.pipeline, trigger.line, trigger.before) == ("ads", "main", "2026-02-28")
     assert (trigger.seen, found.method_name) == ({"links": [], "failed_at": 0.0}, "turn_came")
     assert 600 < found.timeout.total_seconds() <= 660
-    assert 59 < trigger.until - time.time() <= 60
+    assert 59 < trigger.deadline - time.time() <= 60
     assert there(found.kwargs)["wait"]["next_look"] == 120
 
 
@@ -149,7 +149,7 @@ def test_what_it_waits_for_is_said_once(place: Place, monkeypatch: pytest.Monkey
 def test_after_news_it_looks_again_soon(place: Place) -> None:
     place.runs.before = [("running", None)]
     later(lambda: record_link(ModelChain(place.home, "ads"), "2026-02-28", {"clicks": 1}), 0.3)
-    assert 14 < deferred(place, grace_seconds=1).trigger.until - time.time() <= 15
+    assert 14 < deferred(place, grace_seconds=1).trigger.deadline - time.time() <= 15
 
 
 def test_behind_a_window_that_failed_it_fails_at_once(place: Place) -> None:

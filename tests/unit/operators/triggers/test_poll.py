@@ -70,7 +70,7 @@ def turn_trigger(home: Home, pipeline: str, before: str, **seen: Any) -> TurnTri
         line="main",
         before=before,
         seen={"held": False, "links": [], "failed_at": 0.0, **seen},
-        until=time.time() + SOON,
+        deadline=time.time() + SOON,
         not_before=0.0,
     )
 

@@ -82,7 +82,7 @@ def turn_trigger(home: Home, seconds: float = SOON, before: str = "2026-03-01") 
         line="main",
         before=before,
         seen=TurnSnapshot.take(home, "ads", "ads", "main", before).model_dump(mode="json"),
-        until=time.time() + seconds,
+        deadline=time.time() + seconds,
         not_before=0.0,
     )
 
