@@ -108,17 +108,14 @@ class OffsetsRead(Message):
 
     @property
     def total(self) -> int:
-        """Offsets of any kind."""
         return self.records + self.control + self.aborted + self.compacted
 
     @property
     def text(self) -> str:
-        """How many there are of each kind."""
         found = [f"{count:,} {name}" for name, count in self.model_dump().items() if count]
         return " + ".join(found) or "none"
 
     def plus(self, other: OffsetsRead) -> OffsetsRead:
-        """Those of both."""
         return OffsetsRead(
             records=self.records + other.records,
             control=self.control + other.control,

@@ -68,7 +68,6 @@ def changes_since(
 def _texts(
     source: Source, spans: Sequence[Interval], ledger: Ledger, plans: Sequence[WindowPlan], use: str
 ) -> dict[str, str]:
-    """What has changed in the windows of these spans, by window."""
     scan, found = source.look(spans), dict[str, str]()
     for index, plan in enumerate(plans):
         planned = plan.sources[use]
@@ -131,7 +130,6 @@ def _of_span(scan: Scan, index: int) -> pa.Table:
 
 
 def _versions(tasks: pa.Table) -> Versions:
-    """Versions of the files of some tasks, by path."""
     ranges = pc.list_flatten(tasks["ranges"].combine_chunks())
     pairs = zip(ranges.field("path").to_pylist(), ranges.field("version").to_pylist(), strict=True)
     found: Versions = {}

@@ -50,12 +50,10 @@ class SampleLimits:
 
     @property
     def are_spent(self) -> bool:
-        """Whether nothing more may be read."""
         late = self._ends is not None and time.monotonic() >= self._ends
         return late or self.rows <= 0 or self.size_bytes <= 0
 
     def spend(self, batch: pa.RecordBatch) -> None:
-        """Count a batch that was read."""
         self.rows -= batch.num_rows
         self.size_bytes -= batch.nbytes
 
@@ -86,15 +84,10 @@ def sample_rows(
     rows_max: int,
     keep: Keep | None = None,
 ) -> Sample:
-    """Read rows of disjoint ascending spans of a source.
+    """Read rows of disjoint ascending spans of a source, whose `bad_rows` should be `dead_letter`.
 
-    Args:
-        source: opened; its policy for bad rows should be `dead_letter`.
-        spans: of time, see `spread_spans`.
-        columns: declared ones that are wanted.
-        limits: what is left for this and other samples; it is counted down.
-        rows_max: the most rows that are kept, spread over spans and tasks.
-        keep: which rows of a batch are wanted; all without it.
+    limits: what is left for this and other samples; it is counted down. rows_max: the most rows
+    that are kept, spread over spans and tasks. keep: which rows of a batch are wanted.
 
     Raises:
         ForebayError: as `Source.scan` and `Source.open` do.

@@ -17,8 +17,6 @@ from operator import itemgetter
 
 
 class Kind(StrEnum):
-    """What an operation does."""
-
     TIMER = "timer"
     SOURCE = "source"
     JOINER = "joiner"
@@ -105,7 +103,6 @@ class GraphRun:
         return operation
 
     def finish(self, operation: Operation, *, failed: bool) -> None:
-        """Take the end of an operation that `next` gave."""
         self._busy.discard(operation.source)
         if not failed:
             self._sorter.done(operation)

@@ -82,11 +82,9 @@ class Share:
 
     @property
     def hour_base(self) -> int:
-        """See `forebay.datatasks.planning.operations`."""
         return 0 if self.span is None else hour_base(self.whole, self.span)
 
     def plan(self, **facts: object) -> SourcePlan:
-        """A source plan of this share."""
         span = self.span or self.whole
         values: dict[str, object] = {
             "stream": self.stream,
@@ -170,7 +168,6 @@ class SourceOperation:
     _deadline: datetime | None = None
 
     def is_listed(self, window: str) -> bool:
-        """Whether an earlier call has found the window's tasks."""
         return window in self._found
 
     def list_window(self, window: str) -> Listed:
@@ -223,7 +220,6 @@ class SourceOperation:
         return [share for share in shares if share not in gone]
 
     def _complete(self, source: Source, shares: Sequence[Share]) -> list[Share]:
-        """Later windows that can be planned in the same scan."""
         now = self.clock()
         return complete_among(
             source,
@@ -260,7 +256,6 @@ class SourceOperation:
 
 
 def not_over(window: Window, now: datetime) -> str:
-    """Why a window cannot be planned yet."""
     return (
         f"window {window.key} is not over: it ends at {window.end.isoformat()}, "
         f"and it is now {now.isoformat(timespec='seconds')}"
@@ -294,7 +289,6 @@ def left_out(share: Share, reason: str) -> Listed:
 
 
 def complete_among(source: Source, shares: Sequence[Share]) -> list[Share]:
-    """Those whose data is all there."""
     spans = [(share, share.span) for share in shares if share.span is not None]
     found = source.readiness_of([span for _, span in spans])
     return [share for (share, _), each in zip(spans, found, strict=True) if each.ready]
@@ -303,8 +297,7 @@ def complete_among(source: Source, shares: Sequence[Share]) -> list[Share]:
 def scan_shares(source: Source, shares: Sequence[Share]) -> tuple[dict[str, Listed], int]:
     """One scan for shares that have time in the source and are complete, in order of time.
 
-    Returns:
-        The answers by window key, and the calls to the storage that they took.
+    The answers are by window key; with them, the calls to the storage that they took.
     """
     scan = source.scan([share.span for share in shares if share.span is not None])
     found = {

@@ -27,11 +27,7 @@ def sink_window(
 
     What is to replace a trained generation is only proposed: it counts once it is submitted.
 
-    Args:
-        ledger: where the plan goes.
-        window: what the sources were asked for.
-        found: their answers, in the pipeline's order.
-        again: make a new generation whatever the data says.
+    found: answers in the pipeline's order. again: make a new generation whatever the data says.
 
     Raises:
         FencedError: when another process records the same generation at this moment.

@@ -42,12 +42,10 @@ class Ledger:
 
     @property
     def store(self) -> Store:
-        """Where manifests are kept."""
         return store_of(self.home)
 
     @property
     def database(self) -> Database:
-        """Where the rows are kept."""
         return database_of(self.home)
 
     def windows(self) -> list[str]:
@@ -73,7 +71,6 @@ class Ledger:
         )
 
     def state(self, window: str) -> WindowState:
-        """What there is of a window, at one moment."""
         return self.database.read(
             lambda rows: plan_rows.state_of(rows, self.pipeline, self.line, window)
         )
@@ -157,7 +154,6 @@ class Ledger:
 
     @staticmethod
     def data_task(table: pa.Table, row: int, plan: WindowPlan) -> DataTask:
-        """One task of `tasks` as an object."""
         values = table.slice(row, 1).to_pylist()[0]
         source = plan.sources[values["source"]]
         span = Interval(source.data_from, source.data_to)
@@ -232,7 +228,6 @@ class Ledger:
         return self.database.transact(work)
 
     def note(self, window: str, event: str, **facts: Any) -> None:
-        """Add to the history."""
         self.database.transact(lambda rows: history.note(rows, self.pipeline, window, event, facts))
 
     def history(self, window: str | None = None) -> list[dict[str, Any]]:

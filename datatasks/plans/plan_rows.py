@@ -193,7 +193,6 @@ def plan_for(connection: Connection, pipeline: str, line: str, window: str) -> W
 
 
 def state_of(connection: Connection, pipeline: str, line: str, window: str) -> WindowState:
-    """What a line knows of a window."""
     last = last_generation(connection, pipeline, window)
     if not last:
         return WindowState(None, is_trained=False, next_generation=1)

@@ -21,7 +21,6 @@ def place(of: FromClause = windows) -> Tuple:
 
 
 def in_order(of: FromClause = windows) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """What windows are sorted by."""
     return of.c.ends_at, of.c.starts_at
 
 

@@ -36,11 +36,9 @@ class RowRanges:
     size_bytes: Ints
 
     def __len__(self) -> int:
-        """How many ranges there are."""
         return len(self.span)
 
     def take(self, order: npt.NDArray[Any]) -> RowRanges:
-        """Some ranges, in that order."""
         return RowRanges(*(values[order] for values in self.arrays()))
 
     def arrays(self) -> tuple[Ints, ...]:
@@ -57,7 +55,6 @@ class RowRanges:
 
     @classmethod
     def concatenate(cls, parts: Sequence[RowRanges]) -> RowRanges:
-        """All ranges of several sets."""
         columns = zip(*(part.arrays() for part in parts), strict=True)
         return cls(*(np.concatenate(values) for values in columns))
 

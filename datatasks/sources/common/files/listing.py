@@ -43,9 +43,7 @@ def files_below(folder: str, is_hidden: Callable[[str], bool]) -> Iterator[os.Di
     link to a folder that has another name too brings its files once more, under that name. One
     that leads back, to a folder that it is in, brings nothing.
 
-    Args:
-        folder: where to begin.
-        is_hidden: names of folders that are left out.
+    is_hidden: names of folders that are left out.
 
     Raises:
         OSError: when the disk refuses.
@@ -100,8 +98,6 @@ _PLAN_AGAIN = "plan the window again"
 
 
 class _Row(NamedTuple):
-    """One file of a listing."""
-
     path: str
     size_bytes: int
     version: str
@@ -125,11 +121,9 @@ class Listing:
     inodes: pa.Array
 
     def __len__(self) -> int:
-        """Files."""
         return len(self.paths)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Listing:
-        """Some of the files."""
         chosen = pa.array(indices)
         return Listing(
             self.paths.take(chosen),
@@ -207,7 +201,6 @@ class Files:
         return f"{self.folder}/{relative}" if relative else self.folder
 
     def exists(self, relative: str) -> bool:
-        """Whether there is something at a relative path."""
         self.calls += 1
         with answering(self.full(relative)):
             if self._fs is None:
@@ -329,7 +322,6 @@ def _is_hidden_key(part: str) -> bool:
 
 
 def _is_utf8(name: str) -> bool:
-    """Whether a name can be written down."""
     try:
         name.encode()
     except UnicodeEncodeError:

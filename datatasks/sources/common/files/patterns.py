@@ -26,7 +26,6 @@ _DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2}
 
 
 def has_magic(text: str) -> bool:
-    """Whether a text has glob characters."""
     return _MAGIC.search(text) is not None
 
 

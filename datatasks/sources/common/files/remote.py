@@ -23,10 +23,7 @@ _S3 = ("s3://", "s3a://")
 def file_system(place: str, folder: str, storage: Mapping[str, Any]) -> tuple[Any, str]:
     """The file system of an URL, and what it calls the folder. Nothing is connected yet.
 
-    Args:
-        place: the URL as it is declared.
-        folder: its part without a pattern.
-        storage: further options, by the names of the file system's class.
+    folder: its part without a pattern. storage: further options, by the names of its class.
 
     Raises:
         MissingExtraError: when the extra `s3` is not installed and needed.

@@ -105,7 +105,6 @@ def bad_texts(
 
 
 def _invalid(column: pa.Array) -> list[int]:
-    """Rows of a column that do not validate."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -287,5 +286,4 @@ def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def without_columns(rows: int) -> pa.RecordBatch:
-    """A batch of that many rows and no column."""
     return pa.record_batch([pa.nulls(rows)], names=["_"]).select([])

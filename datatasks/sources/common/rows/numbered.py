@@ -27,10 +27,8 @@ class Slice(NamedTuple):
 def numbered_ranges(numbers: Ints, times: Times, spans: Spans) -> RowRanges:
     """A range for each run of rows with neighbouring numbers, one span and one hour.
 
-    Args:
-        numbers: of rows of one file or table, ascending.
-        times: event time of each row; rows outside all spans are left out.
-        spans: what is planned.
+    numbers: of rows of one file or table, ascending. times: of each row; those outside all spans
+    are left out.
     """
     found = spans.index(times)
     inside = np.flatnonzero(found >= 0)

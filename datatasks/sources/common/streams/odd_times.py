@@ -24,10 +24,7 @@ def odd_times(times: Ticks, jump: int, now: int) -> npt.NDArray[np.bool_]:
     late time makes nothing odd that came before it, also where it is the last one. Where there is
     nothing before a run, more times have to follow than it has.
 
-    Args:
-        times: in the order of offsets.
-        jump: how far ahead is too far.
-        now: the clock in the same unit.
+    times: in the order of offsets. now: the clock in their unit.
     """
     odd = times > now + jump
     past = np.flatnonzero(~odd)

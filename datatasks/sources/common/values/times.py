@@ -80,12 +80,10 @@ class Spans:
     """Disjoint ascending spans of time."""
 
     def __init__(self, spans: Sequence[Interval]) -> None:
-        """Keep the bounds as microseconds."""
         self.starts = np.array([to_us(span.start) for span in spans], np.int64)
         self.ends = np.array([to_us(span.end) for span in spans], np.int64)
 
     def __len__(self) -> int:
-        """Spans."""
         return len(self.starts)
 
     def index(self, times: Times) -> npt.NDArray[np.int32]:
