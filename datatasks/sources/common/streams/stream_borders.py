@@ -35,7 +35,7 @@ class StreamBorders:
         spans: Sequence[Interval],
         words: str,
     ) -> None:
-        """Read what is decided. words: the stream in errors. topic: another once it is recreated."""
+        """Read what is decided. words: the stream in errors. topic: another if it is recreated."""
         self._borders, self._topic, self._words = borders, topic, words
         self.instants = sorted({each for span in spans for each in (span.start, span.end)})
         wanted = [Border(name, instant) for name in partitions for instant in self.instants]
