@@ -116,12 +116,7 @@ class OffsetsRead(Message):
         return " + ".join(found) or "none"
 
     def plus(self, other: OffsetsRead) -> OffsetsRead:
-        return OffsetsRead(
-            records=self.records + other.records,
-            control=self.control + other.control,
-            aborted=self.aborted + other.aborted,
-            compacted=self.compacted + other.compacted,
-        )
+        return OffsetsRead(**{name: count + getattr(other, name) for name, count in self})
 
 
 NO_OFFSETS = OffsetsRead()
@@ -156,12 +151,7 @@ def further(one: TaskProgress | None, other: TaskProgress) -> TaskProgress:
     """Whichever of two positions of one task is further."""
     if one is None:
         return other
-    behind = (one.position, one.rows_read, one.ended) < (
-        other.position,
-        other.rows_read,
-        other.ended,
-    )
-    return other if behind else one
+    return max(one, other, key=lambda each: (each.position, each.rows_read, each.ended))
 
 
 class ReadUnit(Message):

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from forebay.config.specs.windows import Interval, Spanned, Window
 from forebay.datatasks.plans.plan import WindowPlan, segments_known
-from forebay.datatasks.plans.window_order import IN_ORDER, comes_before
+from forebay.datatasks.plans.window_order import BEFORE, IN_ORDER, span
 from forebay.errors import ConfigError, DataError, FencedError
 from forebay.home.database.tables import (
     batches,
@@ -55,7 +55,6 @@ _COUNTS = plans.c.generation > func.coalesce(_FORGOTTEN, 0)
 _GENERATIONS = select(plans.c.document).join(windows).where(_OF_WINDOW)
 _IN_FORCE = plans.c.proposed.is_(False)
 _NEWEST = _GENERATIONS.where(_COUNTS, _IN_FORCE).order_by(plans.c.generation.desc()).limit(1)
-_GENERATION = _GENERATIONS.where(plans.c.generation == bindparam("generation"))
 _OF_LINE = (
     _GENERATIONS.where(plans.c.generation >= bindparam("trained"))
     .where(
@@ -151,9 +150,11 @@ def planned_windows(
         .where(select(plans.c.id).where(of_window, _COUNTS).correlate(windows).exists())
         .order_by(*IN_ORDER)
     )
+    asked: dict[str, str | int] = {"line": line}
     if before is not None:
-        rows = rows.where(comes_before(before))
-    return list(connection.scalars(rows, {"line": line}))
+        rows = rows.where(BEFORE)
+        asked |= span(before)
+    return list(connection.scalars(rows, asked))
 
 
 def generations(connection: Connection, pipeline: str, window: str) -> list[int]:
@@ -171,15 +172,6 @@ def last_generation(connection: Connection, pipeline: str, window: str) -> int:
     """The highest number that a generation of the window ever had; 0 before the first."""
     found = connection.execute(_WINDOW, {"pipeline": pipeline, "window": window}).one_or_none()
     return 0 if found is None else found.last_generation
-
-
-def plan_of(
-    connection: Connection, pipeline: str, window: str, generation: int
-) -> WindowPlan | None:
-    """One generation of a window; None where it is not there."""
-    asked = {"pipeline": pipeline, "window": window, "generation": generation}
-    found = connection.scalar(_GENERATION, asked)
-    return None if found is None else WindowPlan.of_document(found, f"a plan of window {window}")
 
 
 def plan_for(connection: Connection, pipeline: str, line: str, window: str) -> WindowPlan | None:
