@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from forebay.config.specs.datasets import source_of
 from forebay.datatasks.sources.common.contract.borders import Border, Borders, Offsets, in_order
@@ -55,12 +55,11 @@ _STORE = insert(borders)
 
 
 class DecidedBorders(Borders):
-    """Borders of one source of one pipeline, in the database."""
+    """Borders of one source of one pipeline. only_look: nothing is decided, for nothing follows."""
 
     def __init__(
         self, database: Database, pipeline: str, source: str, *, only_look: bool = False
     ) -> None:
-        """Nothing is read yet. only_look: nothing is decided, as nothing will follow from it."""
         self._only_look = only_look
         self._database = database
         self._of = {"pipeline": pipeline, "source": source}
@@ -113,17 +112,10 @@ class DecidedBorders(Borders):
             known = {border: near[border] for border in proposed if border in near}
             new = {border: offset for border, offset in proposed.items() if border not in known}
             found = in_order(near, new)
-            now = now_us()
+            same = {**self._of, "topic": topic, "decided_at": now_us()}
             values = [
-                {
-                    **self._of,
-                    "topic": topic,
-                    "partition": border.partition,
-                    "instant": to_us(border.instant),
-                    "offset": offset,
-                    "decided_at": now,
-                }
-                for border, offset in found.items()
+                {**same, "partition": name, "instant": to_us(instant), "offset": offset}
+                for (name, instant), offset in found.items()
             ]
             if values and not self._only_look:
                 rows.execute(_STORE, values)
@@ -140,7 +132,8 @@ class DecidedBorders(Borders):
             names = {**self._of, "topic": topic, "partition": partition}
             asked = {**names, "first": instants[0], "last": instants[-1]}
             for statement in (_BEFORE, _BETWEEN, _AFTER):
-                found |= _offsets(partition, rows.execute(statement, asked))
+                for row in rows.execute(statement, asked):
+                    found[Border(partition, from_us(row.instant))] = row.offset
         return found
 
 
@@ -149,7 +142,3 @@ def _by_partition(borders: Iterable[Border]) -> dict[str, list[int]]:
     for border in sorted(borders):
         found.setdefault(border.partition, []).append(to_us(border.instant))
     return found
-
-
-def _offsets(partition: str, found: Iterable[Row[tuple[int, int]]]) -> dict[Border, int]:
-    return {Border(partition, from_us(row.instant)): row.offset for row in found}

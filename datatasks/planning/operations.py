@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.config.specs.base import format_duration
-from forebay.config.specs.datasets import Feed, SourceUse
+from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import source_feeds
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
@@ -31,18 +30,10 @@ from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedEr
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import ConfigError, NotReadyError
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 # A source counts whole hours from `data_from`, the start of the span that it is asked for: in the
 # tasks that it plans and in the chunks that it reads. Everyone else counts from the start of the
 # window's data, which all sources of a stream share: a manifest, a lease, a queue. The two differ
 # by the source's hour base, where the source begins inside the window.
-
-
-def hour_base(whole: Interval, span: Interval) -> int:
-    """Hours from the start of the window's data to the start of the span of one source in it."""
-    return (span.start - whole.start) // HOUR
 
 
 def window_hours(source_hours: npt.NDArray[np.int32], base: int) -> npt.NDArray[np.int32]:
@@ -82,7 +73,7 @@ class Share:
 
     @property
     def hour_base(self) -> int:
-        return 0 if self.span is None else hour_base(self.whole, self.span)
+        return 0 if self.span is None else (self.span.start - self.whole.start) // HOUR
 
     def plan(self, **facts: object) -> SourcePlan:
         span = self.span or self.whole
@@ -100,15 +91,6 @@ class Share:
             "offset_seconds": int(self.offset.total_seconds()),
         }
         return SourcePlan.model_validate(values | facts)
-
-
-def _share(
-    window: Window, use: SourceUse, offset: timedelta, feed: Feed, source: SourceSpec
-) -> Share:
-    """Which rows of a source a window reads: moved by the offset, clipped to its start and end."""
-    whole = window.span.shifted_back(offset)
-    span, reason = source.part_of(whole)
-    return Share(window, use.stream, use.name, feed, whole, span, reason, offset)
 
 
 def shares_of(
@@ -132,9 +114,12 @@ def shares_of(
     found: dict[str, list[Share]] = {}
     for use in pipeline.uses:
         offset, source = pipeline.dataset.streams[use.stream].offset, sources[use.source]
-        found[use.name] = [
-            _share(window, use, offset, feeds[use.name], source) for window in windows
-        ]
+        found[use.name] = []
+        for window in windows:
+            whole = window.span.shifted_back(offset)
+            part, feed = source.part_of(whole), feeds[use.name]
+            share = Share(window, use.stream, use.name, feed, whole, *part, offset)
+            found[use.name].append(share)
     return found
 
 
@@ -221,14 +206,8 @@ class SourceOperation:
 
     def _complete(self, source: Source, shares: Sequence[Share]) -> list[Share]:
         now = self.clock()
-        return complete_among(
-            source,
-            [
-                share
-                for share in shares
-                if share.window.key not in self._found and share.window.end <= now
-            ],
-        )
+        later = [share for share in shares if share.window.key not in self._found]
+        return complete_among(source, [share for share in later if share.window.end <= now])
 
     def _wait(self, source: Source, window: str, span: Interval) -> str:
         """Wait for the span; the reason when the source's policy is to skip what stays away."""
@@ -306,18 +285,22 @@ def scan_shares(source: Source, shares: Sequence[Share]) -> tuple[dict[str, List
     return found, scan.storage_calls
 
 
+def span_tasks(scan: Scan, index: int) -> pa.Table:
+    low, high = np.searchsorted(np.asarray(scan.tasks["span"]), [index, index + 1])
+    return scan.tasks.slice(low, high - low)
+
+
 def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
     """One span of a scan as the answer for a window. cut: see `Source.cut`."""
-    spans = np.asarray(scan.tasks["span"])
-    low, high = np.searchsorted(spans, [index, index + 1])
-    tasks = scan.tasks.slice(low, high - low)
+    tasks = span_tasks(scan, index)
     hours = pa.array(window_hours(np.asarray(tasks["hour"]), share.hour_base))
     tasks = tasks.set_column(tasks.schema.get_field_index("hour"), "hour", hours)
     counts = tasks["rows"]
     rows = None if counts.null_count else int(pc.sum(counts).as_py() or 0)
+    paths = pc.list_flatten(tasks["ranges"].combine_chunks()).field("path")
     plan = share.plan(
         tasks=tasks.num_rows,
-        files=_files(tasks),
+        files=pc.count_distinct(paths).as_py(),
         rows=rows,
         reason="" if tasks.num_rows else NO_ROWS,
         fingerprint=scan.fingerprints[index],
@@ -326,11 +309,6 @@ def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
         cut=cut,
     )
     return Listed(plan, with_ids(tasks, share.source))
-
-
-def _files(tasks: pa.Table) -> int:
-    ranges = pc.list_flatten(tasks["ranges"].combine_chunks())
-    return int(pc.count_distinct(ranges.field("path")).as_py())
 
 
 def identity_of(plan: SourcePlan) -> tuple[object, ...]:

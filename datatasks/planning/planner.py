@@ -131,31 +131,24 @@ def _deleted_notes(deleted: Mapping[str, list[str]]) -> list[str]:
     return notes
 
 
+@dataclass
 class _Planner:
     """Runs a graph. `again` names windows that get a new generation whatever their data says.
 
     Sinks run in window order, so that what is recorded has no hole.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        again: AbstractSet[str],
-        clock: Clock,
-        windows: Mapping[str, Window],
-        told: Callable[[str], None],
-    ) -> None:
-        self.windows = windows
-        self.operations: dict[str, SourceOperation] = {}
-        self.plans: dict[str, WindowPlan] = {}
-        self.notes: list[str] = []
-        self.recorded = 0
-        self._ledger = ledger
-        self._again = again
-        self._clock = clock
-        self._told = told
-        self._listed: dict[tuple[str, str], Listed] = {}
-        self._log_lock = threading.Lock()
+    ledger: Ledger
+    again: AbstractSet[str]
+    clock: Clock
+    windows: Mapping[str, Window]
+    told: Callable[[str], None]
+    operations: dict[str, SourceOperation] = field(default_factory=dict)
+    plans: dict[str, WindowPlan] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    recorded: int = 0
+    _listed: dict[tuple[str, str], Listed] = field(default_factory=dict)
+    _log_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, graph: WindowGraph) -> None:
         """Run everything that can run; then raise the first error in window order."""
@@ -184,9 +177,8 @@ class _Planner:
 
     def _is_quick(self, operation: Operation) -> bool:
         """Whether an operation only computes, or writes the ledger, which takes turns anyway."""
-        if operation.kind is not Kind.SOURCE:
-            return True
-        return self.operations[operation.source].is_listed(operation.window)
+        is_source = operation.kind is Kind.SOURCE
+        return not is_source or self.operations[operation.source].is_listed(operation.window)
 
     def _attempt(self, operation: Operation) -> Exception | None:
         try:
@@ -198,12 +190,14 @@ class _Planner:
     def waiting(self, window: str, source: str, reason: str) -> None:
         """Write down that a source is waited for, so that `why` can tell."""
         with self._log_lock:
-            self._ledger.note(window, "waiting", source=source, reason=reason)
-            self._told(f"window {window} waits for source {source}: {reason}")
+            self.ledger.note(window, "waiting", source=source, reason=reason)
+            self.told(f"window {window} waits for source {source}: {reason}")
 
     def _act(self, operation: Operation) -> None:
         if operation.kind is Kind.TIMER:
-            self._timer(self.windows[operation.window])
+            window, now = self.windows[operation.window], self.clock()
+            if now < window.end:
+                raise NotReadyError(not_over(window, now))
         elif operation.kind is Kind.SOURCE:
             found = self.operations[operation.source].list_window(operation.window)
             self._listed[operation.window, operation.source] = found
@@ -211,14 +205,9 @@ class _Planner:
             self._sink(self.windows[operation.window])
         # The joiner has nothing to do: being reached says that all sources are listed.
 
-    def _timer(self, window: Window) -> None:
-        now = self._clock()
-        if now < window.end:
-            raise NotReadyError(not_over(window, now))
-
     def _sink(self, window: Window) -> None:
         found = [self._listed[window.key, name] for name in self.operations]
-        sunk = sink_window(self._ledger, window, found, again=window.key in self._again)
+        sunk = sink_window(self.ledger, window, found, again=window.key in self.again)
         self.plans[window.key] = sunk.plan
         self.recorded += sunk.recorded
         if sunk.note:
@@ -229,5 +218,5 @@ class _Planner:
         for operation, error in failed.items():
             if isinstance(error, ForebayError):
                 reason = {"operation": str(operation), "error": type(error).__name__}
-                self._ledger.note(operation.window, "not planned", reason=str(error), **reason)
+                self.ledger.note(operation.window, "not planned", reason=str(error), **reason)
         raise failed[first]

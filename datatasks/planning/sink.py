@@ -55,10 +55,6 @@ def sink_window(
         fingerprint=fingerprint,
     )
     ledger.record_plan(plan, by_stream(found), proposed=state.is_trained)
-    return RecordedPlan(plan, recorded=True, note=_fewer(newest, plan) if state.is_trained else "")
-
-
-def _fewer(trained: WindowPlan | None, plan: WindowPlan) -> str:
-    """A note where a trained window is about to be trained on fewer rows; otherwise nothing."""
-    words = [] if trained is None else fewer_rows(trained.counts, plan)
-    return f"window {plan.window}: {'; '.join(words)}" if words else ""
+    fewer = fewer_rows(newest.counts, plan) if newest is not None and state.is_trained else []
+    note = f"window {plan.window}: {'; '.join(fewer)}" if fewer else ""
+    return RecordedPlan(plan, recorded=True, note=note)
