@@ -93,6 +93,7 @@ def sample_rows(
         ForebayError: as `Source.scan` and `Source.open` do.
     """
     limits.start()
+    name = source.spec.name
     spans, tasks = _planned(source, spans)
     chosen = _chosen(tasks)
     is_whole = len(chosen) == tasks.num_rows
@@ -104,7 +105,8 @@ def sample_rows(
         if limits.are_spent or left <= 0:
             is_whole = False
             break
-        task = _task(source, tasks, row, spans[tasks["span"][row].as_py()])
+        values = tasks.slice(row, 1).to_pylist()[0]
+        task = DataTask.of_row(values, f"{name}/{row}", name, "sample", spans[values["span"]])
         quota = -(-left // (len(chosen) - place))
         kept, at_end = _read(source, task, columns, quota, limits, keep, found)
         left -= kept
@@ -154,13 +156,6 @@ def _chosen(tasks: pa.Table) -> list[int]:
     return [row for turn in turns for row in turn if row is not None][:TASKS_MAX]
 
 
-def _task(source: Source, tasks: pa.Table, row: int, span: Interval) -> DataTask:
-    name = source.spec.name
-    return DataTask.of_row(
-        tasks.slice(row, 1).to_pylist()[0], f"{name}/{row}", name, "sample", span
-    )
-
-
 def _read(
     source: Source,
     task: DataTask,
@@ -174,12 +169,11 @@ def _read(
     kept = 0
     for chunk in source.open(task, None, list(columns), CHUNK_ROWS):
         limits.spend(chunk.batch)
-        rows = np.flatnonzero(
-            np.ones(chunk.batch.num_rows, np.bool_) if keep is None else keep(chunk.batch)
-        )
+        size = chunk.batch.num_rows
+        rows = np.arange(size) if keep is None else np.flatnonzero(keep(chunk.batch))
         wanted = rows[: quota - kept]
         batch = chunk.batch.take(pa.array(wanted))
-        found.append(_Read(batch, _times(task, chunk)[wanted], chunk.batch.num_rows))
+        found.append(_Read(batch, _times(task, chunk)[wanted], size))
         kept += len(wanted)
         if len(wanted) < len(rows) or kept >= quota or limits.are_spent:
             return kept, False
