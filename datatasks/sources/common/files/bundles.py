@@ -43,15 +43,7 @@ class RowRanges:
 
     def arrays(self) -> tuple[Ints, ...]:
         """All properties in the order of the fields."""
-        return (
-            self.span,
-            self.hour,
-            self.file,
-            self.first,
-            self.end,
-            self.rows,
-            self.size_bytes,
-        )
+        return tuple(vars(self).values())
 
     @classmethod
     def concatenate(cls, parts: Sequence[RowRanges]) -> RowRanges:
@@ -61,8 +53,7 @@ class RowRanges:
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> RowRanges:
         """Ranges from a few rows of numbers, in the order of the fields."""
-        table = np.array(rows, np.int64).reshape(len(rows), 7)
-        return cls(*(table[:, column] for column in range(7)))
+        return cls(*np.array(rows, np.int64).reshape(len(rows), 7).T)
 
 
 def to_tasks(
@@ -92,7 +83,9 @@ def to_tasks(
         (ranges.first, ranges.file, ranges.hour, ranks[ranges.file], stretch, ranges.span)
     )
     joined = _merged(ranges.take(order))
-    starts = _task_starts(joined, ranks, bundle_hours)
+    fresh = np.ones(len(joined), np.bool_)
+    fresh[1:] = ~_same(joined.span, joined.hour // bundle_hours, ranks[joined.file])
+    starts = _starts(fresh, joined.rows, BUNDLE_ROWS)
     if versions is None:
         versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
     table = _table(joined, starts, paths, versions, partitions)
@@ -124,12 +117,6 @@ def _merged(ranges: RowRanges) -> RowRanges:
         np.add.reduceat(ranges.rows, starts),
         np.add.reduceat(ranges.size_bytes, starts),
     )
-
-
-def _task_starts(joined: RowRanges, ranks: Ints, bundle_hours: int) -> Ints:
-    fresh = np.ones(len(joined), np.bool_)
-    fresh[1:] = ~_same(joined.span, joined.hour // bundle_hours, ranks[joined.file])
-    return _starts(fresh, joined.rows, BUNDLE_ROWS)
 
 
 def _same(*keys: Ints) -> npt.NDArray[np.bool_]:

@@ -67,14 +67,10 @@ def answering(place: str) -> Iterator[None]:
     except Exception as error:  # clients have trees of errors of their own
         if isinstance(error, OSError) and error.errno in _NO_PLACE:
             raise DataError(f"{place}: {error} (correct `path`, or remove the link)") from error
-        raise InfrastructureError(f"{place}: {error}{_way_out(error)}") from error
+        no_keys = type(error).__name__ in {"NoCredentialsError", "PartialCredentialsError"}
+        way_out = ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" if no_keys else ""
+        raise InfrastructureError(f"{place}: {error}{way_out}") from error
 
 
 def _unusable(place: str, error: TypeError) -> ConfigError:
     return ConfigError(f"{place}: options.storage cannot be used: {error}")
-
-
-def _way_out(error: Exception) -> str:
-    if type(error).__name__ in {"NoCredentialsError", "PartialCredentialsError"}:
-        return ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-    return ""

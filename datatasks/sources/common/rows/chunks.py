@@ -15,7 +15,6 @@ import pyarrow.types as pat
 
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES
-from forebay.datatasks.sources.common.rows.offset_runs import joined_runs
 from forebay.datatasks.sources.common.values.casting import fit
 from forebay.datatasks.sources.common.values.row_texts import row_texts
 from forebay.datatasks.sources.common.values.times import falls
@@ -84,11 +83,13 @@ def to_chunk(
         raise DataError(f"{place_text(stored.locate(int(stored.rows[first])))}: {bad[first]}")
     rows = sorted(bad)
     texts = row_texts(stored.batch, rows)
-    dead = tuple(
-        _dead_row(stored, row, bad[row], text) for row, text in zip(rows, texts, strict=True)
-    )
+    dead = []
+    for index, text in zip(rows, texts, strict=True):
+        row = int(stored.rows[index])
+        place, location = Position(stored.part, row), stored.locate(row)
+        dead.append(DeadRow(position=place, location=location, reason=bad[index], row=text))
     kept = np.setdiff1d(np.arange(len(stored.rows)), np.fromiter(bad, np.int64))
-    return replace(_take(chunk, kept), dead=dead)
+    return replace(_take(chunk, kept), dead=tuple(dead))
 
 
 def bad_texts(
@@ -134,16 +135,6 @@ def _invalid_texts(column: pa.Array, first: int) -> Iterator[int]:
 def place_text(location: Mapping[str, str | int]) -> str:
     """A location in words: `file a.parquet, row_group 0, row 17`."""
     return ", ".join(f"{key} {value}" for key, value in location.items())
-
-
-def _dead_row(stored: Stored, index: int, reason: str, text: str | None) -> DeadRow:
-    row = int(stored.rows[index])
-    return DeadRow(
-        position=Position(stored.part, row),
-        location=stored.locate(row),
-        reason=reason,
-        row=text,
-    )
 
 
 def _take(chunk: Chunk, rows: Ints) -> Chunk:
@@ -240,7 +231,8 @@ def _rising(chunk: Chunk, hour: int) -> Chunk:
 def _join(chunks: list[Chunk]) -> Chunk:
     full = [chunk for chunk in chunks if len(chunk.rows)]
     dead = tuple(row for chunk in chunks for row in chunk.dead)
-    runs = joined_runs(chunk.runs for chunk in chunks)
+    counted = [chunk.runs for chunk in chunks if chunk.runs is not None]
+    runs = np.concatenate(counted) if counted else None
     if len(full) <= 1:
         return replace((full or chunks)[0], end=chunks[-1].end, dead=dead, runs=runs)
     return Chunk(

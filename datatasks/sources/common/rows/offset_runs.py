@@ -6,7 +6,7 @@ one of these, so that a lost record cannot hide behind a marker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,12 +37,6 @@ def between(runs: Runs, first: int, end: int) -> Runs:
     """Those of the offsets in [first, end)."""
     firsts, ends = np.maximum(runs[:, 0], first), np.minimum(runs[:, 1], end)
     return np.stack([firsts, ends, runs[:, 2]], axis=1)[firsts < ends]
-
-
-def joined_runs(parts: Iterable[Runs | None]) -> Runs | None:
-    """All of them; None where nobody counts offsets."""
-    some = [runs for runs in parts if runs is not None]
-    return np.concatenate(some) if some else None
 
 
 def offsets_read(runs: Runs | None, until: int) -> OffsetsRead:
