@@ -9,18 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import (
-    Connection,
-    bindparam,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    union,
-    update,
-)
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, union, update
 
 from forebay.config.specs.windows import Interval, Spanned, Window
 from forebay.datatasks.plans.plan import WindowPlan, segments_known
@@ -82,7 +71,7 @@ _OF_WINDOWS = (windows.c.pipeline == bindparam("pipeline")) & windows.c.key.in_(
     bindparam("keys", expanding=True)
 )
 _TRAINED_SPANS = select(windows.c.key, windows.c.starts_at, windows.c.ends_at).where(
-    _OF_WINDOWS, exists().where(links.c.window_id == windows.c.id)
+    _OF_WINDOWS, select(links.c.id).where(links.c.window_id == windows.c.id).exists()
 )
 _DOCUMENTS = (
     select(windows.c.key, plans.c.generation, plans.c.document).join(plans).where(_OF_WINDOWS)

@@ -77,23 +77,6 @@ class Proposed(Borders):
         return in_order({}, proposed)
 
 
-def require_within(decided: Offsets, end: int, place: str) -> None:
-    """Refuse a partition that ends before a border of it: its offsets mean other rows by now.
-
-    end: the offset that its next row will have. place: the partition in words.
-
-    Raises:
-        DataError: which says what has happened to it.
-    """
-    furthest = max(decided.values(), default=0)
-    if furthest > end:
-        raise made_anew(
-            place,
-            f"its rows went up to offset {furthest} when its windows were planned, but now end at "
-            f"{end}",
-        )
-
-
 def made_anew(place: str, what: str) -> DataError:
     """The error of a partition whose offsets mean other rows by now. what: how that is seen."""
     return DataError(

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from forebay.config.specs.windows import Interval
-from forebay.datatasks.sources.common.contract.borders import (
-    Border,
-    Borders,
-    in_order,
-    require_within,
-)
+from forebay.datatasks.sources.common.contract.borders import Border, Borders, in_order, made_anew
 from forebay.datatasks.sources.common.contract.deleted_rows import MINUTE, RowsDeletedError
 from forebay.datatasks.sources.common.values.far_times import are_far, far_words
 from forebay.datatasks.sources.common.values.times import Times
@@ -83,7 +78,12 @@ class StreamBorders:
             DataError: when the partition ends before one of its borders.
         """
         decided = self._decided[partition]
-        require_within(decided, end, self.place(partition))
+        if self.furthest(partition) > end:  # its offsets mean other rows by now
+            raise made_anew(
+                self.place(partition),
+                f"its rows went up to offset {self.furthest(partition)} when its windows were "
+                f"planned, but now end at {end}",
+            )
         found: dict[Border, int] = {}
         low = 0
         for border in sorted({*decided, *(Border(partition, at) for at in self.instants)}):
