@@ -101,12 +101,7 @@ class Listings:
         return self._ledger.database.read(lambda rows: self._asked(rows, source, window))
 
     def ask(
-        self,
-        source: str,
-        window: str,
-        asked_by: str,
-        at: datetime,
-        since: datetime | None = None,
+        self, source: str, window: str, asked_by: str, at: datetime, since: datetime | None = None
     ) -> tuple[datetime, bool]:
         """When a pass first asked for a window, and whether that is now.
 

@@ -70,7 +70,7 @@ class Ledger:
         return self._read(plan_rows.state_of, self.line, window)
 
     def trained_plans(self, windows: Iterable[str]) -> dict[str, WindowPlan]:
-        """The latest plans of those of these windows that the line has trained from them."""
+        """The plans that the line has trained windows from, unless it asked for another since."""
         return self._read(plan_rows.trained_plans, self.line, list(windows))
 
     def plan(self, window: str, generation: int) -> WindowPlan:

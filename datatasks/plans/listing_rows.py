@@ -57,7 +57,6 @@ def listing(connection: Connection, pipeline: str, source: str, window: str) -> 
 def store_listing(
     connection: Connection, pipeline: str, window: str, head: ListingHead, stored: Stored
 ) -> None:
-    """Keep an answer; the window's earlier one of this source is replaced."""
     require_unburied(connection, [stored.name])
     names = {"pipeline": pipeline, "source": head.plan.source, "window": window}
     connection.execute(delete(listings).filter_by(**names))

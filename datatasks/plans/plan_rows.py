@@ -147,7 +147,6 @@ def planned_windows(
 
 
 def generations(connection: Connection, pipeline: str, window: str) -> list[int]:
-    """Numbers of a window's generations, ascending."""
     rows = (
         select(plans.c.generation)
         .join(windows)
@@ -185,7 +184,6 @@ def state_of(connection: Connection, pipeline: str, line: str, window: str) -> W
 def trained_plans(
     connection: Connection, pipeline: str, line: str, keys: Iterable[str]
 ) -> dict[str, WindowPlan]:
-    """The plans that a line has trained windows from, where it has not asked for another since."""
     found: dict[str, int] = {}
     for some in batches(keys):
         asked = {"pipeline": pipeline, "line": line, "keys": some}
@@ -221,7 +219,6 @@ def changed_plans(
 def plans_of(
     connection: Connection, pipeline: str, generations: Mapping[str, int]
 ) -> dict[str, WindowPlan]:
-    """One generation of each of these windows, where it is there."""
     found: dict[str, WindowPlan] = {}
     for keys in batches(generations):
         for row in connection.execute(_DOCUMENTS, {"pipeline": pipeline, "keys": keys}):
@@ -292,14 +289,12 @@ def copy_plan(connection: Connection, pipeline: str, line: str, window: str) -> 
 def proposed_generation(
     connection: Connection, pipeline: str, line: str, window: str
 ) -> int | None:
-    """The generation that a line's next submission of a trained window may train."""
     asked = {"pipeline": pipeline, "line": line, "window": window}
     found = connection.execute(_PROPOSED, asked).first()
     return None if found is None else found.generation
 
 
 def drop_proposal(connection: Connection, pipeline: str, line: str, window: str) -> None:
-    """Forget what a line proposed for a window and never submitted."""
     asked = {"pipeline": pipeline, "line": line, "window": window}
     _drop(connection, [row.id for row in connection.execute(_PROPOSED, asked)])
 
@@ -408,7 +403,6 @@ def forget(connection: Connection, pipeline: str, line: str, window: str) -> boo
 def forgotten_of(
     connection: Connection, pipeline: str, line: str, generations: Mapping[str, int]
 ) -> set[str]:
-    """Windows whose generation, which is given, a line has forgotten."""
     found: set[str] = set()
     for keys in batches(generations):
         rows = (

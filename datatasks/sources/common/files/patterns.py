@@ -15,13 +15,7 @@ from forebay.system.names import shown
 
 _MAGIC = re.compile(r"[*?\[]")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_FORMATS = {
-    "date": "%Y-%m-%d",
-    "year": "%Y",
-    "month": "%m",
-    "day": "%d",
-    "hour": "%H",
-}
+_FORMATS = {"date": "%Y-%m-%d", "year": "%Y", "month": "%m", "day": "%d", "hour": "%H"}
 _DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2}
 
 
