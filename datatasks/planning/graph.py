@@ -36,39 +36,32 @@ class Operation:
         return f"{self.kind.value} {self.window} {self.source}".rstrip()
 
 
-@dataclass(frozen=True)
-class WindowGraph:
-    """Operations of several windows and what each of them waits for, in window order."""
+Graph = Mapping[Operation, frozenset[Operation]]
 
-    dependencies: Mapping[Operation, frozenset[Operation]]
 
-    @classmethod
-    def of(cls, windows: Sequence[str], sources: Sequence[str]) -> WindowGraph:
-        """The graph of windows (in order of time, distinct) over sources (distinct).
+def window_graph(windows: Sequence[str], sources: Sequence[str]) -> Graph:
+    """Operations and what each waits for, in an order in which they can run one after another.
 
-        Raises:
-            ValueError: when a window or a source is named twice.
-        """
-        if len(set(windows)) != len(windows) or len(set(sources)) != len(sources):
-            raise ValueError("windows and sources of a graph must be distinct")
-        found: dict[Operation, frozenset[Operation]] = {}
-        sunk: frozenset[Operation] = frozenset()
-        for window in windows:
-            timer, joiner, sink = (
-                Operation(kind, window) for kind in (Kind.TIMER, Kind.JOINER, Kind.SINK)
-            )
-            listed = [Operation(Kind.SOURCE, window, source) for source in sources]
-            found[timer] = frozenset()
-            found.update(dict.fromkeys(listed, frozenset({timer})))
-            found[joiner] = frozenset({timer, *listed})
-            found[sink] = frozenset({joiner}) | sunk
-            sunk = frozenset({sink})
-        return cls(found)
+    windows: in order of time.
 
-    @property
-    def operations(self) -> tuple[Operation, ...]:
-        """All operations in an order in which they can run one after another."""
-        return tuple(self.dependencies)
+    Raises:
+        ValueError: when a window or a source is named twice.
+    """
+    if len(set(windows)) != len(windows) or len(set(sources)) != len(sources):
+        raise ValueError("windows and sources of a graph must be distinct")
+    found: dict[Operation, frozenset[Operation]] = {}
+    sunk: frozenset[Operation] = frozenset()
+    for window in windows:
+        timer, joiner, sink = (
+            Operation(kind, window) for kind in (Kind.TIMER, Kind.JOINER, Kind.SINK)
+        )
+        listed = [Operation(Kind.SOURCE, window, source) for source in sources]
+        found[timer] = frozenset()
+        found.update(dict.fromkeys(listed, frozenset({timer})))
+        found[joiner] = frozenset({timer, *listed})
+        found[sink] = frozenset({joiner}) | sunk
+        sunk = frozenset({sink})
+    return found
 
 
 class GraphRun:
@@ -78,10 +71,10 @@ class GraphRun:
     for a failed operation never starts.
     """
 
-    def __init__(self, graph: WindowGraph) -> None:
-        self._operations = graph.operations
-        self._places = {operation: place for place, operation in enumerate(graph.operations)}
-        self._sorter = TopologicalSorter(graph.dependencies)
+    def __init__(self, graph: Graph) -> None:
+        self._operations = list(graph)
+        self._places = {operation: place for place, operation in enumerate(graph)}
+        self._sorter = TopologicalSorter(graph)
         self._sorter.prepare()
         # By source, heaps of places: a year of hourly windows is ready at once.
         self._ready: defaultdict[str, list[int]] = defaultdict(list)

@@ -14,7 +14,7 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Window
 from forebay.datatasks.planning.border_rows import DecidedBorders
-from forebay.datatasks.planning.graph import GraphRun, Kind, Operation, WindowGraph
+from forebay.datatasks.planning.graph import Graph, GraphRun, Kind, Operation, window_graph
 from forebay.datatasks.planning.operations import (
     Clock,
     Listed,
@@ -23,8 +23,8 @@ from forebay.datatasks.planning.operations import (
     identity_of,
     not_over,
     shares_of,
+    sink_window,
 )
-from forebay.datatasks.planning.sink import sink_window
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
@@ -92,7 +92,7 @@ def plan_windows(
             waiting=planner.waiting,
             trained=done,
         )
-    planner.run(WindowGraph.of(keys, list(shares)))
+    planner.run(window_graph(keys, list(shares)))
     plans = [planner.plans.get(window.key) or done[window.key] for window in asked]
     deleted = {name: operation.deleted for name, operation in planner.operations.items()}
     notes = planner.notes + _declared_notes(plans, done, shares) + _deleted_notes(deleted)
@@ -150,7 +150,7 @@ class _Planner:
     _listed: dict[tuple[str, str], Listed] = field(default_factory=dict)
     _log_lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, graph: WindowGraph) -> None:
+    def run(self, graph: Graph) -> None:
         """Run everything that can run; then raise the first error in window order."""
         run = GraphRun(graph)
         started: dict[Future[Exception | None], Operation] = {}
@@ -213,8 +213,8 @@ class _Planner:
         if sunk.note:
             self.notes.append(sunk.note)
 
-    def _raise(self, graph: WindowGraph, failed: Mapping[Operation, Exception]) -> None:
-        first = next(operation for operation in graph.operations if operation in failed)
+    def _raise(self, graph: Graph, failed: Mapping[Operation, Exception]) -> None:
+        first = next(operation for operation in graph if operation in failed)
         for operation, error in failed.items():
             if isinstance(error, ForebayError):
                 reason = {"operation": str(operation), "error": type(error).__name__}
