@@ -31,19 +31,6 @@ _BEFORE = (
 _AFTER = (
     _OF_PARTITION.where(borders.c.instant > bindparam("last")).order_by(borders.c.instant).limit(1)
 )
-_PARTITIONS = (
-    select(borders.c.partition, func.max(borders.c.instant).label("last"))
-    .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
-    .where(borders.c.topic == bindparam("topic"))
-    .group_by(borders.c.partition)
-)
-_OTHER = (
-    select(borders.c.topic, borders.c.instant)
-    .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
-    .where(borders.c.topic != bindparam("topic"))
-    .order_by(borders.c.instant.desc())
-    .limit(1)
-)
 # Of windows, not of plans: a forgotten plan still says what the borders were decided in.
 _LAST_SEGMENTS = (
     select(windows.c.last_segments)
@@ -51,7 +38,6 @@ _LAST_SEGMENTS = (
     .order_by(windows.c.ends_at.desc())
     .execution_options(yield_per=20)  # mostly, the first one says it all
 )
-_STORE = insert(borders)
 
 
 class DecidedBorders(Borders):
@@ -69,13 +55,16 @@ class DecidedBorders(Borders):
         return self._database.read(lambda rows: self._near(rows, topic, wanted))
 
     def partitions(self, topic: str) -> dict[str, datetime]:
-        asked = {**self._of, "topic": topic}
-        found = self._database.read(lambda rows: rows.execute(_PARTITIONS, asked).all())
+        last = func.max(borders.c.instant).label("last")
+        of_topic = select(borders.c.partition, last).filter_by(**self._of, topic=topic)
+        rows = of_topic.group_by(borders.c.partition)
+        found = self._database.read(lambda connection: connection.execute(rows).all())
         return {row.partition: from_us(row.last) for row in found}
 
     def latest_other(self, topic: str) -> tuple[str, datetime] | None:
-        asked = {**self._of, "topic": topic}
-        found = self._database.read(lambda rows: rows.execute(_OTHER, asked).first())
+        of_source = select(borders.c.topic, borders.c.instant).filter_by(**self._of)
+        others = of_source.where(borders.c.topic != topic).order_by(borders.c.instant.desc())
+        found = self._database.read(lambda rows: rows.execute(others.limit(1)).first())
         return None if found is None else (found.topic, from_us(found.instant))
 
     def last_segments(self, partitions: Iterable[str], path: str | None) -> dict[str, str]:
@@ -118,7 +107,7 @@ class DecidedBorders(Borders):
                 for (name, instant), offset in found.items()
             ]
             if values and not self._only_look:
-                rows.execute(_STORE, values)
+                rows.execute(insert(borders), values)
             return known | found
 
         return self._database.read(work) if self._only_look else self._database.transact(work)

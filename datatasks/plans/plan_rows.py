@@ -147,13 +147,8 @@ def planned_windows(
 
 
 def generations(connection: Connection, pipeline: str, window: str) -> list[int]:
-    rows = (
-        select(plans.c.generation)
-        .join(windows)
-        .where(windows.c.pipeline == pipeline, windows.c.key == window)
-        .order_by(plans.c.generation)
-    )
-    return list(connection.scalars(rows))
+    rows = select(plans.c.generation).join(windows).where(_OF_WINDOW).order_by(plans.c.generation)
+    return list(connection.scalars(rows, {"pipeline": pipeline, "window": window}))
 
 
 def last_generation(connection: Connection, pipeline: str, window: str) -> int:
@@ -257,16 +252,12 @@ def manifests_of(
     connection: Connection, pipeline: str, window: str, generation: int
 ) -> dict[str, Stored]:
     """The manifests of one generation, by stream."""
-    rows = (
-        select(manifests)
-        .join(plans, plans.c.id == manifests.c.plan_id)
-        .join(windows, windows.c.id == plans.c.window_id)
-        .where(windows.c.pipeline == pipeline, windows.c.key == window)
-        .where(plans.c.generation == generation)
-    )
+    of_window = select(manifests).join(plans).join(windows).where(_OF_WINDOW)
+    rows = of_window.where(plans.c.generation == generation)
+    asked = {"pipeline": pipeline, "window": window}
     return {
         row.stream: Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
-        for row in connection.execute(rows)
+        for row in connection.execute(rows, asked)
     }
 
 
