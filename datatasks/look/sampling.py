@@ -25,7 +25,6 @@ from forebay.system.instants import to_us
 
 CHUNK_ROWS = 4096
 TASKS_MAX = 256  # of one sample: opening one costs a request to its storage
-_HALF = 2
 _GOLDEN = 0.6180339887
 
 Keep = Callable[[pa.RecordBatch], npt.NDArray[np.bool_]]
@@ -184,7 +183,7 @@ def _times(task: DataTask, chunk: Chunk) -> npt.NDArray[np.int64]:
     """When rows were published, or where that is not known the middle of their hour or span."""
     start, end = to_us(task.data_from), to_us(task.data_to)
     low = start + chunk.hours.astype(np.int64) * HOUR_US
-    middle = (low + np.minimum(low + HOUR_US, end)) // _HALF
+    middle = (low + np.minimum(low + HOUR_US, end)) // 2
     if chunk.published is None:
         return middle
     return np.where(chunk.published == UNKNOWN, middle, chunk.published)

@@ -74,7 +74,9 @@ class DecidedBorders(Borders):
             unseen = set(partitions)
             with rows.scalars(_LAST_SEGMENTS, self._of) as documents:
                 for document in documents:
-                    known = self._segments_in(document)
+                    uses = json.loads(document).items()
+                    mine = [each for use, each in uses if source_of(use) == self._of["source"]]
+                    known = {place: text for each in mine for place, text in each.items()}
                     for place in sorted(known, reverse=True):  # several streams: the furthest
                         where, partition, _ = place.rsplit("/", 2)
                         if partition in unseen and path in {None, where}:
@@ -85,11 +87,6 @@ class DecidedBorders(Borders):
             return found
 
         return self._database.read(work)
-
-    def _segments_in(self, document: str) -> dict[str, str]:
-        uses: dict[str, dict[str, str]] = json.loads(document)
-        of_source = [each for use, each in uses.items() if source_of(use) == self._of["source"]]
-        return {place: text for each in of_source for place, text in each.items()}
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         if not proposed:

@@ -48,16 +48,11 @@ ALL = list(COLUMNS)
 WIDE = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
 
 
-def data_task(tasks: pa.Table, index: int, span: Interval, source: str = "suite") -> DataTask:
-    """Row `index` of a table of TASK_SCHEMA as an object."""
-    row = tasks.slice(index, 1).to_pylist()[0]
-    return DataTask.of_row(row, f"{source}/{index}", source, "w", span)
-
-
 def tasks_of(scan: Scan, spans: Sequence[Interval], index: int) -> list[DataTask]:
     """The tasks of one span of a scan."""
     found = np.flatnonzero(np.asarray(scan.tasks["span"]) == index)
-    return [data_task(scan.tasks, int(row), spans[index]) for row in found]
+    rows = zip(found, scan.tasks.take(pa.array(found)).to_pylist(), strict=True)
+    return [DataTask.of_row(each, f"suite/{row}", "suite", "w", spans[index]) for row, each in rows]
 
 
 def numbers(chunks: Sequence[Chunk]) -> list[int]:
