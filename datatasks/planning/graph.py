@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
-from operator import itemgetter
 
 
 class Kind(StrEnum):
@@ -72,12 +71,11 @@ class GraphRun:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._operations = list(graph)
         self._places = {operation: place for place, operation in enumerate(graph)}
         self._sorter = TopologicalSorter(graph)
         self._sorter.prepare()
         # By source, heaps of places: a year of hourly windows is ready at once.
-        self._ready: defaultdict[str, list[int]] = defaultdict(list)
+        self._ready: defaultdict[str, list[tuple[int, Operation]]] = defaultdict(list)
         self._busy: set[str] = set()
 
     def next(self) -> Operation | None:
@@ -86,11 +84,11 @@ class GraphRun:
         None while everything waits for what has started, and once all is over.
         """
         for fresh in self._sorter.get_ready():
-            heappush(self._ready[fresh.source], self._places[fresh])
+            heappush(self._ready[fresh.source], (self._places[fresh], fresh))
         free = [heap for source, heap in self._ready.items() if heap and source not in self._busy]
         if not free:
             return None
-        operation = self._operations[heappop(min(free, key=itemgetter(0)))]
+        _, operation = heappop(min(free))
         if operation.source:
             self._busy.add(operation.source)
         return operation

@@ -176,18 +176,14 @@ class Listings:
         return {row.asked_by: from_us(row.asked_at) for row in rows.execute(asked)}
 
     def _held_by_trained_plans(self, rows: Connection) -> dict[str, set[str]]:
+        on_key = (windows.c.pipeline == listings.c.pipeline) & (windows.c.key == listings.c.window)
+        of_plan = (links.c.window_id == windows.c.id) & (links.c.generation == plans.c.generation)
         statement = (
             select(listings.c.window, listings.c.source, listings.c.document.label("head"))
             .add_columns(plans.c.document.label("plan"))
-            .join(
-                windows,
-                (windows.c.pipeline == listings.c.pipeline) & (windows.c.key == listings.c.window),
-            )
+            .join(windows, on_key)
             .join(plans, plans.c.window_id == windows.c.id)
-            .join(
-                links,
-                (links.c.window_id == windows.c.id) & (links.c.generation == plans.c.generation),
-            )
+            .join(links, of_plan)
             .where(listings.c.pipeline == self._pipeline)
             .where(plans.c.generation == windows.c.last_generation)
             .where(links.c.recorded_at > listings.c.stored_at)

@@ -44,14 +44,10 @@ _COUNTS = plans.c.generation > func.coalesce(_FORGOTTEN, 0)
 _GENERATIONS = select(plans.c.document).join(windows).where(_OF_WINDOW)
 _IN_FORCE = plans.c.proposed.is_(False)
 _NEWEST = _GENERATIONS.where(_COUNTS, _IN_FORCE).order_by(plans.c.generation.desc()).limit(1)
+_AS_TRAINED = plans.c.generation == bindparam("trained")
 _OF_LINE = (
     _GENERATIONS.where(plans.c.generation >= bindparam("trained"))
-    .where(
-        or_(
-            plans.c.generation == bindparam("trained"),
-            (plans.c.line == bindparam("line")) & _IN_FORCE,
-        )
-    )
+    .where(_AS_TRAINED | (plans.c.line == bindparam("line")) & _IN_FORCE)
     .order_by(plans.c.generation.desc())
     .limit(1)
 )

@@ -75,8 +75,10 @@ def to_tasks(
     """
     if not len(ranges):
         return TASK_SCHEMA.empty_table()
-    ranks = np.zeros(len(paths), np.int64)
-    if partitions is not None:
+    unnamed = pa.repeat(pa.scalar("", pa.string()), len(paths))
+    if partitions is None:
+        partitions, ranks = unnamed, np.zeros(len(paths), np.int64)
+    else:
         ranks = np.unique(np.asarray(partitions.to_pylist()), return_inverse=True)[1]
     stretch = ranges.hour // bundle_hours
     order = np.lexsort(
@@ -86,9 +88,7 @@ def to_tasks(
     fresh = np.ones(len(joined), np.bool_)
     fresh[1:] = ~_same(joined.span, joined.hour // bundle_hours, ranks[joined.file])
     starts = _starts(fresh, joined.rows, BUNDLE_ROWS)
-    if versions is None:
-        versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
-    table = _table(joined, starts, paths, versions, partitions)
+    table = _table(joined, starts, paths, unnamed if versions is None else versions, partitions)
     if bundle_hours == 1:
         return table
     hours = table["hour"].to_numpy()
@@ -136,11 +136,7 @@ def _starts(fresh: npt.NDArray[np.bool_], rows: Ints, limit: int) -> Ints:
 
 
 def _table(
-    joined: RowRanges,
-    starts: Ints,
-    paths: pa.Array,
-    versions: pa.Array,
-    partitions: pa.Array | None,
+    joined: RowRanges, starts: Ints, paths: pa.Array, versions: pa.Array, partitions: pa.Array
 ) -> pa.Table:
     file = pa.array(joined.file)
     columns = [
@@ -150,16 +146,12 @@ def _table(
     ]
     structs = pa.StructArray.from_arrays(columns, fields=list(ROW_RANGE_TYPE))
     offsets = pa.array(np.append(starts, len(joined)).astype(np.int32))
-    if partitions is None:
-        names = pa.repeat(pa.scalar("", pa.string()), len(starts))
-    else:
-        names = partitions.take(pa.array(joined.file[starts]))
     whole = joined.rows == joined.end - joined.first
     return pa.table(
         [
             pa.array(joined.span[starts].astype(np.int32)),
             pa.array(joined.hour[starts].astype(np.int32)),
-            names,
+            partitions.take(pa.array(joined.file[starts])),
             pa.ListArray.from_arrays(offsets, structs),
             pa.array(np.add.reduceat(joined.rows, starts)),
             pa.array(np.add.reduceat(joined.size_bytes, starts)),

@@ -52,7 +52,5 @@ def slices(task: DataTask, position: Position | None, rows_max: int) -> Iterator
         low = max(row_range.first, start.row) if part == start.part else row_range.first
         for first in range(low, row_range.end, rows_max):
             end = min(first + rows_max, row_range.end)
-            over = end == row_range.end
-            yield Slice(
-                part, np.arange(first, end), Position(part + 1, 0) if over else Position(part, end)
-            )
+            after = Position(part + 1, 0) if end == row_range.end else Position(part, end)
+            yield Slice(part, np.arange(first, end), after)
