@@ -50,17 +50,13 @@ class Ledger:
     def database(self) -> Database:
         return database_of(self.home)
 
-    def windows(self) -> list[str]:
-        """Keys of all windows that have a plan for the line, by their ends, then by starts."""
-        return self._read(plan_rows.planned_windows, self.line)
+    def windows(self, before: Spanned | None = None) -> list[str]:
+        """Keys of windows that have a plan for the line, by their ends, then by starts."""
+        return self._read(plan_rows.planned_windows, self.line, before)
 
     def generations(self, window: str) -> list[int]:
         """Numbers of the generations of a window, ascending."""
         return self._read(plan_rows.generations, window)
-
-    def windows_before(self, window: Spanned) -> list[str]:
-        """Keys of the windows before this one that have a plan, in order."""
-        return self._read(plan_rows.planned_windows, self.line, window)
 
     def latest_plan(self, window: str) -> WindowPlan | None:
         """What the line has trained the window from, or is to train it from: see `plan_for`."""

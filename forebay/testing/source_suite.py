@@ -125,6 +125,11 @@ class SourceBase(ABC):
         for task in self._tasks(source, spans):
             list(source.open(task, None, [column], self.chunk_rows))
 
+    def _planned(self, place: Path, **more: Any) -> tuple[Source, list[DataTask]]:
+        """Hours 0 and 1, of 40 and 20 rows."""
+        source = self.opened(place, [batch(0, range(40)), batch(1, range(40, 60))], **more)
+        return source, self._tasks(source, hours(0, 1))
+
     def _tasks(self, source: Source, spans: Sequence[Interval]) -> list[DataTask]:
         """All tasks of all spans, planned in one scan."""
         scan = source.scan(spans)
@@ -348,10 +353,6 @@ class DamageSuite(SourceBase):
         Do it as a bad disk would: rewriting the range would replace the planned content.
         """
 
-    def _planned(self, tmp_path: Path, **more: Any) -> tuple[Source, list[DataTask]]:
-        source = self.opened(tmp_path, [batch(0, range(40)), batch(1, range(40, 60))], **more)
-        return source, self._tasks(source, hours(0, 1))
-
     def test_damage_stops_the_job_by_default(self, tmp_path: Path) -> None:
         source, tasks = self._planned(tmp_path)
         self.damage(tmp_path)
@@ -383,15 +384,11 @@ class ChangeSuite(SourceBase):
         Replace it atomically, under the same name: a reader keeps the old content open.
         """
 
-    def _planned_first(self, place: Path, **more: Any) -> tuple[Source, DataTask]:
-        source = self.opened(place, [batch(0, range(40)), batch(1, range(40, 60))], **more)
-        return source, self._tasks(source, hours(0, 1))[0]
-
     @pytest.mark.parametrize("policy", ["fail", "dead_letter"])
     def test_what_was_replaced_since_it_was_planned_is_an_error(
         self, tmp_path: Path, policy: str
     ) -> None:
-        source, task = self._planned_first(tmp_path, bad_rows=policy)
+        source, [task, *_] = self._planned(tmp_path, bad_rows=policy)
         assert numbers(self.read(source, task))
         self.replace(tmp_path)
         with pytest.raises(DataError, match="changed after it was planned"):
@@ -399,7 +396,7 @@ class ChangeSuite(SourceBase):
         source.close()
 
     def test_what_is_replaced_while_it_is_read_is_an_error(self, tmp_path: Path) -> None:
-        source, task = self._planned_first(tmp_path)
+        source, [task, *_] = self._planned(tmp_path)
         chunks = source.open(task, None, [NUMBER], 7)
         read = [next(chunks)]
         self.replace(tmp_path)
@@ -409,7 +406,7 @@ class ChangeSuite(SourceBase):
 
     def test_nobody_gets_past_content_that_was_not_looked_at_again(self, tmp_path: Path) -> None:
         """A reader that dies after the last row of a file leaves nothing to check."""
-        source, task = self._planned_first(tmp_path)
+        source, [task, *_] = self._planned(tmp_path)
         done = Position(0, 0)
         chunks = source.open(task, None, [NUMBER], 7)
         while done.part == 0:
@@ -424,7 +421,7 @@ class ReplanSuite(ChangeSuite):
     """Kinds that plan replaced content anew."""
 
     def test_what_was_replaced_is_planned_anew(self, tmp_path: Path) -> None:
-        source, _ = self._planned_first(tmp_path)
+        source, _ = self._planned(tmp_path)
         spans = hours(0, 1)
         before = source.scan(spans)
         self.replace(tmp_path)
