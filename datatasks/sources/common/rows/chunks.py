@@ -64,32 +64,36 @@ def to_chunk(
     """
     fitted = fit(stored.batch, columns, declared, as_held=True)
     bad = {**fitted.bad, **stored.bad}
-    parts = np.full(len(stored.rows), stored.part, np.int64)
-    chunk = Chunk(
-        fitted.batch,
-        stored.row_ids,
-        parts,
-        stored.rows,
-        stored.hours,
-        stored.end,
-        outside=stored.outside,
-        published=stored.published,
-        times=stored.times,
-    )
-    if not bad:
-        return chunk
-    if policy == "fail":
+    if bad and policy == "fail":
         first = min(bad)
         raise DataError(f"{place_text(stored.locate(int(stored.rows[first])))}: {bad[first]}")
-    rows = sorted(bad)
-    texts = row_texts(stored.batch, rows)
-    dead = []
-    for index, text in zip(rows, texts, strict=True):
+    parts = np.full(len(stored.rows), stored.part, np.int64)
+    kept: Ints | slice = slice(None)
+    batch = fitted.batch
+    if bad:
+        kept = np.setdiff1d(np.arange(len(stored.rows)), np.fromiter(bad, np.int64))
+        batch = batch.take(pa.array(kept))
+    return Chunk(
+        batch,
+        stored.row_ids[kept],
+        parts[kept],
+        stored.rows[kept],
+        stored.hours[kept],
+        stored.end,
+        _dead_rows(stored, bad),
+        outside=None if stored.outside is None else stored.outside[kept],
+        published=None if stored.published is None else stored.published[kept],
+        times=None if stored.times is None else stored.times[kept],
+    )
+
+
+def _dead_rows(stored: Stored, bad: Mapping[int, str]) -> tuple[DeadRow, ...]:
+    dead, indices = [], sorted(bad)
+    for index, text in zip(indices, row_texts(stored.batch, indices), strict=True):
         row = int(stored.rows[index])
         place, location = Position(stored.part, row), stored.locate(row)
         dead.append(DeadRow(position=place, location=location, reason=bad[index], row=text))
-    kept = np.setdiff1d(np.arange(len(stored.rows)), np.fromiter(bad, np.int64))
-    return replace(_take(chunk, kept), dead=tuple(dead))
+    return tuple(dead)
 
 
 def bad_texts(
@@ -135,20 +139,6 @@ def _invalid_texts(column: pa.Array, first: int) -> Iterator[int]:
 def place_text(location: Mapping[str, str | int]) -> str:
     """A location in words: `file a.parquet, row_group 0, row 17`."""
     return ", ".join(f"{key} {value}" for key, value in location.items())
-
-
-def _take(chunk: Chunk, rows: Ints) -> Chunk:
-    return replace(
-        chunk,
-        batch=chunk.batch.take(pa.array(rows)),
-        row_ids=chunk.row_ids[rows],
-        parts=chunk.parts[rows],
-        rows=chunk.rows[rows],
-        hours=chunk.hours[rows],
-        outside=None if chunk.outside is None else chunk.outside[rows],
-        published=None if chunk.published is None else chunk.published[rows],
-        times=None if chunk.times is None else chunk.times[rows],
-    )
 
 
 def empty_chunk(
