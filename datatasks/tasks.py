@@ -148,7 +148,6 @@ class TaskProgress(Message):
 
 
 def further(one: TaskProgress | None, other: TaskProgress) -> TaskProgress:
-    """Whichever of two positions of one task is further."""
     if one is None:
         return other
     return max(one, other, key=lambda each: (each.position, each.rows_read, each.ended))

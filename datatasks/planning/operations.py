@@ -178,7 +178,10 @@ class SourceOperation:
         if late:
             self._found[window] = left_out(share, late)
             return
-        fused = [share, *self._complete(source, self.shares[at + 1 :])][: self.ahead]
+        now = self.clock()
+        later = [each for each in self.shares[at + 1 :] if each.window.key not in self._found]
+        over = [each for each in later if each.window.end <= now]
+        fused = [share, *complete_among(source, over)][: self.ahead]
         while fused:
             try:
                 found, calls = scan_shares(source, fused)
@@ -204,11 +207,6 @@ class SourceOperation:
                 self._found[plan.window] = Listed(planned, MANIFEST_SCHEMA.empty_table())
                 self.deleted.append(plan.window)
         return [share for share in shares if share not in gone]
-
-    def _complete(self, source: Source, shares: Sequence[Share]) -> list[Share]:
-        now = self.clock()
-        later = [share for share in shares if share.window.key not in self._found]
-        return complete_among(source, [share for share in later if share.window.end <= now])
 
     def _wait(self, source: Source, window: str, span: Interval) -> str:
         """Wait for the span; the reason when the source's policy is to skip what stays away."""

@@ -202,16 +202,13 @@ class _Planner:
             found = self.operations[operation.source].list_window(operation.window)
             self._listed[operation.window, operation.source] = found
         elif operation.kind is Kind.SINK:
-            self._sink(self.windows[operation.window])
+            window = self.windows[operation.window]
+            listed = [self._listed[window.key, name] for name in self.operations]
+            sunk = sink_window(self.ledger, window, listed, again=window.key in self.again)
+            self.plans[window.key] = sunk.plan
+            self.recorded += sunk.recorded
+            self.notes += [sunk.note] if sunk.note else []
         # The joiner has nothing to do: being reached says that all sources are listed.
-
-    def _sink(self, window: Window) -> None:
-        found = [self._listed[window.key, name] for name in self.operations]
-        sunk = sink_window(self.ledger, window, found, again=window.key in self.again)
-        self.plans[window.key] = sunk.plan
-        self.recorded += sunk.recorded
-        if sunk.note:
-            self.notes.append(sunk.note)
 
     def _raise(self, graph: Graph, failed: Mapping[Operation, Exception]) -> None:
         first = next(operation for operation in graph if operation in failed)

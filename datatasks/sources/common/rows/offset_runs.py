@@ -44,7 +44,5 @@ def offsets_read(runs: Runs | None, until: int) -> OffsetsRead:
     if runs is None:
         return NO_OFFSETS
     lengths = np.maximum(np.minimum(runs[:, 1], until) - runs[:, 0], 0)
-    records, control, aborted, compacted = (
-        int(lengths[runs[:, 2] == kind].sum()) for kind in range(4)
-    )
-    return OffsetsRead(records=records, control=control, aborted=aborted, compacted=compacted)
+    counts = [int(lengths[runs[:, 2] == kind].sum()) for kind in range(4)]
+    return OffsetsRead(**dict(zip(OffsetsRead.model_fields, counts, strict=True)))
