@@ -94,8 +94,8 @@ def plan_windows(
         )
     planner.run(window_graph(keys, list(shares)))
     plans = [planner.plans.get(window.key) or done[window.key] for window in asked]
-    deleted = {name: operation.deleted for name, operation in planner.operations.items()}
-    notes = planner.notes + _declared_notes(plans, done, shares) + _deleted_notes(deleted)
+    notes = planner.notes + _declared_notes(plans, done, shares)
+    notes += _deleted_notes(planner.operations)
     calls = sum(operation.storage_calls for operation in planner.operations.values())
     return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
 
@@ -117,11 +117,11 @@ def _declared_notes(
     ]
 
 
-def _deleted_notes(deleted: Mapping[str, list[str]]) -> list[str]:
+def _deleted_notes(operations: Mapping[str, SourceOperation]) -> list[str]:
     """Trained windows whose rows are gone: nothing has to be done, and nothing can be."""
     notes = []
-    for source, windows in deleted.items():
-        if windows:
+    for source, operation in operations.items():
+        if windows := operation.deleted:
             first, last = windows[0], windows[-1]
             which = f"window {first}" if first == last else f"windows {first} to {last}"
             notes.append(

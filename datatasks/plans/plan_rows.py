@@ -390,15 +390,12 @@ def forget(connection: Connection, pipeline: str, line: str, window: str) -> boo
 def forgotten_of(
     connection: Connection, pipeline: str, line: str, generations: Mapping[str, int]
 ) -> set[str]:
+    of_windows = select(windows.c.key, forgotten.c.generation).join(windows).where(_OF_WINDOWS)
+    rows = of_windows.where(forgotten.c.line == line)
     found: set[str] = set()
     for keys in batches(generations):
-        rows = (
-            select(windows.c.key, forgotten.c.generation)
-            .join(windows)
-            .where(windows.c.pipeline == pipeline, windows.c.key.in_(keys))
-            .where(forgotten.c.line == line)
-        )
-        found |= {row.key for row in connection.execute(rows) if generations[row.key] <= row[1]}
+        known = connection.execute(rows, {"pipeline": pipeline, "keys": keys})
+        found |= {row.key for row in known if generations[row.key] <= row.generation}
     return found
 
 

@@ -60,10 +60,7 @@ def files_below(folder: str, is_hidden: Callable[[str], bool]) -> Iterator[os.Di
 def _real_folders(
     top: str, is_hidden: Callable[[str], bool], links: list[str]
 ) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
-    """A folder and all below it, with what is in each and is no folder.
-
-    Those behind links are added to `links`.
-    """
+    """A folder, all below it, and their files; folders behind links are added to `links`."""
     pending = [top]
     while pending:
         path = pending.pop()
