@@ -108,23 +108,15 @@ class OffsetsRead(Message):
 
     @property
     def total(self) -> int:
-        """Offsets of any kind."""
         return self.records + self.control + self.aborted + self.compacted
 
     @property
     def text(self) -> str:
-        """How many there are of each kind."""
         found = [f"{count:,} {name}" for name, count in self.model_dump().items() if count]
         return " + ".join(found) or "none"
 
     def plus(self, other: OffsetsRead) -> OffsetsRead:
-        """Those of both."""
-        return OffsetsRead(
-            records=self.records + other.records,
-            control=self.control + other.control,
-            aborted=self.aborted + other.aborted,
-            compacted=self.compacted + other.compacted,
-        )
+        return OffsetsRead(**{name: count + getattr(other, name) for name, count in self})
 
 
 NO_OFFSETS = OffsetsRead()
@@ -156,15 +148,9 @@ class TaskProgress(Message):
 
 
 def further(one: TaskProgress | None, other: TaskProgress) -> TaskProgress:
-    """Whichever of two positions of one task is further."""
     if one is None:
         return other
-    behind = (one.position, one.rows_read, one.ended) < (
-        other.position,
-        other.rows_read,
-        other.ended,
-    )
-    return other if behind else one
+    return max(one, other, key=lambda each: (each.position, each.rows_read, each.ended))
 
 
 class ReadUnit(Message):

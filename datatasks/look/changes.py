@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,10 +17,10 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.planning.open_source import open_source
-from forebay.datatasks.planning.operations import Share, identity_of, shares_of
+from forebay.datatasks.planning.operations import Share, identity_of, shares_of, span_tasks
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import SKIPPED, WindowPlan
-from forebay.datatasks.sources.common.contract.base import Scan, Source
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import DataError, ForebayError
 
@@ -50,13 +49,12 @@ def changes_since(
         if not spans:
             continue
         cache = PlanCache(ledger.home, only_look=True)
+        texts: dict[str, str] = {}
         try:
             with closing(open_source(sources[source_of(name)], root, cache=cache)) as source:
                 if source.bounded:
                     plans_of = [by_key[share.window.key] for share in alike]
                     texts = _texts(source, spans, ledger, plans_of, name)
-                else:
-                    texts = {}
         except ForebayError as error:
             text = f"{name} cannot be compared with what was planned: {error}"
             texts = {share.window.key: text for share in alike}
@@ -68,13 +66,12 @@ def changes_since(
 def _texts(
     source: Source, spans: Sequence[Interval], ledger: Ledger, plans: Sequence[WindowPlan], use: str
 ) -> dict[str, str]:
-    """What has changed in the windows of these spans, by window."""
     scan, found = source.look(spans), dict[str, str]()
     for index, plan in enumerate(plans):
         planned = plan.sources[use]
         if scan.fingerprints[index] == planned.fingerprint:
             continue
-        tasks = _of_span(scan, index)
+        tasks = span_tasks(scan, index)
         rows = None if tasks["rows"].null_count else int(pc.sum(tasks["rows"]).as_py() or 0)
         then, now = _planned(ledger, plan, use), _versions(tasks)
         if then is not None and rows == planned.rows and _is_rewrite(source, then, now):
@@ -125,13 +122,7 @@ def _difference(source: str, then: Versions | None, now: Versions) -> str:
     return f"{source}: its files have changed since it was planned: {', '.join(parts)}"
 
 
-def _of_span(scan: Scan, index: int) -> pa.Table:
-    low, high = np.searchsorted(np.asarray(scan.tasks["span"]), [index, index + 1])
-    return scan.tasks.slice(low, high - low)
-
-
 def _versions(tasks: pa.Table) -> Versions:
-    """Versions of the files of some tasks, by path."""
     ranges = pc.list_flatten(tasks["ranges"].combine_chunks())
     pairs = zip(ranges.field("path").to_pylist(), ranges.field("version").to_pylist(), strict=True)
     found: Versions = {}

@@ -39,7 +39,6 @@ class Lag(Message):
 
     @property
     def text(self) -> str:
-        """The same in words."""
         if self.problem:
             return f"{self.source}: its lag is not known: {self.problem}"
         if self.wrong_time and not self.partition:

@@ -25,7 +25,6 @@ from forebay.system.instants import to_us
 
 CHUNK_ROWS = 4096
 TASKS_MAX = 256  # of one sample: opening one costs a request to its storage
-_HALF = 2
 _GOLDEN = 0.6180339887
 
 Keep = Callable[[pa.RecordBatch], npt.NDArray[np.bool_]]
@@ -50,12 +49,10 @@ class SampleLimits:
 
     @property
     def are_spent(self) -> bool:
-        """Whether nothing more may be read."""
         late = self._ends is not None and time.monotonic() >= self._ends
         return late or self.rows <= 0 or self.size_bytes <= 0
 
     def spend(self, batch: pa.RecordBatch) -> None:
-        """Count a batch that was read."""
         self.rows -= batch.num_rows
         self.size_bytes -= batch.nbytes
 
@@ -86,20 +83,16 @@ def sample_rows(
     rows_max: int,
     keep: Keep | None = None,
 ) -> Sample:
-    """Read rows of disjoint ascending spans of a source.
+    """Read rows of disjoint ascending spans of a source, whose `bad_rows` should be `dead_letter`.
 
-    Args:
-        source: opened; its policy for bad rows should be `dead_letter`.
-        spans: of time, see `spread_spans`.
-        columns: declared ones that are wanted.
-        limits: what is left for this and other samples; it is counted down.
-        rows_max: the most rows that are kept, spread over spans and tasks.
-        keep: which rows of a batch are wanted; all without it.
+    limits: what is left for this and other samples; it is counted down. rows_max: the most rows
+    that are kept, spread over spans and tasks. keep: which rows of a batch are wanted.
 
     Raises:
         ForebayError: as `Source.scan` and `Source.open` do.
     """
     limits.start()
+    name = source.spec.name
     spans, tasks = _planned(source, spans)
     chosen = _chosen(tasks)
     is_whole = len(chosen) == tasks.num_rows
@@ -111,7 +104,8 @@ def sample_rows(
         if limits.are_spent or left <= 0:
             is_whole = False
             break
-        task = _task(source, tasks, row, spans[tasks["span"][row].as_py()])
+        values = tasks.slice(row, 1).to_pylist()[0]
+        task = DataTask.of_row(values, f"{name}/{row}", name, "sample", spans[values["span"]])
         quota = -(-left // (len(chosen) - place))
         kept, at_end = _read(source, task, columns, quota, limits, keep, found)
         left -= kept
@@ -161,13 +155,6 @@ def _chosen(tasks: pa.Table) -> list[int]:
     return [row for turn in turns for row in turn if row is not None][:TASKS_MAX]
 
 
-def _task(source: Source, tasks: pa.Table, row: int, span: Interval) -> DataTask:
-    name = source.spec.name
-    return DataTask.of_row(
-        tasks.slice(row, 1).to_pylist()[0], f"{name}/{row}", name, "sample", span
-    )
-
-
 def _read(
     source: Source,
     task: DataTask,
@@ -181,12 +168,11 @@ def _read(
     kept = 0
     for chunk in source.open(task, None, list(columns), CHUNK_ROWS):
         limits.spend(chunk.batch)
-        rows = np.flatnonzero(
-            np.ones(chunk.batch.num_rows, np.bool_) if keep is None else keep(chunk.batch)
-        )
+        size = chunk.batch.num_rows
+        rows = np.arange(size) if keep is None else np.flatnonzero(keep(chunk.batch))
         wanted = rows[: quota - kept]
         batch = chunk.batch.take(pa.array(wanted))
-        found.append(_Read(batch, _times(task, chunk)[wanted], chunk.batch.num_rows))
+        found.append(_Read(batch, _times(task, chunk)[wanted], size))
         kept += len(wanted)
         if len(wanted) < len(rows) or kept >= quota or limits.are_spent:
             return kept, False
@@ -197,7 +183,7 @@ def _times(task: DataTask, chunk: Chunk) -> npt.NDArray[np.int64]:
     """When rows were published, or where that is not known the middle of their hour or span."""
     start, end = to_us(task.data_from), to_us(task.data_to)
     low = start + chunk.hours.astype(np.int64) * HOUR_US
-    middle = (low + np.minimum(low + HOUR_US, end)) // _HALF
+    middle = (low + np.minimum(low + HOUR_US, end)) // 2
     if chunk.published is None:
         return middle
     return np.where(chunk.published == UNKNOWN, middle, chunk.published)

@@ -27,6 +27,7 @@ from forebay.datatasks.planning.operations import (
 from forebay.datatasks.plans import plan_rows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.datatasks.sources.common.contract.deleted_rows import MINUTE
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import ForebayError
 
@@ -58,7 +59,7 @@ def why_not_planned(
     if now < window.end:
         return NotPlanned(
             "not over",
-            f"the window ends at {_text(window.end)}, and it is now {_text(now)}",
+            f"the window ends at {window.end:{MINUTE}}, and it is now {now:{MINUTE}}",
             "wait until it is over",
         )
     listings = Listings(ledger)
@@ -168,7 +169,3 @@ def last_failure(ledger: Ledger, window: str) -> str:
     if not entries or entries[-1]["event"] != "not planned":
         return ""
     return f"{entries[-1].get('reason')} ({entries[-1].get('at')})"
-
-
-def _text(instant: datetime) -> str:
-    return instant.strftime("%Y-%m-%dT%H:%MZ")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from forebay.config.specs.datasets import source_of
 from forebay.datatasks.sources.common.contract.borders import Border, Borders, Offsets, in_order
@@ -31,19 +31,6 @@ _BEFORE = (
 _AFTER = (
     _OF_PARTITION.where(borders.c.instant > bindparam("last")).order_by(borders.c.instant).limit(1)
 )
-_PARTITIONS = (
-    select(borders.c.partition, func.max(borders.c.instant).label("last"))
-    .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
-    .where(borders.c.topic == bindparam("topic"))
-    .group_by(borders.c.partition)
-)
-_OTHER = (
-    select(borders.c.topic, borders.c.instant)
-    .where(borders.c.pipeline == bindparam("pipeline"), borders.c.source == bindparam("source"))
-    .where(borders.c.topic != bindparam("topic"))
-    .order_by(borders.c.instant.desc())
-    .limit(1)
-)
 # Of windows, not of plans: a forgotten plan still says what the borders were decided in.
 _LAST_SEGMENTS = (
     select(windows.c.last_segments)
@@ -51,16 +38,14 @@ _LAST_SEGMENTS = (
     .order_by(windows.c.ends_at.desc())
     .execution_options(yield_per=20)  # mostly, the first one says it all
 )
-_STORE = insert(borders)
 
 
 class DecidedBorders(Borders):
-    """Borders of one source of one pipeline, in the database."""
+    """Borders of one source of one pipeline. only_look: nothing is decided, for nothing follows."""
 
     def __init__(
         self, database: Database, pipeline: str, source: str, *, only_look: bool = False
     ) -> None:
-        """Nothing is read yet. only_look: nothing is decided, as nothing will follow from it."""
         self._only_look = only_look
         self._database = database
         self._of = {"pipeline": pipeline, "source": source}
@@ -70,13 +55,16 @@ class DecidedBorders(Borders):
         return self._database.read(lambda rows: self._near(rows, topic, wanted))
 
     def partitions(self, topic: str) -> dict[str, datetime]:
-        asked = {**self._of, "topic": topic}
-        found = self._database.read(lambda rows: rows.execute(_PARTITIONS, asked).all())
+        last = func.max(borders.c.instant).label("last")
+        of_topic = select(borders.c.partition, last).filter_by(**self._of, topic=topic)
+        rows = of_topic.group_by(borders.c.partition)
+        found = self._database.read(lambda connection: connection.execute(rows).all())
         return {row.partition: from_us(row.last) for row in found}
 
     def latest_other(self, topic: str) -> tuple[str, datetime] | None:
-        asked = {**self._of, "topic": topic}
-        found = self._database.read(lambda rows: rows.execute(_OTHER, asked).first())
+        of_source = select(borders.c.topic, borders.c.instant).filter_by(**self._of)
+        others = of_source.where(borders.c.topic != topic).order_by(borders.c.instant.desc())
+        found = self._database.read(lambda rows: rows.execute(others.limit(1)).first())
         return None if found is None else (found.topic, from_us(found.instant))
 
     def last_segments(self, partitions: Iterable[str], path: str | None) -> dict[str, str]:
@@ -86,7 +74,9 @@ class DecidedBorders(Borders):
             unseen = set(partitions)
             with rows.scalars(_LAST_SEGMENTS, self._of) as documents:
                 for document in documents:
-                    known = self._segments_in(document)
+                    uses = json.loads(document).items()
+                    mine = [each for use, each in uses if source_of(use) == self._of["source"]]
+                    known = {place: text for each in mine for place, text in each.items()}
                     for place in sorted(known, reverse=True):  # several streams: the furthest
                         where, partition, _ = place.rsplit("/", 2)
                         if partition in unseen and path in {None, where}:
@@ -98,11 +88,6 @@ class DecidedBorders(Borders):
 
         return self._database.read(work)
 
-    def _segments_in(self, document: str) -> dict[str, str]:
-        uses: dict[str, dict[str, str]] = json.loads(document)
-        of_source = [each for use, each in uses.items() if source_of(use) == self._of["source"]]
-        return {place: text for each in of_source for place, text in each.items()}
-
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:
         if not proposed:
             return {}
@@ -113,20 +98,13 @@ class DecidedBorders(Borders):
             known = {border: near[border] for border in proposed if border in near}
             new = {border: offset for border, offset in proposed.items() if border not in known}
             found = in_order(near, new)
-            now = now_us()
+            same = {**self._of, "topic": topic, "decided_at": now_us()}
             values = [
-                {
-                    **self._of,
-                    "topic": topic,
-                    "partition": border.partition,
-                    "instant": to_us(border.instant),
-                    "offset": offset,
-                    "decided_at": now,
-                }
-                for border, offset in found.items()
+                {**same, "partition": name, "instant": to_us(instant), "offset": offset}
+                for (name, instant), offset in found.items()
             ]
             if values and not self._only_look:
-                rows.execute(_STORE, values)
+                rows.execute(insert(borders), values)
             return known | found
 
         return self._database.read(work) if self._only_look else self._database.transact(work)
@@ -140,7 +118,8 @@ class DecidedBorders(Borders):
             names = {**self._of, "topic": topic, "partition": partition}
             asked = {**names, "first": instants[0], "last": instants[-1]}
             for statement in (_BEFORE, _BETWEEN, _AFTER):
-                found |= _offsets(partition, rows.execute(statement, asked))
+                for row in rows.execute(statement, asked):
+                    found[Border(partition, from_us(row.instant))] = row.offset
         return found
 
 
@@ -149,7 +128,3 @@ def _by_partition(borders: Iterable[Border]) -> dict[str, list[int]]:
     for border in sorted(borders):
         found.setdefault(border.partition, []).append(to_us(border.instant))
     return found
-
-
-def _offsets(partition: str, found: Iterable[Row[tuple[int, int]]]) -> dict[Border, int]:
-    return {Border(partition, from_us(row.instant)): row.offset for row in found}

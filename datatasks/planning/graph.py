@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
-from operator import itemgetter
 
 
 class Kind(StrEnum):
-    """What an operation does."""
-
     TIMER = "timer"
     SOURCE = "source"
     JOINER = "joiner"
@@ -38,39 +35,32 @@ class Operation:
         return f"{self.kind.value} {self.window} {self.source}".rstrip()
 
 
-@dataclass(frozen=True)
-class WindowGraph:
-    """Operations of several windows and what each of them waits for, in window order."""
+Graph = Mapping[Operation, frozenset[Operation]]
 
-    dependencies: Mapping[Operation, frozenset[Operation]]
 
-    @classmethod
-    def of(cls, windows: Sequence[str], sources: Sequence[str]) -> WindowGraph:
-        """The graph of windows (in order of time, distinct) over sources (distinct).
+def window_graph(windows: Sequence[str], sources: Sequence[str]) -> Graph:
+    """Operations and what each waits for, in an order in which they can run one after another.
 
-        Raises:
-            ValueError: when a window or a source is named twice.
-        """
-        if len(set(windows)) != len(windows) or len(set(sources)) != len(sources):
-            raise ValueError("windows and sources of a graph must be distinct")
-        found: dict[Operation, frozenset[Operation]] = {}
-        sunk: frozenset[Operation] = frozenset()
-        for window in windows:
-            timer, joiner, sink = (
-                Operation(kind, window) for kind in (Kind.TIMER, Kind.JOINER, Kind.SINK)
-            )
-            listed = [Operation(Kind.SOURCE, window, source) for source in sources]
-            found[timer] = frozenset()
-            found.update(dict.fromkeys(listed, frozenset({timer})))
-            found[joiner] = frozenset({timer, *listed})
-            found[sink] = frozenset({joiner}) | sunk
-            sunk = frozenset({sink})
-        return cls(found)
+    windows: in order of time.
 
-    @property
-    def operations(self) -> tuple[Operation, ...]:
-        """All operations in an order in which they can run one after another."""
-        return tuple(self.dependencies)
+    Raises:
+        ValueError: when a window or a source is named twice.
+    """
+    if len(set(windows)) != len(windows) or len(set(sources)) != len(sources):
+        raise ValueError("windows and sources of a graph must be distinct")
+    found: dict[Operation, frozenset[Operation]] = {}
+    sunk: frozenset[Operation] = frozenset()
+    for window in windows:
+        timer, joiner, sink = (
+            Operation(kind, window) for kind in (Kind.TIMER, Kind.JOINER, Kind.SINK)
+        )
+        listed = [Operation(Kind.SOURCE, window, source) for source in sources]
+        found[timer] = frozenset()
+        found.update(dict.fromkeys(listed, frozenset({timer})))
+        found[joiner] = frozenset({timer, *listed})
+        found[sink] = frozenset({joiner}) | sunk
+        sunk = frozenset({sink})
+    return found
 
 
 class GraphRun:
@@ -80,13 +70,12 @@ class GraphRun:
     for a failed operation never starts.
     """
 
-    def __init__(self, graph: WindowGraph) -> None:
-        self._operations = graph.operations
-        self._places = {operation: place for place, operation in enumerate(graph.operations)}
-        self._sorter = TopologicalSorter(graph.dependencies)
+    def __init__(self, graph: Graph) -> None:
+        self._places = {operation: place for place, operation in enumerate(graph)}
+        self._sorter = TopologicalSorter(graph)
         self._sorter.prepare()
         # By source, heaps of places: a year of hourly windows is ready at once.
-        self._ready: defaultdict[str, list[int]] = defaultdict(list)
+        self._ready: defaultdict[str, list[tuple[int, Operation]]] = defaultdict(list)
         self._busy: set[str] = set()
 
     def next(self) -> Operation | None:
@@ -95,17 +84,16 @@ class GraphRun:
         None while everything waits for what has started, and once all is over.
         """
         for fresh in self._sorter.get_ready():
-            heappush(self._ready[fresh.source], self._places[fresh])
+            heappush(self._ready[fresh.source], (self._places[fresh], fresh))
         free = [heap for source, heap in self._ready.items() if heap and source not in self._busy]
         if not free:
             return None
-        operation = self._operations[heappop(min(free, key=itemgetter(0)))]
+        _, operation = heappop(min(free))
         if operation.source:
             self._busy.add(operation.source)
         return operation
 
     def finish(self, operation: Operation, *, failed: bool) -> None:
-        """Take the end of an operation that `next` gave."""
         self._busy.discard(operation.source)
         if not failed:
             self._sorter.done(operation)

@@ -18,10 +18,7 @@ from forebay.errors import ConfigError, MissingExtraError
 
 
 def open_source(
-    spec: SourceSpec,
-    root: Path,
-    borders: Borders | None = None,
-    cache: PlanCache | None = None,
+    spec: SourceSpec, root: Path, borders: Borders | None = None, cache: PlanCache | None = None
 ) -> Source:
     """Open a declared source; relative paths in its options start at `root`.
 

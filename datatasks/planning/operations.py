@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,32 +16,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.config.specs.base import format_duration
-from forebay.config.specs.datasets import Feed, SourceUse
+from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import source_feeds
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import HOUR, Interval, Window
 from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA, with_ids
-from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan, WindowPlan
+from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan, WindowPlan, fewer_rows
 from forebay.datatasks.sources.common.contract.base import Scan, Source
 from forebay.datatasks.sources.common.contract.borders import Borders
 from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import ConfigError, NotReadyError
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 # A source counts whole hours from `data_from`, the start of the span that it is asked for: in the
 # tasks that it plans and in the chunks that it reads. Everyone else counts from the start of the
 # window's data, which all sources of a stream share: a manifest, a lease, a queue. The two differ
 # by the source's hour base, where the source begins inside the window.
-
-
-def hour_base(whole: Interval, span: Interval) -> int:
-    """Hours from the start of the window's data to the start of the span of one source in it."""
-    return (span.start - whole.start) // HOUR
 
 
 def window_hours(source_hours: npt.NDArray[np.int32], base: int) -> npt.NDArray[np.int32]:
@@ -82,11 +74,9 @@ class Share:
 
     @property
     def hour_base(self) -> int:
-        """See `forebay.datatasks.planning.operations`."""
-        return 0 if self.span is None else hour_base(self.whole, self.span)
+        return 0 if self.span is None else (self.span.start - self.whole.start) // HOUR
 
     def plan(self, **facts: object) -> SourcePlan:
-        """A source plan of this share."""
         span = self.span or self.whole
         values: dict[str, object] = {
             "stream": self.stream,
@@ -102,15 +92,6 @@ class Share:
             "offset_seconds": int(self.offset.total_seconds()),
         }
         return SourcePlan.model_validate(values | facts)
-
-
-def _share(
-    window: Window, use: SourceUse, offset: timedelta, feed: Feed, source: SourceSpec
-) -> Share:
-    """Which rows of a source a window reads: moved by the offset, clipped to its start and end."""
-    whole = window.span.shifted_back(offset)
-    span, reason = source.part_of(whole)
-    return Share(window, use.stream, use.name, feed, whole, span, reason, offset)
 
 
 def shares_of(
@@ -134,9 +115,12 @@ def shares_of(
     found: dict[str, list[Share]] = {}
     for use in pipeline.uses:
         offset, source = pipeline.dataset.streams[use.stream].offset, sources[use.source]
-        found[use.name] = [
-            _share(window, use, offset, feeds[use.name], source) for window in windows
-        ]
+        found[use.name] = []
+        for window in windows:
+            whole = window.span.shifted_back(offset)
+            part, feed = source.part_of(whole), feeds[use.name]
+            share = Share(window, use.stream, use.name, feed, whole, *part, offset)
+            found[use.name].append(share)
     return found
 
 
@@ -170,7 +154,6 @@ class SourceOperation:
     _deadline: datetime | None = None
 
     def is_listed(self, window: str) -> bool:
-        """Whether an earlier call has found the window's tasks."""
         return window in self._found
 
     def list_window(self, window: str) -> Listed:
@@ -195,7 +178,10 @@ class SourceOperation:
         if late:
             self._found[window] = left_out(share, late)
             return
-        fused = [share, *self._complete(source, self.shares[at + 1 :])][: self.ahead]
+        now = self.clock()
+        later = [each for each in self.shares[at + 1 :] if each.window.key not in self._found]
+        over = [each for each in later if each.window.end <= now]
+        fused = [share, *complete_among(source, over)][: self.ahead]
         while fused:
             try:
                 found, calls = scan_shares(source, fused)
@@ -221,18 +207,6 @@ class SourceOperation:
                 self._found[plan.window] = Listed(planned, MANIFEST_SCHEMA.empty_table())
                 self.deleted.append(plan.window)
         return [share for share in shares if share not in gone]
-
-    def _complete(self, source: Source, shares: Sequence[Share]) -> list[Share]:
-        """Later windows that can be planned in the same scan."""
-        now = self.clock()
-        return complete_among(
-            source,
-            [
-                share
-                for share in shares
-                if share.window.key not in self._found and share.window.end <= now
-            ],
-        )
 
     def _wait(self, source: Source, window: str, span: Interval) -> str:
         """Wait for the span; the reason when the source's policy is to skip what stays away."""
@@ -260,7 +234,6 @@ class SourceOperation:
 
 
 def not_over(window: Window, now: datetime) -> str:
-    """Why a window cannot be planned yet."""
     return (
         f"window {window.key} is not over: it ends at {window.end.isoformat()}, "
         f"and it is now {now.isoformat(timespec='seconds')}"
@@ -294,7 +267,6 @@ def left_out(share: Share, reason: str) -> Listed:
 
 
 def complete_among(source: Source, shares: Sequence[Share]) -> list[Share]:
-    """Those whose data is all there."""
     spans = [(share, share.span) for share in shares if share.span is not None]
     found = source.readiness_of([span for _, span in spans])
     return [share for (share, _), each in zip(spans, found, strict=True) if each.ready]
@@ -303,8 +275,7 @@ def complete_among(source: Source, shares: Sequence[Share]) -> list[Share]:
 def scan_shares(source: Source, shares: Sequence[Share]) -> tuple[dict[str, Listed], int]:
     """One scan for shares that have time in the source and are complete, in order of time.
 
-    Returns:
-        The answers by window key, and the calls to the storage that they took.
+    The answers are by window key; with them, the calls to the storage that they took.
     """
     scan = source.scan([share.span for share in shares if share.span is not None])
     found = {
@@ -313,18 +284,22 @@ def scan_shares(source: Source, shares: Sequence[Share]) -> tuple[dict[str, List
     return found, scan.storage_calls
 
 
+def span_tasks(scan: Scan, index: int) -> pa.Table:
+    low, high = np.searchsorted(np.asarray(scan.tasks["span"]), [index, index + 1])
+    return scan.tasks.slice(low, high - low)
+
+
 def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
     """One span of a scan as the answer for a window. cut: see `Source.cut`."""
-    spans = np.asarray(scan.tasks["span"])
-    low, high = np.searchsorted(spans, [index, index + 1])
-    tasks = scan.tasks.slice(low, high - low)
+    tasks = span_tasks(scan, index)
     hours = pa.array(window_hours(np.asarray(tasks["hour"]), share.hour_base))
     tasks = tasks.set_column(tasks.schema.get_field_index("hour"), "hour", hours)
     counts = tasks["rows"]
     rows = None if counts.null_count else int(pc.sum(counts).as_py() or 0)
+    paths = pc.list_flatten(tasks["ranges"].combine_chunks()).field("path")
     plan = share.plan(
         tasks=tasks.num_rows,
-        files=_files(tasks),
+        files=pc.count_distinct(paths).as_py(),
         rows=rows,
         reason="" if tasks.num_rows else NO_ROWS,
         fingerprint=scan.fingerprints[index],
@@ -333,11 +308,6 @@ def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
         cut=cut,
     )
     return Listed(plan, with_ids(tasks, share.source))
-
-
-def _files(tasks: pa.Table) -> int:
-    ranges = pc.list_flatten(tasks["ranges"].combine_chunks())
-    return int(pc.count_distinct(ranges.field("path")).as_py())
 
 
 def identity_of(plan: SourcePlan) -> tuple[object, ...]:
@@ -369,3 +339,52 @@ def _ordered(parts: Sequence[pa.Table]) -> pa.Table:
     if (np.diff(hours) < 0).any():
         table = table.take(pa.array(np.argsort(hours, kind="stable")))
     return table
+
+
+@dataclass(frozen=True)
+class RecordedPlan:
+    """The plan that a window has now, whether it is a new one, and what a person should know."""
+
+    plan: WindowPlan
+    recorded: bool
+    note: str = ""
+
+
+def sink_window(
+    ledger: Ledger, window: Window, found: Sequence[Listed], *, again: bool
+) -> RecordedPlan:
+    """Record a window, unless a plan of the same data is there or it is trained.
+
+    What is to replace a trained generation is only proposed: it counts once it is submitted.
+
+    found: answers in the pipeline's order. again: make a new generation whatever the data says.
+
+    Raises:
+        FencedError: when another process records the same generation at this moment.
+    """
+    plans = {each.plan.source: each.plan for each in found}
+    fingerprint = fingerprint_of(plans)
+    state = ledger.state(window.key)
+    newest = state.plan
+    if newest is not None and not again:
+        same = newest.fingerprint == fingerprint
+        if state.is_trained and not same:
+            text = (
+                f"window {window.key}: its data has changed since it was trained; "
+                "run with --reprocess, or clear its run in Airflow, to train it on the new data"
+            )
+            return RecordedPlan(newest, recorded=False, note=text)
+        if state.is_trained or same:
+            return RecordedPlan(newest, recorded=False)
+    plan = WindowPlan(
+        window=window.key,
+        generation=state.next_generation,
+        start=window.start,
+        end=window.end,
+        sources=plans,
+        fingerprint=fingerprint,
+    )
+    ledger.record_plan(plan, by_stream(found), proposed=state.is_trained)
+    fewer = fewer_rows(newest.counts, plan) if newest is not None and state.is_trained else []
+    note = f"window {plan.window}: {'; '.join(fewer)}" if fewer else ""
+    return RecordedPlan(plan, recorded=True, note=note)

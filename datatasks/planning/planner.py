@@ -14,7 +14,7 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Window
 from forebay.datatasks.planning.border_rows import DecidedBorders
-from forebay.datatasks.planning.graph import GraphRun, Kind, Operation, WindowGraph
+from forebay.datatasks.planning.graph import Graph, GraphRun, Kind, Operation, window_graph
 from forebay.datatasks.planning.operations import (
     Clock,
     Listed,
@@ -23,8 +23,8 @@ from forebay.datatasks.planning.operations import (
     identity_of,
     not_over,
     shares_of,
+    sink_window,
 )
-from forebay.datatasks.planning.sink import sink_window
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
@@ -92,10 +92,10 @@ def plan_windows(
             waiting=planner.waiting,
             trained=done,
         )
-    planner.run(WindowGraph.of(keys, list(shares)))
+    planner.run(window_graph(keys, list(shares)))
     plans = [planner.plans.get(window.key) or done[window.key] for window in asked]
-    deleted = {name: operation.deleted for name, operation in planner.operations.items()}
-    notes = planner.notes + _declared_notes(plans, done, shares) + _deleted_notes(deleted)
+    notes = planner.notes + _declared_notes(plans, done, shares)
+    notes += _deleted_notes(planner.operations)
     calls = sum(operation.storage_calls for operation in planner.operations.values())
     return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
 
@@ -117,11 +117,11 @@ def _declared_notes(
     ]
 
 
-def _deleted_notes(deleted: Mapping[str, list[str]]) -> list[str]:
+def _deleted_notes(operations: Mapping[str, SourceOperation]) -> list[str]:
     """Trained windows whose rows are gone: nothing has to be done, and nothing can be."""
     notes = []
-    for source, windows in deleted.items():
-        if windows:
+    for source, operation in operations.items():
+        if windows := operation.deleted:
             first, last = windows[0], windows[-1]
             which = f"window {first}" if first == last else f"windows {first} to {last}"
             notes.append(
@@ -131,33 +131,26 @@ def _deleted_notes(deleted: Mapping[str, list[str]]) -> list[str]:
     return notes
 
 
+@dataclass
 class _Planner:
     """Runs a graph. `again` names windows that get a new generation whatever their data says.
 
     Sinks run in window order, so that what is recorded has no hole.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        again: AbstractSet[str],
-        clock: Clock,
-        windows: Mapping[str, Window],
-        told: Callable[[str], None],
-    ) -> None:
-        self.windows = windows
-        self.operations: dict[str, SourceOperation] = {}
-        self.plans: dict[str, WindowPlan] = {}
-        self.notes: list[str] = []
-        self.recorded = 0
-        self._ledger = ledger
-        self._again = again
-        self._clock = clock
-        self._told = told
-        self._listed: dict[tuple[str, str], Listed] = {}
-        self._log_lock = threading.Lock()
+    ledger: Ledger
+    again: AbstractSet[str]
+    clock: Clock
+    windows: Mapping[str, Window]
+    told: Callable[[str], None]
+    operations: dict[str, SourceOperation] = field(default_factory=dict)
+    plans: dict[str, WindowPlan] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    recorded: int = 0
+    _listed: dict[tuple[str, str], Listed] = field(default_factory=dict)
+    _log_lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, graph: WindowGraph) -> None:
+    def run(self, graph: Graph) -> None:
         """Run everything that can run; then raise the first error in window order."""
         run = GraphRun(graph)
         started: dict[Future[Exception | None], Operation] = {}
@@ -184,9 +177,8 @@ class _Planner:
 
     def _is_quick(self, operation: Operation) -> bool:
         """Whether an operation only computes, or writes the ledger, which takes turns anyway."""
-        if operation.kind is not Kind.SOURCE:
-            return True
-        return self.operations[operation.source].is_listed(operation.window)
+        is_source = operation.kind is Kind.SOURCE
+        return not is_source or self.operations[operation.source].is_listed(operation.window)
 
     def _attempt(self, operation: Operation) -> Exception | None:
         try:
@@ -198,36 +190,30 @@ class _Planner:
     def waiting(self, window: str, source: str, reason: str) -> None:
         """Write down that a source is waited for, so that `why` can tell."""
         with self._log_lock:
-            self._ledger.note(window, "waiting", source=source, reason=reason)
-            self._told(f"window {window} waits for source {source}: {reason}")
+            self.ledger.note(window, "waiting", source=source, reason=reason)
+            self.told(f"window {window} waits for source {source}: {reason}")
 
     def _act(self, operation: Operation) -> None:
         if operation.kind is Kind.TIMER:
-            self._timer(self.windows[operation.window])
+            window, now = self.windows[operation.window], self.clock()
+            if now < window.end:
+                raise NotReadyError(not_over(window, now))
         elif operation.kind is Kind.SOURCE:
             found = self.operations[operation.source].list_window(operation.window)
             self._listed[operation.window, operation.source] = found
         elif operation.kind is Kind.SINK:
-            self._sink(self.windows[operation.window])
+            window = self.windows[operation.window]
+            listed = [self._listed[window.key, name] for name in self.operations]
+            sunk = sink_window(self.ledger, window, listed, again=window.key in self.again)
+            self.plans[window.key] = sunk.plan
+            self.recorded += sunk.recorded
+            self.notes += [sunk.note] if sunk.note else []
         # The joiner has nothing to do: being reached says that all sources are listed.
 
-    def _timer(self, window: Window) -> None:
-        now = self._clock()
-        if now < window.end:
-            raise NotReadyError(not_over(window, now))
-
-    def _sink(self, window: Window) -> None:
-        found = [self._listed[window.key, name] for name in self.operations]
-        sunk = sink_window(self._ledger, window, found, again=window.key in self._again)
-        self.plans[window.key] = sunk.plan
-        self.recorded += sunk.recorded
-        if sunk.note:
-            self.notes.append(sunk.note)
-
-    def _raise(self, graph: WindowGraph, failed: Mapping[Operation, Exception]) -> None:
-        first = next(operation for operation in graph.operations if operation in failed)
+    def _raise(self, graph: Graph, failed: Mapping[Operation, Exception]) -> None:
+        first = next(operation for operation in graph if operation in failed)
         for operation, error in failed.items():
             if isinstance(error, ForebayError):
                 reason = {"operation": str(operation), "error": type(error).__name__}
-                self._ledger.note(operation.window, "not planned", reason=str(error), **reason)
+                self.ledger.note(operation.window, "not planned", reason=str(error), **reason)
         raise failed[first]

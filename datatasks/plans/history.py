@@ -18,7 +18,6 @@ _NOTE = insert(events)
 def note(
     connection: Connection, pipeline: str, window: str, event: str, facts: Mapping[str, Any]
 ) -> None:
-    """Add what happened just now."""
     text = redacted(json.dumps(facts, default=str))
     values = {"pipeline": pipeline, "window": window, "event": event, "facts": text}
     connection.execute(_NOTE, {"happened_at": now_us(), **values})

@@ -6,8 +6,8 @@ first: a generation is visible with all of it, by one transaction, or not at all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 from sqlalchemy import Connection
@@ -26,64 +26,48 @@ from forebay.home.store.base import PLANS, Store
 from forebay.home.store.open import store_of
 from forebay.home.store.owner import own_store
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 
 class Ledger:
-    """Plans and window states of one pipeline, as a model line of it sees them."""
+    """Plans and window states of one pipeline, as a model line of it sees them.
+
+    line: who asks for plans. What is planned for one line changes nothing for another that has
+    trained the window.
+    """
 
     def __init__(self, home: Home, pipeline: str, line: str = DEFAULT_LINE) -> None:
-        """Nothing is read or created yet.
-
-        line: who asks for plans. What is planned for one line changes nothing for another that
-        has trained the window.
-        """
         self.home = home
         self.pipeline = pipeline
         self.line = line
 
     @property
     def store(self) -> Store:
-        """Where manifests are kept."""
         return store_of(self.home)
 
     @property
     def database(self) -> Database:
-        """Where the rows are kept."""
         return database_of(self.home)
 
-    def windows(self) -> list[str]:
-        """Keys of all windows that have a plan for the line, by their ends, then by starts."""
-        return self.database.read(
-            lambda rows: plan_rows.planned_windows(rows, self.pipeline, self.line)
-        )
+    def windows(self, before: Spanned | None = None) -> list[str]:
+        """Keys of windows that have a plan for the line, by their ends, then by starts."""
+        return self._read(plan_rows.planned_windows, self.line, before)
 
     def generations(self, window: str) -> list[int]:
         """Numbers of the generations of a window, ascending."""
-        return self.database.read(lambda rows: plan_rows.generations(rows, self.pipeline, window))
-
-    def windows_before(self, window: Spanned) -> list[str]:
-        """Keys of the windows before this one that have a plan, in order."""
-        return self.database.read(
-            lambda rows: plan_rows.planned_windows(rows, self.pipeline, self.line, window)
-        )
+        return self._read(plan_rows.generations, window)
 
     def latest_plan(self, window: str) -> WindowPlan | None:
         """What the line has trained the window from, or is to train it from: see `plan_for`."""
-        return self.database.read(
-            lambda rows: plan_rows.plan_for(rows, self.pipeline, self.line, window)
-        )
+        return self._read(plan_rows.plan_for, self.line, window)
 
     def state(self, window: str) -> WindowState:
-        """What there is of a window, at one moment."""
-        return self.database.read(
-            lambda rows: plan_rows.state_of(rows, self.pipeline, self.line, window)
-        )
+        return self._read(plan_rows.state_of, self.line, window)
 
     def trained_plans(self, windows: Iterable[str]) -> dict[str, WindowPlan]:
-        """The latest plans of those of these windows that the line has trained from them."""
-        keys = list(windows)
-        return self.database.read(
-            lambda rows: plan_rows.trained_plans(rows, self.pipeline, self.line, keys)
-        )
+        """The plans that the line has trained windows from, unless it asked for another since."""
+        return self._read(plan_rows.trained_plans, self.line, list(windows))
 
     def plan(self, window: str, generation: int) -> WindowPlan:
         """One generation.
@@ -91,12 +75,7 @@ class Ledger:
         Raises:
             DataError: when it is not there.
         """
-        found = self.database.read(
-            lambda rows: plan_rows.plan_of(rows, self.pipeline, window, generation)
-        )
-        if found is None:
-            raise self._gone(window, generation)
-        return found
+        return self._all_of({window: generation}, self.plans({window: generation}))[window]
 
     def data_changed(self, generations: Mapping[str, int]) -> dict[str, str]:
         """Windows that were planned since from other data than these generations; in words."""
@@ -118,20 +97,15 @@ class Ledger:
             )
 
         plans, changed = self.database.read(work)
-        for window, generation in generations.items():
-            if window not in plans:
-                raise self._gone(window, generation)
-        return plans, changed
+        return self._all_of(generations, plans), changed
 
     def forgotten(self, generations: Mapping[str, int]) -> set[str]:
         """Windows whose generation, which is given, the line has forgotten: it is done again."""
-        return self.database.read(
-            lambda rows: plan_rows.forgotten_of(rows, self.pipeline, self.line, generations)
-        )
+        return self._read(plan_rows.forgotten_of, self.line, generations)
 
     def plans(self, generations: Mapping[str, int]) -> dict[str, WindowPlan]:
         """One generation of each of these windows, where it is there."""
-        return self.database.read(lambda rows: plan_rows.plans_of(rows, self.pipeline, generations))
+        return self._read(plan_rows.plans_of, generations)
 
     def tasks(self, window: str, generation: int) -> pa.Table:
         """The tasks of all sources, ordered by (hour, source order, number).
@@ -141,9 +115,7 @@ class Ledger:
                 stored.
         """
         plan = self.plan(window, generation)
-        stored = self.database.read(
-            lambda rows: plan_rows.manifests_of(rows, self.pipeline, window, generation)
-        )
+        stored = self._read(plan_rows.manifests_of, window, generation)
         streams = dict.fromkeys(source.stream for source in plan.sources.values())
         try:
             paths = [self.store.path(stored[stream]) for stream in streams if stream in stored]
@@ -157,7 +129,6 @@ class Ledger:
 
     @staticmethod
     def data_task(table: pa.Table, row: int, plan: WindowPlan) -> DataTask:
-        """One task of `tasks` as an object."""
         values = table.slice(row, 1).to_pylist()[0]
         source = plan.sources[values["source"]]
         span = Interval(source.data_from, source.data_to)
@@ -176,11 +147,9 @@ class Ledger:
     ) -> None:
         """Store a generation as a whole.
 
-        Args:
-            plan: the figures of the tables.
-            proposed: it counts only once a job that trains it is submitted.
-            tables: by stream; MANIFEST_SCHEMA, or TASK_SCHEMA's columns without `span` and with
-                `task_id` and `source`, in any column order.
+        tables: by stream; MANIFEST_SCHEMA, or TASK_SCHEMA's columns without `span` and with
+        `task_id` and `source`, in any column order. proposed: it counts only once a job that
+        trains it is submitted.
 
         Raises:
             ConfigError: when the store is another home's.
@@ -204,9 +173,7 @@ class Ledger:
 
     def proposed(self, window: str) -> int | None:
         """The generation that the line's next submission of the trained window may train."""
-        return self.database.read(
-            lambda rows: plan_rows.proposed_generation(rows, self.pipeline, self.line, window)
-        )
+        return self._read(plan_rows.proposed_generation, self.line, window)
 
     def drop_proposal(self, window: str) -> None:
         """Forget what the line proposed for a window and never submitted."""
@@ -216,9 +183,7 @@ class Ledger:
 
     def trained(self, window: str) -> int | None:
         """The newest generation that the line has trained to its end."""
-        return self.database.read(
-            lambda rows: plan_rows.trained_generation(rows, self.pipeline, self.line, window)
-        )
+        return self._read(plan_rows.trained_generation, self.line, window)
 
     def forget(self, window: str) -> bool:
         """Let the line plan and train a window again, and no other. False without a plan."""
@@ -232,12 +197,19 @@ class Ledger:
         return self.database.transact(work)
 
     def note(self, window: str, event: str, **facts: Any) -> None:
-        """Add to the history."""
         self.database.transact(lambda rows: history.note(rows, self.pipeline, window, event, facts))
 
     def history(self, window: str | None = None) -> list[dict[str, Any]]:
         """What happened, the oldest first."""
-        return self.database.read(lambda rows: history.entries(rows, self.pipeline, window))
+        return self._read(history.entries, window)
+
+    def _read(
+        self,
+        function: Callable[Concatenate[Connection, str, _P], _T],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _T:
+        return self.database.read(lambda rows: function(rows, self.pipeline, *args, **kwargs))
 
     def _changed(self, rows: Connection, generations: Mapping[str, int]) -> dict[str, str]:
         newest = plan_rows.changed_plans(rows, self.pipeline, generations)
@@ -252,8 +224,13 @@ class Ledger:
             found[window] = "; ".join([text, *fewer_rows(before[window].counts, now[window])])
         return found
 
-    def _gone(self, window: str, generation: int) -> DataError:
-        return DataError(
-            f"pipeline {self.pipeline!r} has no generation {generation} of window {window}: it "
-            "was forgotten: run the window again"
-        )
+    def _all_of(
+        self, generations: Mapping[str, int], plans: dict[str, WindowPlan]
+    ) -> dict[str, WindowPlan]:
+        for window, generation in generations.items():
+            if window not in plans:
+                raise DataError(
+                    f"pipeline {self.pipeline!r} has no generation {generation} of window "
+                    f"{window}: it was forgotten: run the window again"
+                )
+        return plans

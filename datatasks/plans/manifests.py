@@ -39,7 +39,6 @@ def manifest_bytes(table: pa.Table) -> memoryview:
 
 
 def arrow_bytes(table: pa.Table) -> memoryview:
-    """A table as an Arrow file."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=_ROWS_PER_BATCH)
@@ -49,9 +48,7 @@ def arrow_bytes(table: pa.Table) -> memoryview:
 def read_manifests(paths: Iterable[Path], sources: Iterable[str]) -> pa.Table:
     """The tasks of all streams, ordered by (hour, source order, number).
 
-    Args:
-        paths: the manifests.
-        sources: names of the plan's sources, in the pipeline's order.
+    sources: names of the plan's sources, in the pipeline's order.
     """
     tables = [read_arrow(path) for path in paths]
     table = pa.concat_tables([MANIFEST_SCHEMA.empty_table(), *tables]).combine_chunks()

@@ -84,7 +84,6 @@ class WindowPlan(Message):
 
     @property
     def as_window(self) -> Window:
-        """What was planned."""
         return Window(Interval(self.start, self.end), self.window)
 
 

@@ -9,22 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import (
-    Connection,
-    bindparam,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    union,
-    update,
-)
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, union, update
 
 from forebay.config.specs.windows import Interval, Spanned, Window
 from forebay.datatasks.plans.plan import WindowPlan, segments_known
-from forebay.datatasks.plans.window_order import IN_ORDER, comes_before
+from forebay.datatasks.plans.window_order import BEFORE, IN_ORDER, span
 from forebay.errors import ConfigError, DataError, FencedError
 from forebay.home.database.tables import (
     batches,
@@ -55,15 +44,10 @@ _COUNTS = plans.c.generation > func.coalesce(_FORGOTTEN, 0)
 _GENERATIONS = select(plans.c.document).join(windows).where(_OF_WINDOW)
 _IN_FORCE = plans.c.proposed.is_(False)
 _NEWEST = _GENERATIONS.where(_COUNTS, _IN_FORCE).order_by(plans.c.generation.desc()).limit(1)
-_GENERATION = _GENERATIONS.where(plans.c.generation == bindparam("generation"))
+_AS_TRAINED = plans.c.generation == bindparam("trained")
 _OF_LINE = (
     _GENERATIONS.where(plans.c.generation >= bindparam("trained"))
-    .where(
-        or_(
-            plans.c.generation == bindparam("trained"),
-            (plans.c.line == bindparam("line")) & _IN_FORCE,
-        )
-    )
+    .where(_AS_TRAINED | (plans.c.line == bindparam("line")) & _IN_FORCE)
     .order_by(plans.c.generation.desc())
     .limit(1)
 )
@@ -83,7 +67,7 @@ _OF_WINDOWS = (windows.c.pipeline == bindparam("pipeline")) & windows.c.key.in_(
     bindparam("keys", expanding=True)
 )
 _TRAINED_SPANS = select(windows.c.key, windows.c.starts_at, windows.c.ends_at).where(
-    _OF_WINDOWS, exists().where(links.c.window_id == windows.c.id)
+    _OF_WINDOWS, select(links.c.id).where(links.c.window_id == windows.c.id).exists()
 )
 _DOCUMENTS = (
     select(windows.c.key, plans.c.generation, plans.c.document).join(plans).where(_OF_WINDOWS)
@@ -151,35 +135,22 @@ def planned_windows(
         .where(select(plans.c.id).where(of_window, _COUNTS).correlate(windows).exists())
         .order_by(*IN_ORDER)
     )
+    asked: dict[str, str | int] = {"line": line}
     if before is not None:
-        rows = rows.where(comes_before(before))
-    return list(connection.scalars(rows, {"line": line}))
+        rows = rows.where(BEFORE)
+        asked |= span(before)
+    return list(connection.scalars(rows, asked))
 
 
 def generations(connection: Connection, pipeline: str, window: str) -> list[int]:
-    """Numbers of a window's generations, ascending."""
-    rows = (
-        select(plans.c.generation)
-        .join(windows)
-        .where(windows.c.pipeline == pipeline, windows.c.key == window)
-        .order_by(plans.c.generation)
-    )
-    return list(connection.scalars(rows))
+    rows = select(plans.c.generation).join(windows).where(_OF_WINDOW).order_by(plans.c.generation)
+    return list(connection.scalars(rows, {"pipeline": pipeline, "window": window}))
 
 
 def last_generation(connection: Connection, pipeline: str, window: str) -> int:
     """The highest number that a generation of the window ever had; 0 before the first."""
     found = connection.execute(_WINDOW, {"pipeline": pipeline, "window": window}).one_or_none()
     return 0 if found is None else found.last_generation
-
-
-def plan_of(
-    connection: Connection, pipeline: str, window: str, generation: int
-) -> WindowPlan | None:
-    """One generation of a window; None where it is not there."""
-    asked = {"pipeline": pipeline, "window": window, "generation": generation}
-    found = connection.scalar(_GENERATION, asked)
-    return None if found is None else WindowPlan.of_document(found, f"a plan of window {window}")
 
 
 def plan_for(connection: Connection, pipeline: str, line: str, window: str) -> WindowPlan | None:
@@ -193,7 +164,6 @@ def plan_for(connection: Connection, pipeline: str, line: str, window: str) -> W
 
 
 def state_of(connection: Connection, pipeline: str, line: str, window: str) -> WindowState:
-    """What a line knows of a window."""
     last = last_generation(connection, pipeline, window)
     if not last:
         return WindowState(None, is_trained=False, next_generation=1)
@@ -205,7 +175,6 @@ def state_of(connection: Connection, pipeline: str, line: str, window: str) -> W
 def trained_plans(
     connection: Connection, pipeline: str, line: str, keys: Iterable[str]
 ) -> dict[str, WindowPlan]:
-    """The plans that a line has trained windows from, where it has not asked for another since."""
     found: dict[str, int] = {}
     for some in batches(keys):
         asked = {"pipeline": pipeline, "line": line, "keys": some}
@@ -241,7 +210,6 @@ def changed_plans(
 def plans_of(
     connection: Connection, pipeline: str, generations: Mapping[str, int]
 ) -> dict[str, WindowPlan]:
-    """One generation of each of these windows, where it is there."""
     found: dict[str, WindowPlan] = {}
     for keys in batches(generations):
         for row in connection.execute(_DOCUMENTS, {"pipeline": pipeline, "keys": keys}):
@@ -280,16 +248,12 @@ def manifests_of(
     connection: Connection, pipeline: str, window: str, generation: int
 ) -> dict[str, Stored]:
     """The manifests of one generation, by stream."""
-    rows = (
-        select(manifests)
-        .join(plans, plans.c.id == manifests.c.plan_id)
-        .join(windows, windows.c.id == plans.c.window_id)
-        .where(windows.c.pipeline == pipeline, windows.c.key == window)
-        .where(plans.c.generation == generation)
-    )
+    of_window = select(manifests).join(plans).join(windows).where(_OF_WINDOW)
+    rows = of_window.where(plans.c.generation == generation)
+    asked = {"pipeline": pipeline, "window": window}
     return {
         row.stream: Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)
-        for row in connection.execute(rows)
+        for row in connection.execute(rows, asked)
     }
 
 
@@ -312,14 +276,12 @@ def copy_plan(connection: Connection, pipeline: str, line: str, window: str) -> 
 def proposed_generation(
     connection: Connection, pipeline: str, line: str, window: str
 ) -> int | None:
-    """The generation that a line's next submission of a trained window may train."""
     asked = {"pipeline": pipeline, "line": line, "window": window}
     found = connection.execute(_PROPOSED, asked).first()
     return None if found is None else found.generation
 
 
 def drop_proposal(connection: Connection, pipeline: str, line: str, window: str) -> None:
-    """Forget what a line proposed for a window and never submitted."""
     asked = {"pipeline": pipeline, "line": line, "window": window}
     _drop(connection, [row.id for row in connection.execute(_PROPOSED, asked)])
 
@@ -428,16 +390,12 @@ def forget(connection: Connection, pipeline: str, line: str, window: str) -> boo
 def forgotten_of(
     connection: Connection, pipeline: str, line: str, generations: Mapping[str, int]
 ) -> set[str]:
-    """Windows whose generation, which is given, a line has forgotten."""
+    of_windows = select(windows.c.key, forgotten.c.generation).join(windows).where(_OF_WINDOWS)
+    rows = of_windows.where(forgotten.c.line == line)
     found: set[str] = set()
     for keys in batches(generations):
-        rows = (
-            select(windows.c.key, forgotten.c.generation)
-            .join(windows)
-            .where(windows.c.pipeline == pipeline, windows.c.key.in_(keys))
-            .where(forgotten.c.line == line)
-        )
-        found |= {row.key for row in connection.execute(rows) if generations[row.key] <= row[1]}
+        known = connection.execute(rows, {"pipeline": pipeline, "keys": keys})
+        found |= {row.key for row in known if generations[row.key] <= row.generation}
     return found
 
 

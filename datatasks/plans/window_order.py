@@ -21,7 +21,6 @@ def place(of: FromClause = windows) -> Tuple:
 
 
 def in_order(of: FromClause = windows) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """What windows are sorted by."""
     return of.c.ends_at, of.c.starts_at
 
 
@@ -34,8 +33,3 @@ BEFORE = place() < ONE
 def span(one: Spanned) -> dict[str, int]:
     """A window as `BEFORE` and the like ask for it."""
     return {"end": to_us(one.end), "start": to_us(one.start)}
-
-
-def comes_before(one: Spanned) -> ColumnElement[bool]:
-    """Windows that come before this one."""
-    return place() < tuple_(to_us(one.end), to_us(one.start))

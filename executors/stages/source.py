@@ -159,7 +159,7 @@ class SourceStage:
         if self._target.pipeline.train.warm_start is None:
             return None
         listed = [self._other(key) for key in self._listings.windows()]
-        planned = self._ledger.windows_before(begin)
+        planned = self._ledger.windows(before=begin)
         if any(each is not None and order_of(each) < order_of(begin) for each in listed) or any(
             not is_warm_start(key) for key in planned
         ):

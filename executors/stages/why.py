@@ -439,7 +439,7 @@ def _trained_before(target: StageTarget) -> Link | None:
 
 
 def _may_begin(target: StageTarget) -> bool:
-    if all(is_warm_start(key) for key in target.ledger.windows_before(target.window)):
+    if all(is_warm_start(key) for key in target.ledger.windows(before=target.window)):
         return True
     return may_begin_with(target.chain, target.pipeline.dataset.grid, target.window)
 
@@ -457,7 +457,7 @@ def _first_with_rows(target: StageTarget, before: str) -> str:
     before: the window before; it may not be planned.
     """
     dataset = target.pipeline.dataset
-    for key in target.ledger.windows_before(target.window):
+    for key in target.ledger.windows(before=target.window):
         plan = None if is_warm_start(key) else target.ledger.latest_plan(key)
         if plan is None or plan.is_empty or plan.start < dataset.start:
             continue

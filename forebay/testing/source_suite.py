@@ -31,14 +31,7 @@ from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.sources.common.contract.base import Scan, Source, is_held
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
-from forebay.testing.source_data import (
-    COLUMNS,
-    EVENT_TIME,
-    NUMBER,
-    Batch,
-    batch,
-    hours,
-)
+from forebay.testing.source_data import COLUMNS, EVENT_TIME, NUMBER, Batch, batch, hours
 from forebay.testing.unit_checks import check_units, read_around_units
 
 __all__ = [
@@ -52,18 +45,14 @@ __all__ = [
 ]
 
 ALL = list(COLUMNS)
-
-
-def data_task(tasks: pa.Table, index: int, span: Interval, source: str = "suite") -> DataTask:
-    """Row `index` of a table of TASK_SCHEMA as an object."""
-    row = tasks.slice(index, 1).to_pylist()[0]
-    return DataTask.of_row(row, f"{source}/{index}", source, "w", span)
+WIDE = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
 
 
 def tasks_of(scan: Scan, spans: Sequence[Interval], index: int) -> list[DataTask]:
     """The tasks of one span of a scan."""
     found = np.flatnonzero(np.asarray(scan.tasks["span"]) == index)
-    return [data_task(scan.tasks, int(row), spans[index]) for row in found]
+    rows = zip(found, scan.tasks.take(pa.array(found)).to_pylist(), strict=True)
+    return [DataTask.of_row(each, f"suite/{row}", "suite", "w", spans[index]) for row, each in rows]
 
 
 def numbers(chunks: Sequence[Chunk]) -> list[int]:
@@ -133,10 +122,18 @@ class SourceBase(ABC):
 
     def read_all(self, source: Source, spans: Sequence[Interval], column: str) -> None:
         """Plan and read one column of all spans."""
+        for task in self._tasks(source, spans):
+            list(source.open(task, None, [column], self.chunk_rows))
+
+    def _planned(self, place: Path, **more: Any) -> tuple[Source, list[DataTask]]:
+        """Hours 0 and 1, of 40 and 20 rows."""
+        source = self.opened(place, [batch(0, range(40)), batch(1, range(40, 60))], **more)
+        return source, self._tasks(source, hours(0, 1))
+
+    def _tasks(self, source: Source, spans: Sequence[Interval]) -> list[DataTask]:
+        """All tasks of all spans, planned in one scan."""
         scan = source.scan(spans)
-        for index in range(len(spans)):
-            for task in tasks_of(scan, spans, index):
-                list(source.open(task, None, [column], self.chunk_rows))
+        return [task for index in range(len(spans)) for task in tasks_of(scan, spans, index)]
 
     def read_span(self, source: Source, spans: Sequence[Interval], index: int) -> list[Chunk]:
         """All chunks of all tasks of one span, planned with the others in one scan."""
@@ -167,19 +164,11 @@ class SourceSuite(SourceBase):
     def test_every_row_is_in_exactly_one_window(self, source: Source) -> None:
         spans = hours(0, 3)
         read = [sorted(numbers(self.read_span(source, spans, index))) for index in range(4)]
-        assert read == [
-            list(range(40)),
-            list(range(40, 70)),
-            [],
-            list(range(70, 103)),
-        ]
+        assert read == [list(range(40)), list(range(40, 70)), [], list(range(70, 103))]
 
     def test_planned_rows_are_those_read(self, source: Source) -> None:
-        spans = hours(0, 3)
-        scan = source.scan(spans)
-        for index in range(4):
-            for task in tasks_of(scan, spans, index):
-                assert task.rows in {None, len(numbers(self.read(source, task)))}
+        for task in self._tasks(source, hours(0, 3)):
+            assert task.rows in {None, len(numbers(self.read(source, task)))}
 
     def test_a_sample_has_every_row_of_its_spans_once(self, source: Source) -> None:
         spans = [hours(0, 0)[0], hours(1, 1)[0], hours(3, 3)[0]]
@@ -203,18 +192,14 @@ class SourceSuite(SourceBase):
         for index, span in enumerate(spans):
             alone = source.scan([span])
             assert alone.fingerprints == [together.fingerprints[index]]
-            ours = tasks_of(together, spans, index)
-            assert [task.ranges for task in tasks_of(alone, [span], 0)] == [
-                task.ranges for task in ours
-            ]
+            ours = [task.ranges for task in tasks_of(together, spans, index)]
+            assert [task.ranges for task in tasks_of(alone, [span], 0)] == ours
 
     def test_a_wider_window_holds_the_rows_of_its_hours(self, source: Source) -> None:
-        wide = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
-        assert sorted(numbers(self.read_span(source, wide, 0))) == list(range(103))
+        assert sorted(numbers(self.read_span(source, WIDE, 0))) == list(range(103))
 
     def test_reading_again_from_any_row_repeats_and_skips_nothing(self, source: Source) -> None:
-        wide = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
-        for task in tasks_of(source.scan(wide), wide, 0):
+        for task in self._tasks(source, WIDE):
             chunks = self.read(source, task)
             everything = numbers(chunks)
             done = 0
@@ -226,20 +211,18 @@ class SourceSuite(SourceBase):
             assert numbers(self.read(source, task, chunks[-1].end)) == []
 
     def test_units_read_alone_are_the_whole_task(self, source: Source) -> None:
-        wide = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
-        for task in tasks_of(source.scan(wide), wide, 0):
+        for task in self._tasks(source, WIDE):
             check_units(source, task, lambda *reading: numbers(self.read(*reading)))
 
     def test_a_unit_that_is_read_around_is_dead_and_nothing_else(self, source: Source) -> None:
-        wide = [Interval(hours(0, 0)[0].start, hours(3, 3)[0].end)]
-        for task in tasks_of(source.scan(wide), wide, 0):
+        for task in self._tasks(source, WIDE):
             for chunks in read_around_units(source, task, self.chunk_rows):
                 self._check(chunks, task, [NUMBER])
 
     def test_row_ids_are_stable_and_distinct(self, source: Source) -> None:
         def ids() -> list[int]:
-            spans = hours(0, 3)
-            chunks = [c for index in range(4) for c in self.read_span(source, spans, index)]
+            tasks = self._tasks(source, hours(0, 3))
+            chunks = [chunk for task in tasks for chunk in self.read(source, task)]
             return [int(value) for chunk in chunks for value in chunk.row_ids]
 
         first = ids()
@@ -250,12 +233,9 @@ class SourceSuite(SourceBase):
         self, source: Source, batches: list[Batch]
     ) -> None:
         stored = self.held(pa.concat_tables([each.table for each in batches]))
-        spans = hours(0, 3)
-        scan = source.scan(spans)
         chunks = [
             chunk
-            for index in range(4)
-            for task in tasks_of(scan, spans, index)
+            for task in self._tasks(source, hours(0, 3))
             for chunk in self.read(source, task, columns=ALL)
         ]
         read = pa.Table.from_batches([chunk.batch for chunk in chunks]).sort_by(NUMBER)
@@ -263,8 +243,7 @@ class SourceSuite(SourceBase):
             assert read[name].to_pylist() == stored[name].to_pylist(), name
 
     def test_only_the_asked_columns_in_the_asked_order(self, source: Source) -> None:
-        spans = hours(0, 0)
-        tasks = tasks_of(source.scan(spans), spans, 0)
+        tasks = self._tasks(source, hours(0, 0))
         chunk = self.read(source, tasks[0], columns=["word", NUMBER])[0]
         assert chunk.batch.schema.names == ["word", NUMBER]
         bare = [each for task in tasks for each in self.read(source, task, columns=[])]
@@ -313,8 +292,7 @@ class SourceSuite(SourceBase):
         assert source.readiness_of([]) == []
 
     def test_commit_takes_positions(self, source: Source) -> None:
-        spans = hours(0, 0)
-        task = tasks_of(source.scan(spans), spans, 0)[0]
+        task = self._tasks(source, hours(0, 0))[0]
         end = self.read(source, task)[-1].end
         source.commit("forebay.suite", {task.task_id: (task, end)})
         source.commit("forebay.suite", {task.task_id: (task, end)})
@@ -345,8 +323,7 @@ class BadRowSuite(SourceBase):
 
     def test_bad_rows_become_dead_letters(self, tmp_path: Path) -> None:
         source = self.opened(tmp_path, self.bad_batches(), bad_rows="dead_letter")
-        spans = hours(0, 0)
-        tasks = tasks_of(source.scan(spans), spans, 0)
+        tasks = self._tasks(source, hours(0, 0))
         chunks = [chunk for task in tasks for chunk in self.read(source, task)]
         assert sorted(numbers(chunks)) == [n for n in range(30) if n not in {11, 12}]
         dead = [row for chunk in chunks for row in chunk.dead]
@@ -357,8 +334,7 @@ class BadRowSuite(SourceBase):
 
     def test_dead_rows_lie_behind_the_position_they_are_read_from(self, tmp_path: Path) -> None:
         source = self.opened(tmp_path, self.bad_batches(), bad_rows="dead_letter")
-        spans = hours(0, 0)
-        for task in tasks_of(source.scan(spans), spans, 0):
+        for task in self._tasks(source, hours(0, 0)):
             chunks = self.read(source, task)
             every = [row.position for chunk in chunks for row in chunk.dead]
             for chunk in chunks:
@@ -376,16 +352,6 @@ class DamageSuite(SourceBase):
 
         Do it as a bad disk would: rewriting the range would replace the planned content.
         """
-
-    def _planned(
-        self,
-        tmp_path: Path,
-        **more: Any,
-    ) -> tuple[Source, list[DataTask]]:
-        source = self.opened(tmp_path, [batch(0, range(40)), batch(1, range(40, 60))], **more)
-        spans = hours(0, 1)
-        scan = source.scan(spans)
-        return source, [task for index in (0, 1) for task in tasks_of(scan, spans, index)]
 
     def test_damage_stops_the_job_by_default(self, tmp_path: Path) -> None:
         source, tasks = self._planned(tmp_path)
@@ -418,16 +384,11 @@ class ChangeSuite(SourceBase):
         Replace it atomically, under the same name: a reader keeps the old content open.
         """
 
-    def _planned_first(self, place: Path, **more: Any) -> tuple[Source, DataTask]:
-        source = self.opened(place, [batch(0, range(40)), batch(1, range(40, 60))], **more)
-        spans = hours(0, 1)
-        return source, tasks_of(source.scan(spans), spans, 0)[0]
-
     @pytest.mark.parametrize("policy", ["fail", "dead_letter"])
     def test_what_was_replaced_since_it_was_planned_is_an_error(
         self, tmp_path: Path, policy: str
     ) -> None:
-        source, task = self._planned_first(tmp_path, bad_rows=policy)
+        source, [task, *_] = self._planned(tmp_path, bad_rows=policy)
         assert numbers(self.read(source, task))
         self.replace(tmp_path)
         with pytest.raises(DataError, match="changed after it was planned"):
@@ -435,7 +396,7 @@ class ChangeSuite(SourceBase):
         source.close()
 
     def test_what_is_replaced_while_it_is_read_is_an_error(self, tmp_path: Path) -> None:
-        source, task = self._planned_first(tmp_path)
+        source, [task, *_] = self._planned(tmp_path)
         chunks = source.open(task, None, [NUMBER], 7)
         read = [next(chunks)]
         self.replace(tmp_path)
@@ -445,7 +406,7 @@ class ChangeSuite(SourceBase):
 
     def test_nobody_gets_past_content_that_was_not_looked_at_again(self, tmp_path: Path) -> None:
         """A reader that dies after the last row of a file leaves nothing to check."""
-        source, task = self._planned_first(tmp_path)
+        source, [task, *_] = self._planned(tmp_path)
         done = Position(0, 0)
         chunks = source.open(task, None, [NUMBER], 7)
         while done.part == 0:
@@ -460,7 +421,7 @@ class ReplanSuite(ChangeSuite):
     """Kinds that plan replaced content anew."""
 
     def test_what_was_replaced_is_planned_anew(self, tmp_path: Path) -> None:
-        source, _ = self._planned_first(tmp_path)
+        source, _ = self._planned(tmp_path)
         spans = hours(0, 1)
         before = source.scan(spans)
         self.replace(tmp_path)

@@ -42,34 +42,26 @@ def read_around_units(source: Source, task: DataTask, chunk_rows: int) -> Iterat
     """Read the task around its first, middle and last unit, then again from positions inside it."""
     units = list(source.units(task, Position(0, 0)))
     whole = list(source.open(task, None, [NUMBER], chunk_rows))
+
+    def around(unit: ReadUnit, progress: TaskProgress | None = None) -> list[Chunk]:
+        poison = Poison(source="suite", task_id=task.task_id, unit=unit, reason=_REASON)
+        found = list(read_around(source, task, progress, [NUMBER], chunk_rows, [poison]))
+        at = progress.position if progress else Position(0, 0)
+        left = [each for each in _placed(whole) if each[0] >= at]
+        kept = [number for place, number in left if not unit.first <= place < unit.end]
+        assert [number for _, number in _placed(found)] == kept
+        dead = [row for chunk in found for row in chunk.dead]
+        lost = int(unit.end > at) if task.rows is None else len(left) - len(kept)
+        assert sum(row.rows for row in dead) == lost
+        assert all(row.reason == _REASON and row.position >= at for row in dead)
+        return found
+
     middle = units[len(units) // 2]
-    for unit in (units[0], units[-1], middle):
-        yield _read_around(source, task, unit, whole, None, chunk_rows)
+    yield from map(around, (units[0], units[-1], middle))
     behind = list(_progress(whole))
     inside = [each for each in behind if middle.first < each.position < middle.end]
     for progress in (behind[0], *inside[:1], behind[-1]):
-        yield _read_around(source, task, middle, whole, progress, chunk_rows)
-
-
-def _read_around(
-    source: Source,
-    task: DataTask,
-    unit: ReadUnit,
-    whole: Sequence[Chunk],
-    progress: TaskProgress | None,
-    chunk_rows: int,
-) -> list[Chunk]:
-    poison = Poison(source="suite", task_id=task.task_id, unit=unit, reason=_REASON)
-    found = list(read_around(source, task, progress, [NUMBER], chunk_rows, [poison]))
-    at = progress.position if progress else Position(0, 0)
-    left = [each for each in _placed(whole) if each[0] >= at]
-    kept = [number for place, number in left if not unit.first <= place < unit.end]
-    assert [number for _, number in _placed(found)] == kept
-    dead = [row for chunk in found for row in chunk.dead]
-    lost = int(unit.end > at) if task.rows is None else len(left) - len(kept)
-    assert sum(row.rows for row in dead) == lost
-    assert all(row.reason == _REASON and row.position >= at for row in dead)
-    return found
+        yield around(middle, progress)
 
 
 def _placed(chunks: Sequence[Chunk]) -> _Placed:

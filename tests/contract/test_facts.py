@@ -159,7 +159,7 @@ def test_windows_come_in_the_order_of_time(ledger: Ledger, home: Home) -> None:
     assert [each.window for each in between] == keys[1:3]
     assert [each.window for each in line.after(link(keys[1]), 1)] == [keys[2]]
     assert [each.window for each in line.after(link(keys[1]), 9)] == keys[2:]
-    assert ledger.windows_before(link(keys[2])) == keys[:2]
+    assert ledger.windows(before=link(keys[2])) == keys[:2]
 
 
 def test_trained_anew_later_windows_are_stale(ledger: Ledger, chain: ModelChain) -> None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.datatasks.planning.graph import GraphRun, Kind, Operation, WindowGraph
+from forebay.datatasks.planning.graph import Graph, GraphRun, Kind, Operation, window_graph
 
 SIZES = st.tuples(st.integers(0, 6), st.integers(0, 4))
 
 
-def graph(size: tuple[int, int]) -> WindowGraph:
-    return WindowGraph.of([f"w{n}" for n in range(size[0])], [f"s{n}" for n in range(size[1])])
+def graph(size: tuple[int, int]) -> Graph:
+    return window_graph([f"w{n}" for n in range(size[0])], [f"s{n}" for n in range(size[1])])
 
 
 class Driven:
@@ -33,7 +33,7 @@ class Driven:
         if operation is None:
             return False
         assert operation not in self.started
-        assert self.graph.dependencies[operation] <= self.done
+        assert self.graph[operation] <= self.done
         if operation.source:
             assert operation.source not in {each.source for each in self.open}
         self.started.append(operation)
@@ -65,7 +65,7 @@ def test_any_order_of_ends_runs_everything_and_sinks_in_order(
 ) -> None:
     driven = Driven(size, set())
     driven.drive(data)
-    assert driven.done == set(driven.graph.operations)
+    assert driven.done == set(driven.graph)
     assert len(driven.done) == size[0] * (size[1] + 3)
     assert driven.windows(Kind.SINK) == [f"w{n}" for n in range(size[0])]
 
@@ -75,7 +75,7 @@ def test_one_after_the_other_is_the_listed_order(size: tuple[int, int]) -> None:
     driven = Driven(size, set())
     while driven.start_one():
         driven.end(driven.open[0])
-    assert driven.started == list(driven.graph.operations)
+    assert driven.started == list(driven.graph)
 
 
 @given(st.integers(1, 6), st.data())
@@ -85,7 +85,7 @@ def test_a_failed_window_stops_itself_and_later_sinks_only(windows: int, data: A
     driven = Driven((windows, 2), failing)
     driven.drive(data)
     assert driven.windows(Kind.SINK) == [f"w{n}" for n in range(broken)]
-    assert set(driven.graph.operations) - driven.done == {
+    assert set(driven.graph) - driven.done == {
         *failing,
         Operation(Kind.JOINER, f"w{broken}"),
         *(Operation(Kind.SINK, f"w{n}") for n in range(broken, windows)),
@@ -95,7 +95,7 @@ def test_a_failed_window_stops_itself_and_later_sinks_only(windows: int, data: A
 @pytest.mark.parametrize(("windows", "sources"), [(["a", "a"], []), (["a"], ["s", "s"])])
 def test_names_stand_once(windows: list[str], sources: list[str]) -> None:
     with pytest.raises(ValueError, match="distinct"):
-        WindowGraph.of(windows, sources)
+        window_graph(windows, sources)
 
 
 def test_the_first_that_nothing_keeps_waiting_is_next() -> None:

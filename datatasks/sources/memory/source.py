@@ -46,11 +46,9 @@ class MemorySource(MemoryKind, Source):
 
     @property
     def key(self) -> str:
-        """The table's key."""
         return self.options.table
 
     def describe(self) -> Description:
-        """The table's schema and newest event time."""
         if self.key not in MEMORY:
             return Description({}, empty_reason=f"MEMORY has no table {self.key!r}")
         table = MEMORY[self.key]
@@ -59,7 +57,6 @@ class MemorySource(MemoryKind, Source):
         return Description({each.name: str(each.type) for each in table.schema}, [self.key], newest)
 
     def findings(self) -> list[Finding]:
-        """Compare declared columns with the table."""
         if self.key not in MEMORY:
             reason = self.describe().empty_reason
             return [Finding(("options", "table"), "nothing-matched", reason)]
@@ -67,11 +64,9 @@ class MemorySource(MemoryKind, Source):
         return list(column_findings(schema, self.spec.columns, f"table {self.key!r}"))
 
     def readiness(self, span: Interval) -> Readiness:  # noqa: ARG002 - always complete
-        """A table is complete."""
         return Readiness(ready=True)
 
     def scan(self, spans: Sequence[Interval]) -> Scan:
-        """One range for each run of rows with one span and hour."""
         table = self._table()
         times = self._times(table)
         bounds = Spans(spans)
@@ -83,7 +78,6 @@ class MemorySource(MemoryKind, Source):
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """Slice by slice."""
         end = Position(len(task.ranges), 0)
         last = empty_chunk(columns, self.spec.columns, end)
         return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)

@@ -65,48 +65,20 @@ class Proposed(Borders):
     """Borders for a look that nothing follows from: as proposed, in order, kept nowhere."""
 
     def near(self, topic: str, borders: Iterable[Border]) -> dict[Border, int]:  # noqa: ARG002
-        """None."""
         return {}
 
     def partitions(self, topic: str) -> dict[str, datetime]:  # noqa: ARG002
-        """None."""
         return {}
 
     def latest_other(self, topic: str) -> tuple[str, datetime] | None:  # noqa: ARG002
-        """None."""
         return None
 
     def decide(self, topic: str, proposed: Offsets) -> dict[Border, int]:  # noqa: ARG002
         return in_order({}, proposed)
 
 
-def require_within(decided: Offsets, end: int, place: str) -> None:
-    """Refuse a partition that ends before a border of it: its offsets mean other rows by now.
-
-    Args:
-        decided: borders of the partition.
-        end: the offset that its next row will have.
-        place: the partition in words.
-
-    Raises:
-        DataError: which says what has happened to it.
-    """
-    furthest = max(decided.values(), default=0)
-    if furthest > end:
-        raise made_anew(
-            place,
-            f"its rows went up to offset {furthest} when its windows were planned, but now end at "
-            f"{end}",
-        )
-
-
 def made_anew(place: str, what: str) -> DataError:
-    """The error of a partition whose offsets mean other rows by now.
-
-    Args:
-        place: the partition in words.
-        what: how that is seen.
-    """
+    """The error of a partition whose offsets mean other rows by now. what: how that is seen."""
     return DataError(
         f"{place}: {what}: it was truncated or recreated. Declare it as a new source, under "
         "another name, with `starts`"
@@ -118,9 +90,7 @@ def in_order(decided: Offsets, proposed: Offsets) -> dict[Border, int]:
 
     Earlier instants come first: a later one is moved after them, and before what is decided.
 
-    Args:
-        decided: borders of the same partitions, in order already; at least the nearest ones.
-        proposed: for instants at which nothing is decided.
+    decided: borders of the same partitions, in order already; at least the nearest ones.
     """
     found: dict[Border, int] = {}
     wanted = sorted({*decided, *proposed})

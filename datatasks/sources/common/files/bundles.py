@@ -36,36 +36,24 @@ class RowRanges:
     size_bytes: Ints
 
     def __len__(self) -> int:
-        """How many ranges there are."""
         return len(self.span)
 
     def take(self, order: npt.NDArray[Any]) -> RowRanges:
-        """Some ranges, in that order."""
         return RowRanges(*(values[order] for values in self.arrays()))
 
     def arrays(self) -> tuple[Ints, ...]:
         """All properties in the order of the fields."""
-        return (
-            self.span,
-            self.hour,
-            self.file,
-            self.first,
-            self.end,
-            self.rows,
-            self.size_bytes,
-        )
+        return tuple(vars(self).values())
 
     @classmethod
     def concatenate(cls, parts: Sequence[RowRanges]) -> RowRanges:
-        """All ranges of several sets."""
         columns = zip(*(part.arrays() for part in parts), strict=True)
         return cls(*(np.concatenate(values) for values in columns))
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> RowRanges:
         """Ranges from a few rows of numbers, in the order of the fields."""
-        table = np.array(rows, np.int64).reshape(len(rows), 7)
-        return cls(*(table[:, column] for column in range(7)))
+        return cls(*np.array(rows, np.int64).reshape(len(rows), 7).T)
 
 
 def to_tasks(
@@ -87,18 +75,20 @@ def to_tasks(
     """
     if not len(ranges):
         return TASK_SCHEMA.empty_table()
-    ranks = np.zeros(len(paths), np.int64)
-    if partitions is not None:
+    unnamed = pa.repeat(pa.scalar("", pa.string()), len(paths))
+    if partitions is None:
+        partitions, ranks = unnamed, np.zeros(len(paths), np.int64)
+    else:
         ranks = np.unique(np.asarray(partitions.to_pylist()), return_inverse=True)[1]
     stretch = ranges.hour // bundle_hours
     order = np.lexsort(
         (ranges.first, ranges.file, ranges.hour, ranks[ranges.file], stretch, ranges.span)
     )
     joined = _merged(ranges.take(order))
-    starts = _task_starts(joined, ranks, bundle_hours)
-    if versions is None:
-        versions = pa.repeat(pa.scalar("", pa.string()), len(paths))
-    table = _table(joined, starts, paths, versions, partitions)
+    fresh = np.ones(len(joined), np.bool_)
+    fresh[1:] = ~_same(joined.span, joined.hour // bundle_hours, ranks[joined.file])
+    starts = _starts(fresh, joined.rows, BUNDLE_ROWS)
+    table = _table(joined, starts, paths, unnamed if versions is None else versions, partitions)
     if bundle_hours == 1:
         return table
     hours = table["hour"].to_numpy()
@@ -129,12 +119,6 @@ def _merged(ranges: RowRanges) -> RowRanges:
     )
 
 
-def _task_starts(joined: RowRanges, ranks: Ints, bundle_hours: int) -> Ints:
-    fresh = np.ones(len(joined), np.bool_)
-    fresh[1:] = ~_same(joined.span, joined.hour // bundle_hours, ranks[joined.file])
-    return _starts(fresh, joined.rows, BUNDLE_ROWS)
-
-
 def _same(*keys: Ints) -> npt.NDArray[np.bool_]:
     """Whether each value but the first equals the one before it, in all keys."""
     return np.asarray(np.logical_and.reduce([key[1:] == key[:-1] for key in keys]))
@@ -152,11 +136,7 @@ def _starts(fresh: npt.NDArray[np.bool_], rows: Ints, limit: int) -> Ints:
 
 
 def _table(
-    joined: RowRanges,
-    starts: Ints,
-    paths: pa.Array,
-    versions: pa.Array,
-    partitions: pa.Array | None,
+    joined: RowRanges, starts: Ints, paths: pa.Array, versions: pa.Array, partitions: pa.Array
 ) -> pa.Table:
     file = pa.array(joined.file)
     columns = [
@@ -166,16 +146,12 @@ def _table(
     ]
     structs = pa.StructArray.from_arrays(columns, fields=list(ROW_RANGE_TYPE))
     offsets = pa.array(np.append(starts, len(joined)).astype(np.int32))
-    if partitions is None:
-        names = pa.repeat(pa.scalar("", pa.string()), len(starts))
-    else:
-        names = partitions.take(pa.array(joined.file[starts]))
     whole = joined.rows == joined.end - joined.first
     return pa.table(
         [
             pa.array(joined.span[starts].astype(np.int32)),
             pa.array(joined.hour[starts].astype(np.int32)),
-            names,
+            partitions.take(pa.array(joined.file[starts])),
             pa.ListArray.from_arrays(offsets, structs),
             pa.array(np.add.reduceat(joined.rows, starts)),
             pa.array(np.add.reduceat(joined.size_bytes, starts)),

@@ -29,13 +29,6 @@ from forebay.system.output.redaction import is_secret_name
 _Inode = tuple[int, int]
 
 
-class _Folder(NamedTuple):
-    """A folder, and what is in it that is not a folder."""
-
-    path: str
-    files: list[os.DirEntry[str]]
-
-
 def files_below(folder: str, is_hidden: Callable[[str], bool]) -> Iterator[os.DirEntry[str]]:
     """Everything but folders; nothing where the folder is gone.
 
@@ -43,9 +36,7 @@ def files_below(folder: str, is_hidden: Callable[[str], bool]) -> Iterator[os.Di
     link to a folder that has another name too brings its files once more, under that name. One
     that leads back, to a folder that it is in, brings nothing.
 
-    Args:
-        folder: where to begin.
-        is_hidden: names of folders that are left out.
+    is_hidden: names of folders that are left out.
 
     Raises:
         OSError: when the disk refuses.
@@ -58,18 +49,18 @@ def files_below(folder: str, is_hidden: Callable[[str], bool]) -> Iterator[os.Di
         if name is not None and top.startswith(f"{name}/"):
             continue
         found: list[str] = []
-        for each in _real_folders(top, is_hidden, found):
-            if name is None and (inode := _inode_of(each.path)) is not None:
-                known.setdefault(inode, each.path)
-            yield from each.files
+        for path, files in _real_folders(top, is_hidden, found):
+            if name is None and (inode := _inode_of(path)) is not None:
+                known.setdefault(inode, path)
+            yield from files
         if name is None:  # otherwise they were followed under its other name
             links.extend(sorted(found))
 
 
 def _real_folders(
     top: str, is_hidden: Callable[[str], bool], links: list[str]
-) -> Iterator[_Folder]:
-    """A folder and all below it, but for those behind links: these are added to `links`."""
+) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+    """A folder, all below it, and their files; folders behind links are added to `links`."""
     pending = [top]
     while pending:
         path = pending.pop()
@@ -80,7 +71,7 @@ def _real_folders(
         shown = [entry for entry in entries if entry.is_dir() and not is_hidden(entry.name)]
         links += [entry.path for entry in shown if entry.is_symlink()]
         pending += [entry.path for entry in shown if not entry.is_symlink()]
-        yield _Folder(path, [entry for entry in entries if not entry.is_dir()])
+        yield path, [entry for entry in entries if not entry.is_dir()]
 
 
 def _inode_of(folder: str) -> _Inode | None:
@@ -100,8 +91,6 @@ _PLAN_AGAIN = "plan the window again"
 
 
 class _Row(NamedTuple):
-    """One file of a listing."""
-
     path: str
     size_bytes: int
     version: str
@@ -125,11 +114,9 @@ class Listing:
     inodes: pa.Array
 
     def __len__(self) -> int:
-        """Files."""
         return len(self.paths)
 
     def take(self, indices: npt.NDArray[np.int64]) -> Listing:
-        """Some of the files."""
         chosen = pa.array(indices)
         return Listing(
             self.paths.take(chosen),
@@ -138,14 +125,6 @@ class Listing:
             self.states.take(chosen),
             self.inodes.take(chosen),
         )
-
-    def namesakes(self) -> tuple[str, str] | None:
-        """Two names of one file: a link and its target, or hard links; None where all are one's."""
-        of: dict[str, str] = {}
-        for path, inode in zip(self.paths.to_pylist(), self.inodes.to_pylist(), strict=True):
-            if inode and (other := of.setdefault(inode, path)) != path:
-                return other, path
-        return None
 
 
 def is_hidden(name: str) -> bool:
@@ -207,7 +186,6 @@ class Files:
         return f"{self.folder}/{relative}" if relative else self.folder
 
     def exists(self, relative: str) -> bool:
-        """Whether there is something at a relative path."""
         self.calls += 1
         with answering(self.full(relative)):
             if self._fs is None:
@@ -240,13 +218,14 @@ class Files:
         Raises:
             DataError: which says both.
         """
-        names = listing.namesakes()
-        if names is not None:
-            one, other = (self.full(name) for name in names)
-            raise DataError(
-                f"{one} and {other} are the same file (a link): its rows would be trained twice; "
-                "remove one of the names, or narrow `path`; if they are to count twice, copy it"
-            )
+        names: dict[str, str] = {}
+        for path, inode in zip(listing.paths.to_pylist(), listing.inodes.to_pylist(), strict=True):
+            if inode and (other := names.setdefault(inode, path)) != path:
+                one, two = self.full(other), self.full(path)
+                raise DataError(
+                    f"{one} and {two} are the same file (a link): its rows would be trained twice; "
+                    "remove one of the names, or narrow `path`; if they are to count twice, copy it"
+                )
 
     def version(self, relative: str, way_out: str = _PLAN_AGAIN) -> str:
         """The version of one file now. way_out: what a person does when it is gone.
@@ -300,8 +279,10 @@ class Files:
         if not stat.S_ISREG(info.st_mode):  # to open a pipe would wait for ever
             raise DataError(f"{entry.path} is not a file (a pipe, socket or device): move it away")
         relative, version = entry.path[len(self.folder) :].lstrip("/"), _local_version(info)
-        if not _is_utf8(relative):
-            raise DataError(f"{entry.path!a}: its name is not UTF-8: rename it")
+        try:
+            relative.encode()
+        except UnicodeEncodeError:
+            raise DataError(f"{entry.path!a}: its name is not UTF-8: rename it") from None
         state = f"{version}|{info.st_ctime_ns}|{info.st_ino}"
         inode = f"{info.st_dev}:{info.st_ino}" if info.st_ino else ""
         return _Row(relative, info.st_size, version, state, inode)
@@ -326,15 +307,6 @@ class Files:
 def _is_hidden_key(part: str) -> bool:
     """In buckets `.` and `..` are names like others."""
     return part not in {".", ".."} and is_hidden(part)
-
-
-def _is_utf8(name: str) -> bool:
-    """Whether a name can be written down."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _local_version(info: os.stat_result) -> str:

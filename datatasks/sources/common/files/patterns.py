@@ -14,19 +14,17 @@ from datetime import UTC, datetime, timedelta
 from forebay.system.names import shown
 
 _MAGIC = re.compile(r"[*?\[]")
+_GLOB = r"\*\*/|\*\*?|\?|\[.[^\]]*\]|."
+_TOKEN = re.compile(_GLOB, re.DOTALL)
+_TIME_TOKEN = re.compile(f"%(?P<letter>.?)|{_GLOB}", re.DOTALL)
+# `**/`: keys of buckets may have empty folders.
+_WILD = {"**/": "(?:[^/]*/)*", "**": r"(?s:.*)", "*": "[^/]*", "?": "[^/]"}
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_FORMATS = {
-    "date": "%Y-%m-%d",
-    "year": "%Y",
-    "month": "%m",
-    "day": "%d",
-    "hour": "%H",
-}
+_FORMATS = {"date": "%Y-%m-%d", "year": "%Y", "month": "%m", "day": "%d", "hour": "%H"}
 _DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2}
 
 
 def has_magic(text: str) -> bool:
-    """Whether a text has glob characters."""
     return _MAGIC.search(text) is not None
 
 
@@ -41,11 +39,7 @@ def split_root(path: str) -> tuple[str, str]:
 
 def glob_regex(pattern: str) -> str:
     """A glob as a regular expression: `*` and `?` stay in one folder, `**/` crosses folders."""
-    result, index = [], 0
-    while index < len(pattern):
-        piece, index = _glob_token(pattern, index)
-        result.append(piece)
-    return "".join(result)
+    return _TOKEN.sub(_token_regex, pattern)
 
 
 def require_regex(pattern: str, regex: str) -> None:
@@ -61,21 +55,12 @@ def require_regex(pattern: str, regex: str) -> None:
         raise ValueError(f"{shown(pattern)} is not a path pattern: {error}") from error
 
 
-def _glob_token(pattern: str, index: int) -> tuple[str, int]:
-    if pattern.startswith("**/", index):
-        return "(?:[^/]*/)*", index + 3  # keys of buckets may have empty folders
-    if pattern.startswith("**", index):
-        return r"(?s:.*)", index + 2
-    char = pattern[index]
-    if char == "*":
-        return "[^/]*", index + 1
-    if char == "?":
-        return "[^/]", index + 1
-    end = pattern.find("]", index + 2)
-    if char == "[" and end != -1:
-        inner = pattern[index + 1 : end].replace("\\", "\\\\")
-        return ("[^" + inner[1:] if inner.startswith("!") else "[" + inner) + "]", end + 1
-    return re.escape(char), index + 1
+def _token_regex(match: re.Match[str]) -> str:
+    token = match[0]
+    if token.startswith("[") and len(token) > 1:
+        inner = token[1:-1].replace("\\", "\\\\")
+        return ("[^" + inner[1:] if inner.startswith("!") else "[" + inner) + "]"
+    return _WILD.get(token) or re.escape(token)
 
 
 @dataclass(frozen=True)
@@ -112,19 +97,17 @@ def time_pattern(text: str) -> TimePattern:
         ValueError: for an unknown placeholder, or when year, month and day are not all named.
     """
     form = _PLACEHOLDER.sub(_strftime, text.strip("/"))
-    regex, seen, index = "", set(), 0
-    while index < len(form):
-        if form[index] == "%":
-            letter = form[index + 1 : index + 2]
-            if letter not in _DIGITS:
-                raise ValueError(f"'%{letter}' is not known here (use %Y, %m, %d and %H)")
-            digits = rf"[0-9]{{{_DIGITS[letter]}}}"
-            regex += digits if letter in seen else f"(?P<{letter}>{digits})"
-            seen.add(letter)
-            index += 2
-        else:
-            piece, index = _glob_token(form, index)
-            regex += piece
+    regex, seen = "", set()
+    for match in _TIME_TOKEN.finditer(form):
+        letter = match["letter"]
+        if letter is None:
+            regex += _token_regex(match)
+            continue
+        if letter not in _DIGITS:
+            raise ValueError(f"'%{letter}' is not known here (use %Y, %m, %d and %H)")
+        digits = rf"[0-9]{{{_DIGITS[letter]}}}"
+        regex += digits if letter in seen else f"(?P<{letter}>{digits})"
+        seen.add(letter)
     if not {"Y", "m", "d"} <= seen:
         raise ValueError(
             f"{shown(text)} does not name a whole date: use {{date}}, or {{year}}, {{month}}, "

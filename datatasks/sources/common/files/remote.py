@@ -23,10 +23,7 @@ _S3 = ("s3://", "s3a://")
 def file_system(place: str, folder: str, storage: Mapping[str, Any]) -> tuple[Any, str]:
     """The file system of an URL, and what it calls the folder. Nothing is connected yet.
 
-    Args:
-        place: the URL as it is declared.
-        folder: its part without a pattern.
-        storage: further options, by the names of the file system's class.
+    folder: its part without a pattern. storage: further options, by the names of its class.
 
     Raises:
         MissingExtraError: when the extra `s3` is not installed and needed.
@@ -70,14 +67,10 @@ def answering(place: str) -> Iterator[None]:
     except Exception as error:  # clients have trees of errors of their own
         if isinstance(error, OSError) and error.errno in _NO_PLACE:
             raise DataError(f"{place}: {error} (correct `path`, or remove the link)") from error
-        raise InfrastructureError(f"{place}: {error}{_way_out(error)}") from error
+        no_keys = type(error).__name__ in {"NoCredentialsError", "PartialCredentialsError"}
+        way_out = ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" if no_keys else ""
+        raise InfrastructureError(f"{place}: {error}{way_out}") from error
 
 
 def _unusable(place: str, error: TypeError) -> ConfigError:
     return ConfigError(f"{place}: options.storage cannot be used: {error}")
-
-
-def _way_out(error: Exception) -> str:
-    if type(error).__name__ in {"NoCredentialsError", "PartialCredentialsError"}:
-        return ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-    return ""

@@ -23,7 +23,6 @@ def version_text(size: int, change: str = "", value: object = "") -> str:
 
 
 def described(version: str) -> str:
-    """A version in words."""
     size, known = _parts(version)
     words = [f"{size} bytes"]
     for name, value in known.items():

@@ -15,7 +15,6 @@ import pyarrow.types as pat
 
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES
-from forebay.datatasks.sources.common.rows.offset_runs import joined_runs
 from forebay.datatasks.sources.common.values.casting import fit
 from forebay.datatasks.sources.common.values.row_texts import row_texts
 from forebay.datatasks.sources.common.values.times import falls
@@ -65,30 +64,36 @@ def to_chunk(
     """
     fitted = fit(stored.batch, columns, declared, as_held=True)
     bad = {**fitted.bad, **stored.bad}
-    parts = np.full(len(stored.rows), stored.part, np.int64)
-    chunk = Chunk(
-        fitted.batch,
-        stored.row_ids,
-        parts,
-        stored.rows,
-        stored.hours,
-        stored.end,
-        outside=stored.outside,
-        published=stored.published,
-        times=stored.times,
-    )
-    if not bad:
-        return chunk
-    if policy == "fail":
+    if bad and policy == "fail":
         first = min(bad)
         raise DataError(f"{place_text(stored.locate(int(stored.rows[first])))}: {bad[first]}")
-    rows = sorted(bad)
-    texts = row_texts(stored.batch, rows)
-    dead = tuple(
-        _dead_row(stored, row, bad[row], text) for row, text in zip(rows, texts, strict=True)
+    parts = np.full(len(stored.rows), stored.part, np.int64)
+    kept: Ints | slice = slice(None)
+    batch = fitted.batch
+    if bad:
+        kept = np.setdiff1d(np.arange(len(stored.rows)), np.fromiter(bad, np.int64))
+        batch = batch.take(pa.array(kept))
+    return Chunk(
+        batch,
+        stored.row_ids[kept],
+        parts[kept],
+        stored.rows[kept],
+        stored.hours[kept],
+        stored.end,
+        _dead_rows(stored, bad),
+        outside=None if stored.outside is None else stored.outside[kept],
+        published=None if stored.published is None else stored.published[kept],
+        times=None if stored.times is None else stored.times[kept],
     )
-    kept = np.setdiff1d(np.arange(len(stored.rows)), np.fromiter(bad, np.int64))
-    return replace(_take(chunk, kept), dead=dead)
+
+
+def _dead_rows(stored: Stored, bad: Mapping[int, str]) -> tuple[DeadRow, ...]:
+    dead, indices = [], sorted(bad)
+    for index, text in zip(indices, row_texts(stored.batch, indices), strict=True):
+        row = int(stored.rows[index])
+        place, location = Position(stored.part, row), stored.locate(row)
+        dead.append(DeadRow(position=place, location=location, reason=bad[index], row=text))
+    return tuple(dead)
 
 
 def bad_texts(
@@ -105,7 +110,6 @@ def bad_texts(
 
 
 def _invalid(column: pa.Array) -> list[int]:
-    """Rows of a column that do not validate."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -135,30 +139,6 @@ def _invalid_texts(column: pa.Array, first: int) -> Iterator[int]:
 def place_text(location: Mapping[str, str | int]) -> str:
     """A location in words: `file a.parquet, row_group 0, row 17`."""
     return ", ".join(f"{key} {value}" for key, value in location.items())
-
-
-def _dead_row(stored: Stored, index: int, reason: str, text: str | None) -> DeadRow:
-    row = int(stored.rows[index])
-    return DeadRow(
-        position=Position(stored.part, row),
-        location=stored.locate(row),
-        reason=reason,
-        row=text,
-    )
-
-
-def _take(chunk: Chunk, rows: Ints) -> Chunk:
-    return replace(
-        chunk,
-        batch=chunk.batch.take(pa.array(rows)),
-        row_ids=chunk.row_ids[rows],
-        parts=chunk.parts[rows],
-        rows=chunk.rows[rows],
-        hours=chunk.hours[rows],
-        outside=None if chunk.outside is None else chunk.outside[rows],
-        published=None if chunk.published is None else chunk.published[rows],
-        times=None if chunk.times is None else chunk.times[rows],
-    )
 
 
 def empty_chunk(
@@ -241,7 +221,8 @@ def _rising(chunk: Chunk, hour: int) -> Chunk:
 def _join(chunks: list[Chunk]) -> Chunk:
     full = [chunk for chunk in chunks if len(chunk.rows)]
     dead = tuple(row for chunk in chunks for row in chunk.dead)
-    runs = joined_runs(chunk.runs for chunk in chunks)
+    counted = [chunk.runs for chunk in chunks if chunk.runs is not None]
+    runs = np.concatenate(counted) if counted else None
     if len(full) <= 1:
         return replace((full or chunks)[0], end=chunks[-1].end, dead=dead, runs=runs)
     return Chunk(
@@ -287,5 +268,4 @@ def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def without_columns(rows: int) -> pa.RecordBatch:
-    """A batch of that many rows and no column."""
     return pa.record_batch([pa.nulls(rows)], names=["_"]).select([])

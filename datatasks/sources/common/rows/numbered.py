@@ -27,10 +27,8 @@ class Slice(NamedTuple):
 def numbered_ranges(numbers: Ints, times: Times, spans: Spans) -> RowRanges:
     """A range for each run of rows with neighbouring numbers, one span and one hour.
 
-    Args:
-        numbers: of rows of one file or table, ascending.
-        times: event time of each row; rows outside all spans are left out.
-        spans: what is planned.
+    numbers: of rows of one file or table, ascending. times: of each row; those outside all spans
+    are left out.
     """
     found = spans.index(times)
     inside = np.flatnonzero(found >= 0)
@@ -54,7 +52,5 @@ def slices(task: DataTask, position: Position | None, rows_max: int) -> Iterator
         low = max(row_range.first, start.row) if part == start.part else row_range.first
         for first in range(low, row_range.end, rows_max):
             end = min(first + rows_max, row_range.end)
-            over = end == row_range.end
-            yield Slice(
-                part, np.arange(first, end), Position(part + 1, 0) if over else Position(part, end)
-            )
+            after = Position(part + 1, 0) if end == row_range.end else Position(part, end)
+            yield Slice(part, np.arange(first, end), after)

@@ -6,7 +6,7 @@ one of these, so that a lost record cannot hide behind a marker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,18 +39,10 @@ def between(runs: Runs, first: int, end: int) -> Runs:
     return np.stack([firsts, ends, runs[:, 2]], axis=1)[firsts < ends]
 
 
-def joined_runs(parts: Iterable[Runs | None]) -> Runs | None:
-    """All of them; None where nobody counts offsets."""
-    some = [runs for runs in parts if runs is not None]
-    return np.concatenate(some) if some else None
-
-
 def offsets_read(runs: Runs | None, until: int) -> OffsetsRead:
     """How many offsets before `until` are of each kind."""
     if runs is None:
         return NO_OFFSETS
     lengths = np.maximum(np.minimum(runs[:, 1], until) - runs[:, 0], 0)
-    records, control, aborted, compacted = (
-        int(lengths[runs[:, 2] == kind].sum()) for kind in range(4)
-    )
-    return OffsetsRead(records=records, control=control, aborted=aborted, compacted=compacted)
+    counts = [int(lengths[runs[:, 2] == kind].sum()) for kind in range(4)]
+    return OffsetsRead(**dict(zip(OffsetsRead.model_fields, counts, strict=True)))

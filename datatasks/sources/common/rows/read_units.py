@@ -61,7 +61,12 @@ def read_around(
                 # A reader takes the end of what it was given for the end of a range.
                 yield replace(chunk, end=min(chunk.end, unit.first))
         dead = _dead_row(task, poison, unit.first if at is None else max(at, unit.first), counted)
-        yield _dead_chunk(source, task, unit, dead, columns)
+        of_unit = (dead,) if dead.rows > 0 else ()
+        found = empty_chunk(columns, source.spec.columns, unit.end, of_unit)
+        if task.rows is None:
+            lost = Run(dead.position.part, unit.end.part, RECORDS)
+            found = replace(found, runs=as_runs([lost]))
+        yield found
         counted += dead.rows
         at = unit.end
     yield from source.open(task, at, columns, chunk_rows)
@@ -80,12 +85,3 @@ def _dead_row(task: DataTask, poison: Poison, start: Position, counted: int) -> 
     if start > unit.first:
         location["row"] = start.row  # letters of one location count once
     return DeadRow(position=start, location=location, reason=poison.reason, rows=rows)
-
-
-def _dead_chunk(
-    source: Source, task: DataTask, unit: ReadUnit, dead: DeadRow, columns: Sequence[str]
-) -> Chunk:
-    found = empty_chunk(columns, source.spec.columns, unit.end, (dead,) if dead.rows > 0 else ())
-    if task.rows is not None:
-        return found
-    return replace(found, runs=as_runs([Run(dead.position.part, unit.end.part, RECORDS)]))

@@ -24,14 +24,14 @@ def odd_times(times: Ticks, jump: int, now: int) -> npt.NDArray[np.bool_]:
     late time makes nothing odd that came before it, also where it is the last one. Where there is
     nothing before a run, more times have to follow than it has.
 
-    Args:
-        times: in the order of offsets.
-        jump: how far ahead is too far.
-        now: the clock in the same unit.
+    times: in the order of offsets. now: the clock in their unit.
     """
     odd = times > now + jump
     past = np.flatnonzero(~odd)
-    odd[past] = _ahead_of_neighbours(times[past], jump)
+    times = times[past]
+    for last in np.flatnonzero(times[:-1] - times[1:] > jump):
+        length = _run_before(times, int(last), jump)
+        odd[past[last + 1 - length : last + 1]] = True
     return odd
 
 
@@ -44,14 +44,6 @@ def settled_times(times: Ticks, odd: npt.NDArray[np.bool_]) -> Ticks:
     usual = np.append(np.where(odd, np.int64(_NEVER), times), np.int64(_NEVER))
     places = np.where(odd, len(times), np.arange(len(times)))
     return usual[np.minimum.accumulate(places[::-1])[::-1]]
-
-
-def _ahead_of_neighbours(times: Ticks, jump: int) -> npt.NDArray[np.bool_]:
-    odd = np.zeros(len(times), np.bool_)
-    for last in np.flatnonzero(times[:-1] - times[1:] > jump):
-        length = _run_before(times, int(last), jump)
-        odd[last + 1 - length : last + 1] = True
-    return odd
 
 
 def _run_before(times: Ticks, last: int, jump: int) -> int:

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from forebay.config.specs.windows import Interval
-from forebay.datatasks.sources.common.contract.borders import (
-    Border,
-    Borders,
-    in_order,
-    require_within,
-)
+from forebay.datatasks.sources.common.contract.borders import Border, Borders, in_order, made_anew
 from forebay.datatasks.sources.common.contract.deleted_rows import MINUTE, RowsDeletedError
 from forebay.datatasks.sources.common.values.far_times import are_far, far_words
 from forebay.datatasks.sources.common.values.times import Times
@@ -35,15 +30,7 @@ class StreamBorders:
         spans: Sequence[Interval],
         words: str,
     ) -> None:
-        """Read what is decided.
-
-        Args:
-            borders: what is decided already, and where the rest is.
-            topic: changes when the stream is recreated.
-            partitions: that it has now.
-            spans: of the windows that are planned.
-            words: the stream in error texts.
-        """
+        """Read what is decided. words: the stream in errors. topic: another if it is recreated."""
         self._borders, self._topic, self._words = borders, topic, words
         self.instants = sorted({each for span in spans for each in (span.start, span.end)})
         wanted = [Border(name, instant) for name in partitions for instant in self.instants]
@@ -84,17 +71,19 @@ class StreamBorders:
     def propose(self, partition: str, end: int, reached: Reached) -> None:
         """Propose what is not decided of one partition.
 
-        Args:
-            partition: its name.
-            end: the offset that its next row will have.
-            reached: from which offset on it has reached an instant; given the least one it may
-                answer.
+        end: the offset that its next row will have. reached: from which offset on it has reached an
+        instant; given the least one it may answer.
 
         Raises:
             DataError: when the partition ends before one of its borders.
         """
         decided = self._decided[partition]
-        require_within(decided, end, self.place(partition))
+        if self.furthest(partition) > end:  # its offsets mean other rows by now
+            raise made_anew(
+                self.place(partition),
+                f"its rows went up to offset {self.furthest(partition)} when its windows were "
+                f"planned, but now end at {end}",
+            )
         found: dict[Border, int] = {}
         low = 0
         for border in sorted({*decided, *(Border(partition, at) for at in self.instants)}):
@@ -138,11 +127,9 @@ class StreamBorders:
         record. Without one, the first stored record being the span's first, records before it are
         gone, and nobody can tell any more whether some of them lay in the span.
 
-        Args:
-            firsts: the first offset that is stored of each partition.
-            spans: the rows' times.
-            is_whole: whether a declared `starts`, or a time limit, says that nothing of it is gone.
-            oldest: the time of the first stored record in words; empty where none is.
+        firsts: the first offset that is stored of each partition. is_whole: whether a declared
+        `starts`, or a time limit, says that nothing of a span is gone. oldest: the time of the
+        first stored record in words; empty where none is.
 
         Raises:
             RowsDeletedError: which names what to do.
@@ -175,11 +162,8 @@ class StreamBorders:
         Else no window would ever have them, and nobody would be told. Rows ahead of the clock come
         with what follows them; they are refused where nothing in any partition is of now.
 
-        Args:
-            stored: the offsets [first, end) of each partition.
-            newest: times of a partition's newest rows; asked for where no span has its rows.
-            ahead: how far ahead of the planner's clock they may be.
-            now: that clock.
+        stored: the offsets [first, end) of each partition. newest: times of its newest rows; only
+        asked for where no span has them. ahead: how far ahead of the clock they may be.
 
         Raises:
             DataError: which says what the times are.
@@ -244,7 +228,6 @@ class StreamBorders:
         )
 
     def place(self, partition: str) -> str:
-        """A partition in words."""
         return f"{self._words}, partition {partition}"
 
 

@@ -21,13 +21,6 @@ _IN_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 Times = npt.NDArray[np.int64]
 
 
-def to_microseconds(values: Times, unit: str) -> Times:
-    """Ticks of an Arrow time unit as microseconds, rounded down."""
-    if unit == "ns":
-        return np.floor_divide(values, 1000)
-    return values * _IN_MICROSECONDS[unit]
-
-
 def is_time(stored: pa.DataType) -> bool:
     """Whether values of a stored type are instants (a zone-less one counts as UTC) or days."""
     if pa.types.is_dictionary(stored):
@@ -56,7 +49,8 @@ def times_of(array: pa.Array) -> Times:
     ticks = array.cast(pa.int64())
     known = np.asarray(ticks.is_valid())
     values = np.asarray(pc.fill_null(ticks, 0)).astype(np.int64, copy=False)
-    return np.where(known, to_microseconds(values, unit), UNKNOWN)
+    us = np.floor_divide(values, 1000) if unit == "ns" else values * _IN_MICROSECONDS[unit]
+    return np.where(known, us, UNKNOWN)
 
 
 def as_utc(array: pa.Array) -> pa.Array:
@@ -80,12 +74,10 @@ class Spans:
     """Disjoint ascending spans of time."""
 
     def __init__(self, spans: Sequence[Interval]) -> None:
-        """Keep the bounds as microseconds."""
         self.starts = np.array([to_us(span.start) for span in spans], np.int64)
         self.ends = np.array([to_us(span.end) for span in spans], np.int64)
 
     def __len__(self) -> int:
-        """Spans."""
         return len(self.starts)
 
     def index(self, times: Times) -> npt.NDArray[np.int32]:
@@ -107,8 +99,7 @@ class Spans:
 
     def hours(self, spans: npt.NDArray[np.integer], times: Times) -> npt.NDArray[np.int32]:
         """Whole hours from each time's span start, kept inside the span."""
-        starts, ends = self.starts[spans], self.ends[spans]
-        return hours_within(times, starts, ends)
+        return hours_within(times, self.starts[spans], self.ends[spans])
 
 
 def hours_of(times: Times, start: int, end: int) -> npt.NDArray[np.int32]:
