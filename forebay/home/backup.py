@@ -156,11 +156,7 @@ def _require_free(target: Path, homes: list[Path]) -> None:
 def copy_name(stored: Stored, source: Path, target: Path, unfinished: Path) -> None:
     """Make what has a name below one folder available below another, durably.
 
-    Args:
-        stored: the name, and what is expected there.
-        source: the root of the store that has it.
-        target: the root of the other one.
-        unfinished: a folder on the target's file system for what is not finished.
+    unfinished: a folder on the target's file system for what is not finished.
 
     Raises:
         DataError: when it is missing, or the index of a tree is damaged.

@@ -108,7 +108,6 @@ class Fault(NamedTuple):
     problem: str
 
     def __str__(self) -> str:
-        """One line for a person."""
         where = subject_text(self.subject)
         return (
             f"{self.table}: {where}: {self.problem}" if where else f"{self.table}: {self.problem}"

@@ -99,11 +99,7 @@ def _closed(root: Path, descriptor: int) -> str:
 def require_own(folder: Path, setting: str) -> None:
     """Refuse another user's folder: its owner could replace everything that is read from it.
 
-    A folder that does not exist yet is created by whoever writes to it first.
-
-    Args:
-        folder: where state is stored, outside of a home.
-        setting: the variable that names it.
+    A folder that does not exist yet is created by whoever writes to it first. `setting` names it.
 
     Raises:
         ConfigError: when it is refused, saying what to do.

@@ -60,7 +60,6 @@ def require_extra(name: str) -> None:
 
 
 def missing_extra(name: str, missing: Sequence[str]) -> MissingExtraError:
-    """The error for an extra that is not installed."""
     return MissingExtraError(
         f"{EXTRAS[name].purpose} needs the extra {name!r}: pip install 'forebay[{name}]'"
         f" ({sys.executable} has no {', '.join(missing)})"

@@ -35,7 +35,6 @@ class Activity:
     """
 
     def __init__(self, name: str) -> None:
-        """No thread does it yet."""
         self.name = name
         self.doing = ""
         self.state: ActivityState = "working"
@@ -43,7 +42,6 @@ class Activity:
         self.is_over = False
 
     def __enter__(self) -> Self:
-        """It belongs to the calling thread from now on."""
         with _lock:
             _activities[self] = None
         self._before = _here.activity
@@ -51,14 +49,12 @@ class Activity:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """It is done."""
         _here.activity = self._before
         with _lock:
             del _activities[self]
 
     @property
     def text(self) -> str:
-        """The text to show to people."""
         return f"{self.name}, {self.doing}" if self.doing else self.name
 
 
@@ -152,10 +148,7 @@ class ActivityAges:
     ) -> Stillness:
         """Update the ages with the current state of the activities.
 
-        Args:
-            found: the current ones.
-            elapsed_seconds: since the previous call.
-            cpu_seconds: used meanwhile by the whole process.
+        cpu_seconds: used by the whole process since the previous call, `elapsed_seconds` ago.
         """
         computes = cpu_seconds >= _COMPUTING_SHARE * elapsed_seconds
         before, self._ages = self._ages, {}

@@ -93,11 +93,8 @@ def make_tables(connection: Connection) -> str:
 def require_same(home: Home, marker: Marker | None, kind: Kind, found: str | None) -> None:
     """Refuse a database that is not the one of this folder.
 
-    Args:
-        home: the folder.
-        marker: what it says.
-        kind: of the database that this process would use.
-        found: the id in that database.
+    kind: of the database that this process would use.
+    found: the id in that database.
 
     Raises:
         ConfigError: when another database holds the home's facts.

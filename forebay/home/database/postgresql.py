@@ -41,12 +41,10 @@ class BoundedConnection(extensions.connection):  # type: ignore[misc]  # psycopg
     """Its own calls to the server end in time."""
 
     def commit(self) -> None:
-        """Commit the transaction."""
         with _answers.expected(self):
             super().commit()
 
     def rollback(self) -> None:
-        """Roll back the transaction."""
         with _answers.expected(self):
             super().rollback()
 
@@ -55,12 +53,10 @@ class BoundedCursor(extensions.cursor):  # type: ignore[misc]  # psycopg2 has no
     """Its statements end in time."""
 
     def execute(self, *statement: Any) -> None:
-        """One statement with its parameters."""
         with _answers.expected(self.connection):
             super().execute(*statement)
 
     def executemany(self, *statement: Any) -> None:
-        """One statement with many parameters."""
         with _answers.expected(self.connection):
             super().executemany(*statement)
 
@@ -174,12 +170,6 @@ class PostgresDatabase(Database):
     shared: ClassVar[bool] = True
 
     def __init__(self, home: Home, address: str) -> None:
-        """Nothing is opened yet.
-
-        Raises:
-            ConfigError: when it is not an address.
-            MissingExtraError: when this interpreter lacks the driver.
-        """
         self._home = home
         self._engine = _engine_of(address)
         self._checked = False

@@ -358,7 +358,6 @@ def batches(values: Iterable[T]) -> Iterator[list[T]]:
 
 
 def inserted_id(result: CursorResult[Any]) -> int:
-    """The number that the database gave to a stored row."""
     key = result.inserted_primary_key
     if key is None:
         raise RuntimeError("a row was stored without a number")

@@ -60,10 +60,8 @@ class Store(ABC):
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
         """Store bytes under a new name; on return they are durable.
 
-        Args:
-            folder: where they go, as names separated by slashes.
-            stem: what the name begins with, for people who look at it. Any text.
-            content: the bytes.
+        folder: where they go, as names separated by slashes.
+        stem: what the name begins with, for people who look at it. Any text.
         """
 
     @abstractmethod
@@ -73,10 +71,7 @@ class Store(ABC):
         The files of `source` must not change, now or later: a store on the same file system
         hard-links them. The source itself may be removed.
 
-        Args:
-            folder: see `put`.
-            stem: see `put`.
-            source: holds files and folders, and no links.
+        source: holds files and folders, and no links.
 
         Raises:
             DataError: when the source is not a folder, or holds something else.
@@ -189,7 +184,6 @@ def is_below_own(name: str) -> bool:
 
 
 def is_tree(name: str) -> bool:
-    """Whether a name is that of a tree."""
     return name.endswith(TREE_SUFFIX)
 
 

@@ -44,10 +44,8 @@ class StoreCache:
     ) -> Path:
         """A verified copy; a damaged one is replaced.
 
-        Args:
-            name: what it is a copy of.
-            verify: raises DataError when a copy is not as it should be.
-            fetch: creates a file or folder at the path that it is given, where nothing exists yet.
+        verify: raises DataError when a copy is not as it should be.
+        fetch: creates a file or folder at the path that it is given, where nothing exists yet.
 
         Raises:
             DataError: when what was fetched is not as it should be, either.

@@ -100,7 +100,6 @@ def link_tree(source: Path, target: Path) -> TreeIndex:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Link a file, or copy it where that is impossible."""
     try:
         target.hardlink_to(source)
     except OSError as error:

@@ -47,7 +47,6 @@ class S3Address:
     region: str | None
 
     def key(self, name: str) -> str:
-        """The key of the object with this name below the folder."""
         return self.prefix + name
 
     def url(self, name: str = "") -> str:

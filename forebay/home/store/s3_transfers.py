@@ -26,11 +26,9 @@ class _Progress:
     """Counts the bytes that boto3's threads transfer as progress of the thread that waits."""
 
     def __init__(self) -> None:
-        """Created by the thread that is going to wait."""
         self._activity = current_activity()
 
     def on_progress(self, **_: object) -> None:
-        """Called by boto3 with every part."""
         if self._activity is not None:
             self._activity.marks += 1
 
@@ -47,13 +45,11 @@ class _Closing:
         self._bodies: WeakSet[Any] = WeakSet()
 
     def get_object(self, **request: object) -> Any:  # noqa: ANN401 - boto3's
-        """See `client.get_object`."""
         answer = self._client.get_object(**request)
         self._bodies.add(answer["Body"])
         return answer
 
     def close(self) -> None:
-        """Called when all threads of the call have ended."""
         for body in self._bodies:
             body.close()
 

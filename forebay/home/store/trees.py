@@ -34,7 +34,6 @@ class TreeIndex(Message):
 
     @property
     def size_bytes(self) -> int:
-        """What the files hold together."""
         return sum(file.size_bytes for file in self.files)
 
 
@@ -60,7 +59,6 @@ def list_tree(source: Path) -> Listed:
 
 
 def indexed(folder: Path, path: str) -> TreeFile:
-    """One file of a folder, read to its end."""
     file = folder / path
     return TreeFile(path=path, size_bytes=file.stat().st_size, checksum=file_digest(file))
 
@@ -72,7 +70,6 @@ def stored_tree(name: str, index: TreeIndex, content: bytes) -> Stored:
 
 
 def index_bytes(index: TreeIndex) -> bytes:
-    """An index as it is stored."""
     return index.model_dump_json().encode()
 
 
@@ -107,7 +104,6 @@ class Digest:
     """Counts bytes and computes their checksum, without keeping them."""
 
     def __init__(self) -> None:
-        """No bytes yet."""
         self.size_bytes = 0
         self._digest = hashlib.sha256()
 

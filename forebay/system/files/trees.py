@@ -148,10 +148,8 @@ def _exists(target: Path) -> TreeExistsError:
 def find_leftovers(root: Path, skipped: Path, changed_before: float) -> list[Path]:
     """Unfinished files and folders that nobody is writing or removing any more, sorted.
 
-    Args:
-        root: the folder to search.
-        skipped: a folder below it that is not searched.
-        changed_before: they last changed before this `time.time()`.
+    skipped: a folder below it that is not searched.
+    changed_before: they last changed before this `time.time()`.
 
     Raises:
         InfrastructureError: when the disk reports an error.

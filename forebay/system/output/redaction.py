@@ -68,7 +68,6 @@ class _Hidden:
         self._knows_environment = False
 
     def unlock(self) -> None:
-        """Replace the lock by one that nobody holds."""
         self._lock = threading.RLock()
 
     def add(self, value: str, shown: str) -> None:
@@ -80,7 +79,6 @@ class _Hidden:
                 self._pattern = None
 
     def values(self) -> tuple[str, ...]:
-        """Everything that is hidden."""
         with self._lock:
             self._look_at_environment()
             return tuple(self._shown)
@@ -91,7 +89,6 @@ class _Hidden:
             hide_environment(os.environ)
 
     def replaced(self, text: str) -> str:
-        """The text with every hidden value replaced by what is shown for it."""
         with self._lock:
             self._look_at_environment()
             if self._pattern is None:
@@ -221,7 +218,6 @@ class FilteredStream(io.TextIOBase):
         self.unfiltered = stream
 
     def write(self, text: str) -> int:
-        """Write it without secrets."""
         self.unfiltered.write(redacted(text))
         return len(text)
 
@@ -229,34 +225,27 @@ class FilteredStream(io.TextIOBase):
         """Not ours to close."""
 
     def flush(self) -> None:
-        """Flush the stream."""
         self.unfiltered.flush()
 
     def fileno(self) -> int:
-        """The stream's descriptor."""
         return self.unfiltered.fileno()
 
     def isatty(self) -> bool:
-        """Whether a person reads it."""
         return self.unfiltered.isatty()
 
     def writable(self) -> bool:
-        """Always."""
         return True
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # read only, as of any text file
-        """The stream's own."""
         return self.unfiltered.encoding
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """The stream's own."""
         return self.unfiltered.errors
 
     @property
     def buffer(self) -> Any:  # noqa: ANN401 - as Python's text files have it
-        """What is below the filter, for bytes."""
         return self.unfiltered.buffer
 
 

@@ -39,7 +39,6 @@ class HangWatch:
     def __init__(
         self, deadline_seconds: float, now: float, starting_seconds: float = STARTING_SECONDS
     ) -> None:
-        """The process was started just now."""
         self._deadline = deadline_seconds
         self._starting = starting_seconds
         self._beats = 0

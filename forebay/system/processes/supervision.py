@@ -104,13 +104,9 @@ class SupervisedProcess(Generic[P]):
         due: float | None = None,
         ends_before: int = 0,
     ) -> None:
-        """Nothing is started yet.
+        """`ends_before`: counted ends under an earlier owner, which are never forgotten.
 
-        Args:
-            start: starts the process; `start` passes on what it raises.
-            policy: decides on every end.
-            due: when to start it for the first time; None if the owner calls `start`.
-            ends_before: counted ends under an earlier owner; these are never forgotten.
+        due: when to start it for the first time; None if the owner calls `start`.
         """
         self.running: P | None = None
         self.due = due
@@ -126,7 +122,6 @@ class SupervisedProcess(Generic[P]):
         return self.running
 
     def is_due(self, now: float) -> bool:
-        """Whether a planned start is due."""
         return self.due is not None and self.due <= now
 
     def take_end(self) -> int | None:
