@@ -14,7 +14,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from forebay.errors import DataError
 from forebay.system.message import Message
@@ -160,13 +160,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*")
 _PART_CHARACTERS = 120  # with the id after it, far below the limit of file systems
 
 
-class Place(NamedTuple):
-    """A name, and what comes after it inside a tree ("" for a file and for the tree itself)."""
-
-    name: str
-    inside: str
-
-
 def new_name(folder: str, stem: str, *, tree: bool = False) -> str:
     """A new name that was never used. Odd characters become underscores."""
     suffix = TREE_SUFFIX if tree else ""
@@ -192,12 +185,12 @@ def ends_name(part: str) -> bool:
     return _ID.search(part) is not None
 
 
-def place_of(path: str) -> Place | None:
-    """Which name a path below the store's root belongs to; None if it is not one of ours."""
+def name_in(path: str) -> str | None:
+    """The name that a path below the store's root belongs to; None if it is not one of ours."""
     parts = path.split("/")
     for count, part in enumerate(parts, 1):
         if ends_name(part):
-            return Place("/".join(parts[:count]), "/".join(parts[count:]))
+            return "/".join(parts[:count])
     return None
 
 

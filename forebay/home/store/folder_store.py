@@ -27,9 +27,7 @@ from forebay.home.store.base import (
 from forebay.home.store.trees import (
     CONTENT_NAME,
     INDEX_NAME,
-    TreeIndex,
-    index_bytes,
-    indexed,
+    index_of,
     list_tree,
     require_size,
     stored_tree,
@@ -79,24 +77,6 @@ def new_folder_in(folder: Path, name: str) -> Iterator[tuple[Path, BinaryIO]]:
             yield path, stream
     finally:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def has_writer(path: Path) -> bool:
-    """Whether a living process is writing this file or folder, made by one of the above."""
-    return is_held(path / INDEX_NAME if path.is_dir() else path)
-
-
-def link_tree(source: Path, target: Path) -> TreeIndex:
-    """Link or copy everything below a folder, and read it once."""
-    listed = list_tree(source)
-    target.mkdir()
-    for path in listed.folders:
-        (target / path).mkdir()
-    files = []
-    for path in listed.files:
-        link_or_copy(source / path, target / path)
-        files.append(indexed(target, path))
-    return TreeIndex(folders=listed.folders, files=tuple(files))
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -205,12 +185,16 @@ class FolderStore(Store):
             self._make_folder(target.parent)
             new_folder = new_folder_in(self._writing, _unfinished_name(name))
             with new_folder as (unfinished, stream):
-                index = link_tree(source, unfinished / CONTENT_NAME)
-                content = index_bytes(index)
+                listed, copy = list_tree(source), unfinished / CONTENT_NAME
+                for path in ("", *listed.folders):
+                    (copy / path).mkdir()
+                for path in listed.files:
+                    link_or_copy(source / path, copy / path)
+                content, stored = stored_tree(name, index_of(copy, listed))
                 stream.write(content)
                 stream.flush()
                 name_tree(unfinished, target)
-        return stored_tree(name, index, content)
+        return stored
 
     def path(self, stored: Stored) -> Path:
         path = self._place(stored)
@@ -266,7 +250,9 @@ class FolderStore(Store):
     def leftovers(self, folder: str = "") -> Iterator[Leftover]:
         mark = _mark_of(folder_of_names(folder)) if folder else ""
         for path in entries(self._writing):
-            if not path.name.startswith(mark) or has_writer(path):
+            # A writer locks its file, or the index of its tree.
+            lock = path / INDEX_NAME if path.is_dir() else path
+            if not path.name.startswith(mark) or is_held(lock):
                 continue
             try:
                 changed_at = path.stat().st_mtime_ns // 1000

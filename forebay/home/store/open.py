@@ -30,9 +30,9 @@ def _opened(root: str, address: str) -> Store:
     home = Home(Path(root))
     if address.startswith("s3:"):
         require_extra("s3")
-        from forebay.home.store.object_store import object_store
+        from forebay.home.store.object_store import ObjectStore
 
-        return object_store(address, home.cache / "store")
+        return ObjectStore(address, home.cache / "store")
     from forebay.home.store.folder_store import FolderStore
 
     if address and not address.startswith("/"):

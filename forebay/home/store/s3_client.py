@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import boto3
 from botocore.config import Config
@@ -65,7 +65,11 @@ def s3_address(url: str) -> S3Address:
         given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
         raise _error("expected an address such as s3://BUCKET/FOLDER") from None
-    _require_no_secret(parts)
+    if "@" in parts.netloc:
+        raise _error(
+            "it must not contain a user and a password: set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY in the environment"
+        )
     bucket, prefix = parts.netloc, unquote(parts.path).strip("/")
     if parts.scheme != "s3" or not _BUCKET.fullmatch(bucket):
         raise _error("expected an address such as s3://BUCKET/FOLDER: correct the bucket")
@@ -80,14 +84,6 @@ def s3_address(url: str) -> S3Address:
         endpoint=_endpoint(values),
         region=values.get("region"),
     )
-
-
-def _require_no_secret(parts: SplitResult) -> None:
-    if "@" in parts.netloc:
-        raise _error(
-            "it must not contain a user and a password: set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY in the environment"
-        )
 
 
 def _endpoint(values: dict[str, str]) -> str | None:
