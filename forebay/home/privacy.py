@@ -120,12 +120,16 @@ def exposed(home: Home, *more: Path) -> list[Exposed]:
 
     more: folders outside of the home that belong to it: others must not be able to list them.
     """
-    found = [*_open_root(home)]
+    found = [*_open_root(home.root)]
     ours = (home.root / "kafka", home.root / "airflow" / "postgres", home.store)
     for folder in dict.fromkeys((*ours, *more)):
-        found += _open_folder(folder)
+        if mode := _open_mode(folder, stat.S_IROTH | stat.S_IWOTH):
+            remedy = f"chmod o= {quote(str(folder))}, or let a group in instead (chgrp, chmod 750)"
+            found.append(Exposed(folder, f"every user can list it (mode {mode})", remedy))
     for path in _private_files(home):
-        found += _open_file(path)
+        if mode := _open_mode(path, OTHERS | _GROUP):
+            remedy = f"chmod 600 {quote(str(path))}"
+            found.append(Exposed(path, f"not private to its user (mode {mode})", remedy))
     return found
 
 
@@ -139,21 +143,22 @@ def mode_text(folder: Path) -> str:
     return f"{folder} has mode {_mode(status)}{who}"
 
 
-def _open_root(home: Home) -> Iterator[Exposed]:
-    status = _status(home.root)
+def _open_root(root: Path) -> Iterator[Exposed]:
+    status = _status(root)
     if status is None:
         return
     mode = _mode(status)
-    if problem := _others_home(home.root, status):
-        yield Exposed(home.root, f"mode {mode}", problem, severe=True)
+    if problem := _others_home(root, status):
+        yield Exposed(root, f"mode {mode}", problem, severe=True)
     elif status.st_mode & OTHERS:
-        remedy = f"chmod 700 {quote(str(home.root))} (`forebay up` and `forebay run` do it)"
-        yield Exposed(home.root, f"every user can enter it (mode {mode})", remedy)
+        remedy = f"chmod 700 {quote(str(root))} (`forebay up` and `forebay run` do it)"
+        yield Exposed(root, f"every user can enter it (mode {mode})", remedy)
     elif status.st_mode & _GROUP_WRITES:
-        way = f"chmod g-w {quote(str(home.root))}"
-        remedy = f"{way}: a group may read a home, only its user writes to it"
-        yield Exposed(home.root, f"its group can replace what is in it (mode {mode})", remedy)
-    yield from _open_way(home.root)
+        remedy = (
+            f"chmod g-w {quote(str(root))}: a group may read a home, only its user writes to it"
+        )
+        yield Exposed(root, f"its group can replace what is in it (mode {mode})", remedy)
+    yield from _open_way(root)
 
 
 def _open_way(root: Path) -> Iterator[Exposed]:
@@ -171,25 +176,17 @@ def _open_way(root: Path) -> Iterator[Exposed]:
             yield Exposed(folder, found, f"chmod o-w {quote(str(folder))}")
 
 
-def _open_folder(folder: Path) -> Iterator[Exposed]:
-    status = _status(folder)
-    if status is not None and status.st_mode & (stat.S_IROTH | stat.S_IWOTH):
-        remedy = f"chmod o= {quote(str(folder))}, or let a group in instead (chgrp, chmod 750)"
-        yield Exposed(folder, f"every user can list it (mode {_mode(status)})", remedy)
-
-
-def _open_file(path: Path) -> Iterator[Exposed]:
+def _open_mode(path: Path, bits: int) -> str:
+    """The mode of what has one of these bits; empty if it has none, or is not there."""
     status = _status(path)
-    if status is not None and status.st_mode & (OTHERS | _GROUP):
-        remedy = f"chmod 600 {quote(str(path))}"
-        yield Exposed(path, f"not private to its user (mode {_mode(status)})", remedy)
+    return _mode(status) if status is not None and status.st_mode & bits else ""
 
 
 def _private_files(home: Home) -> Iterator[Path]:
     for folder, pattern in (
         (home.jobs, "*/job.json"),
         (home.jobs, "*/token*"),
-        (home.root / "training", "*/*/*/g*/dead/*.jsonl"),
+        (home.training, "*/*/*/g*/dead/*.jsonl"),
     ):
         if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK):
             yield from folder.glob(pattern)
