@@ -7,7 +7,6 @@ planned and nothing trained.
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 
 from sqlalchemy import Connection, insert, inspect, select
 
@@ -50,7 +49,8 @@ def require_new(home: Home) -> None:
     Raises:
         ConfigError: when it has lost both: jobs would continue what another database planned.
     """
-    state = [name for name in ("jobs", "training") if _holds_something(home.root / name)]
+    folders = [each for each in (home.jobs, home.training) if each.is_dir()]
+    state = [each.name for each in folders if any(each.iterdir())]
     # Read once more: whoever made the home meanwhile wrote the marker before any state.
     if state and Marker.of_file(home.root / MARKER_NAME) is None:
         raise ConfigError(
@@ -74,7 +74,8 @@ def stored_id(home: Home, connection: Connection) -> str | None:
     Raises:
         ConfigError: when another version of Forebay wrote them.
     """
-    if not inspect(connection).has_table(tables.home.name, schema=_schema(connection)):
+    schema = None if connection.dialect.name == "sqlite" else tables.SCHEMA
+    if not inspect(connection).has_table(tables.home.name, schema=schema):
         return None
     found = connection.scalar(select(tables.version.c.version_num))
     _require_format(home, "its database", found or "unknown")
@@ -123,14 +124,6 @@ def require_same(home: Home, marker: Marker | None, kind: Kind, found: str | Non
             f"{home.root} is home {marker.id}, but the database is that of home {found}: correct "
             f"{DATABASE_NAME} or {ENVIRONMENT_NAME}"
         )
-
-
-def _schema(connection: Connection) -> str | None:
-    return None if connection.dialect.name == "sqlite" else tables.SCHEMA
-
-
-def _holds_something(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
 
 
 def _require_format(home: Home, where: str, found: str) -> None:
