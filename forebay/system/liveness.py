@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -106,15 +106,10 @@ def doing(what: str, state: ActivityState = "working") -> Iterator[None]:
         activity.marks += 1
 
 
-@contextmanager
-def waiting() -> Iterator[None]:
+def waiting() -> AbstractContextManager[None]:
     """The calling thread waits for others that are watched, or with a deadline of its own."""
     activity = _here.activity
-    if activity is None:
-        yield
-        return
-    with doing(activity.doing, "waiting"):
-        yield
+    return doing("" if activity is None else activity.doing, "waiting")
 
 
 def activities() -> list[Activity]:
@@ -160,18 +155,14 @@ class ActivityAges:
             if age is None or age.marks != each.marks or each.state == "waiting":
                 age = _Age(each.marks)
             else:
-                _add(age, each.state, elapsed_seconds, computes=computes)
+                age.computed_seconds += elapsed_seconds
+                age.still_seconds += elapsed_seconds
+                in_call = each.state == "computing" and computes
+                if in_call and age.computed_seconds <= COMPUTING_SECONDS_MAX:
+                    age.still_seconds = 0.0
             self._ages[each] = age
             longest = max(longest, Stillness(age.still_seconds, each.text))
         return longest
-
-
-def _add(age: _Age, state: ActivityState, seconds: float, *, computes: bool) -> None:
-    age.computed_seconds += seconds
-    if state == "computing" and computes and age.computed_seconds <= COMPUTING_SECONDS_MAX:
-        age.still_seconds = 0.0
-    else:
-        age.still_seconds += seconds
 
 
 # A thread of the process writes it, from the marks of the threads that work: that the thread itself

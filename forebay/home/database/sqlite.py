@@ -200,10 +200,8 @@ def _called(engine: Engine, work: Work[T], *, writes: bool = False) -> T:
 def _require_journal(engine: Engine, path: Path) -> None:
     """Set WAL: concurrent readers and a writer need a disk with locks and shared memory."""
     raw: Any = engine.raw_connection()
-    try:
+    with closing(raw):
         (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
-    finally:
-        raw.close()
     if mode != "wal":
         raise InfrastructureError(
             f"{path}: SQLite cannot keep a write-ahead log here (journal mode {mode!r}): put "

@@ -211,7 +211,9 @@ class _Place:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            return self._take_unordered(wait=wait)
+        if wait:  # in no order
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        return wait or _try(self._descriptor, fcntl.LOCK_EX)
 
     def leave(self) -> None:
         """Hold nothing and stand in line no more."""
@@ -257,13 +259,6 @@ class _Place:
         try:
             fcntl.fcntl(self._descriptor, command, asked)
         except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody holds it
-            return False
-        return True
-
-    def _take_unordered(self, *, wait: bool) -> bool:
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
             return False
         return True
 

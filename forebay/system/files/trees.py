@@ -46,7 +46,7 @@ def new_tree(target: Path, *, replace: bool = False) -> Iterator[Path]:
         make_folder(target.parent)
         with _alone_beside(target):
             if target.exists() and not replace:
-                raise _exists(target)
+                raise TreeExistsError(f"{target} already exists")
             if unfinished.exists():
                 shutil.rmtree(unfinished)
             try:
@@ -74,7 +74,7 @@ def name_tree(folder: Path, target: Path, *, replace: bool = False) -> None:
             folder.rename(target)
         except OSError as error:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
-                raise _exists(target) from error
+                raise TreeExistsError(f"{target} already exists") from error
             raise
         sync(target.parent)
 
@@ -139,10 +139,6 @@ def _exchange(one: Path, other: Path) -> None:
     if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(other))
-
-
-def _exists(target: Path) -> TreeExistsError:
-    return TreeExistsError(f"{target} already exists")
 
 
 def find_leftovers(root: Path, skipped: Path, changed_before: float) -> list[Path]:

@@ -116,14 +116,7 @@ def _bounded(value: str) -> str:
 
 
 _hidden = _Hidden()
-
-
-def _after_fork() -> None:
-    """A thread of the parent may have held the lock."""
-    _hidden.unlock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_hidden.unlock)  # a thread of the parent may have held its lock
 
 
 def is_secret_name(name: str) -> bool:
