@@ -20,7 +20,7 @@ from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.listing_rows import ListingHead
 from forebay.datatasks.plans.manifests import arrow_bytes, read_arrow
 from forebay.home.store.base import LISTINGS
-from forebay.home.store.owner import own_store
+from forebay.home.store.open import own_store
 
 
 class Listing(NamedTuple):
