@@ -101,11 +101,9 @@ def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
     """Remove files and folders, some of which may be gone already. A folder goes in one step."""
     changed, unnamed = set[Path](), list[Path]()
     for place in places:
-        with writing(place):
-            found = _unnamed(place, bin_folder)
-        if found is not None:
+        with writing(place), suppress(FileNotFoundError):
+            unnamed.append(_unnamed(place, bin_folder))
             changed.add(place.parent)
-            unnamed.append(found)
     for folder in changed:
         sync(folder)  # first: a name that came back after a power loss would be half a tree
     for place in unnamed:
@@ -113,15 +111,12 @@ def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
             shutil.rmtree(place, onerror=_unless_gone)
 
 
-def _unnamed(place: Path, bin_folder: Path) -> Path | None:
-    """Take a name away: where its folder is now, or its file was; None if neither existed."""
-    try:
-        if place.is_dir():
-            make_folder(bin_folder)
-            return place.rename(bin_folder / place.name)
-        place.unlink()
-    except FileNotFoundError:
-        return None
+def _unnamed(place: Path, bin_folder: Path) -> Path:
+    """Take a name away: where its folder is now, or its file was."""
+    if place.is_dir():
+        make_folder(bin_folder)
+        return place.rename(bin_folder / place.name)
+    place.unlink()
     return place
 
 

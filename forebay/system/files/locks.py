@@ -53,12 +53,10 @@ class FileLock:
 
         None if the descriptor is not open here, or is not of this file.
         """
-        lock = cls(path)
-        if not _is_file(descriptor, path):
-            return None
-        if not _try(descriptor, fcntl.LOCK_EX):
+        if not _is_file(descriptor, path) or not _try(descriptor, fcntl.LOCK_EX):
             return None
         fcntl.fcntl(descriptor, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+        lock = cls(path)
         lock._descriptor = descriptor
         return lock
 

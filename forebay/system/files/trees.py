@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
-from forebay.system.files.durable import is_unfinished, make_folder, sync, writing
-from forebay.system.files.durable import remove_left as remove_left_file
+from forebay.system.files.durable import is_unfinished, make_folder, remove_left, sync, writing
 from forebay.system.files.locks import FileLock, is_held, locked
 
 # Beside the trees of a folder: lists of trees skip hidden names.
@@ -104,19 +103,6 @@ def find_left(folder: Path) -> list[Path]:
     return [path for name in (UNFINISHED_NAME, _REMOVED_NAME) if (path := folder / name).exists()]
 
 
-def remove_left(left: Path) -> bool:
-    """Remove what `find_left` found; False if somebody is writing or removing trees there."""
-    lock = FileLock(left.with_name(_LOCK_NAME))
-    with suppress(FileNotFoundError):  # the folder that it is in is being removed
-        if not lock.acquire(_LEFT_SECONDS):
-            return False
-        try:
-            shutil.rmtree(left)
-        finally:
-            lock.release()
-    return True
-
-
 def _alone_beside(folder: Path) -> AbstractContextManager[None]:
     """Hold the lock under which trees of one parent are written and removed one at a time."""
     return locked(folder.with_name(_LOCK_NAME), _LOCK_SECONDS)
@@ -184,5 +170,16 @@ def _changed_before(path: Path, moment: float) -> bool:
 
 
 def _removed(path: Path) -> bool:
+    """Remove a leftover; False if somebody is writing or removing there."""
     with writing(path):
-        return remove_left(path) if path.is_dir() else remove_left_file(path)
+        if not path.is_dir():
+            return remove_left(path)
+        with suppress(FileNotFoundError):  # the folder that it is in is being removed
+            lock = FileLock(path.with_name(_LOCK_NAME))
+            if not lock.acquire(_LEFT_SECONDS):
+                return False
+            try:
+                shutil.rmtree(path)
+            finally:
+                lock.release()
+    return True
