@@ -61,10 +61,7 @@ def require_folder(home: Home) -> None:
 
 
 def close_home(home: Home) -> str:
-    """Create the home, or close it to other users if it is open to them.
-
-    Returns:
-        What was changed, for people; empty if nothing was.
+    """Create a home, or close it to others; what was changed, for people: empty if nothing was.
 
     Raises:
         ConfigError: when it belongs to somebody else, or is not a folder.

@@ -47,8 +47,10 @@ def _table(name: str, *parts: SchemaItem) -> Table:
     return Table(name, METADATA, *parts)
 
 
-# SQLite numbers rows by itself only in a column of exactly this type.
-_Id = BigInteger().with_variant(Integer, "sqlite")
+def _numbered_table(name: str, *parts: SchemaItem) -> Table:
+    # SQLite numbers rows by itself only in a column of exactly this type.
+    number = BigInteger().with_variant(Integer, "sqlite")
+    return _table(name, Column("id", number, primary_key=True), *parts)
 
 
 def _text(name: str) -> Column[str]:
@@ -75,9 +77,8 @@ version = _table("forebay_version", Column("version_num", Text, primary_key=True
 
 # A window that was planned at least once. Its row stays when it is forgotten, so that its
 # generations are not used again, and its logs are known by their last segments.
-windows = _table(
+windows = _numbered_table(
     "windows",
-    Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("key"),
     _number("starts_at"),
@@ -87,9 +88,8 @@ windows = _table(
     UniqueConstraint("pipeline", "key"),
     Index(None, "pipeline", "ends_at", "starts_at"),
 )
-plans = _table(
+plans = _numbered_table(
     "plans",
-    Column("id", _Id, primary_key=True),
     _window_id(),
     _number("generation"),
     # The model line that asked for it.
@@ -138,9 +138,8 @@ borders = _table(
     _number("decided_at"),
 )
 # When a pass first asked for a window of a source.
-passes = _table(
+passes = _numbered_table(
     "passes",
-    Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("source"),
     _text("window"),
@@ -149,9 +148,8 @@ passes = _table(
     UniqueConstraint("pipeline", "source", "window", "asked_by"),
 )
 # Which generation was decided for a request of a run.
-requests = _table(
+requests = _numbered_table(
     "requests",
-    Column("id", _Id, primary_key=True),
     _window_id(),
     _text("tag"),
     _number("generation"),
@@ -159,9 +157,8 @@ requests = _table(
     UniqueConstraint("window_id", "tag"),
 )
 # History for people: no decision depends on it.
-events = _table(
+events = _numbered_table(
     "events",
-    Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("window"),
     _number("happened_at"),
@@ -170,9 +167,8 @@ events = _table(
     Index(None, "pipeline", "window"),
 )
 # A model line. Whoever trains it, judges it or lets it serve locks its row first.
-lines = _table(
+lines = _numbered_table(
     "lines",
-    Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("line"),
     # Grows whenever a job takes the line.
@@ -181,9 +177,8 @@ lines = _table(
     UniqueConstraint("pipeline", "line"),
 )
 # A window that was trained to its end, in one generation of its plan. It outlives the plan.
-links = _table(
+links = _numbered_table(
     "links",
-    Column("id", _Id, primary_key=True),
     Column("line_id", ForeignKey("lines.id"), nullable=False),
     _window_id(),
     _number("generation"),
@@ -273,9 +268,8 @@ served = _table(
     *_stored(),
 )
 # A job: what its last submission trains, who owns it, and its state as last reported.
-jobs = _table(
+jobs = _numbered_table(
     "jobs",
-    Column("id", _Id, primary_key=True),
     _text("job_id"),
     _text("pipeline"),
     _text("line"),

@@ -113,9 +113,7 @@ CUT_OFF = (IncompleteReadError, ReadTimeoutError, ResponseStreamingError)
 _MISSING = frozenset({"404", "NoSuchKey"})
 _WAYS_OUT = {
     "NoSuchBucket": f"create the bucket, or correct {STORE_NAME}",
-    "SlowDown": "it is overloaded, run again",
-    "ServiceUnavailable": "it is overloaded, run again",
-    "503": "it is overloaded, run again",
+    **dict.fromkeys(("SlowDown", "ServiceUnavailable", "503"), "it is overloaded, run again"),
     "InsufficientCapacity": "free some space and run again",
     "QuotaExceeded": "free some space, or ask for a larger quota, and run again",
     "XMinioStorageFull": "free some space and run again",

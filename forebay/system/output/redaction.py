@@ -130,10 +130,7 @@ def hide(value: str, shown: str = HIDDEN, *, named_secret: bool = False) -> None
     Values that are too short to be distinguished from other words are still shown, and so is what
     says where something is: a path, an address without a password, a number.
 
-    Args:
-        value: perhaps a secret.
-        shown: what replaces it.
-        named_secret: whether its name says that it is one; then only a path is shown.
+    shown: what replaces it. named_secret: its name says that it is one; then only a path is shown.
     """
     hide_passwords(value, shown)
     if not _is_plain(value, named_secret=named_secret):

@@ -90,11 +90,7 @@ class HangGuard:
         self._next_at = now
 
     def tick(self, process: ProcessIdentity, now: float) -> bool:
-        """Look at the process, and take the next step if it hangs. Nothing here waits.
-
-        Returns:
-            Whether it was found to hang just now.
-        """
+        """Take the next step if it hangs; whether it was found so just now. Nothing here waits."""
         if self._watch is None or now < self._next_at:
             return False
         if self.reason:

@@ -134,9 +134,7 @@ class SupervisedProcess(Generic[P]):
     def plan(self, exit_code: int | None, now: float) -> Decision:
         """Decide on an end, and plan the restart if there is one.
 
-        Args:
-            exit_code: None if the process could not be started.
-            now: when it ended.
+        exit_code: None if the process could not be started. now: when it ended.
         """
         decision = self._policy.decide(self.ends(now), exit_code)
         if decision.counted:
