@@ -38,8 +38,6 @@ LOOK_SECONDS = 1.0
 
 
 class BoundedConnection(extensions.connection):  # type: ignore[misc]  # psycopg2 has no types
-    """Its own calls to the server end in time."""
-
     def commit(self) -> None:
         with _answers.expected(self):
             super().commit()
@@ -50,8 +48,6 @@ class BoundedConnection(extensions.connection):  # type: ignore[misc]  # psycopg
 
 
 class BoundedCursor(extensions.cursor):  # type: ignore[misc]  # psycopg2 has no types
-    """Its statements end in time."""
-
     def execute(self, *statement: Any) -> None:
         with _answers.expected(self.connection):
             super().execute(*statement)

@@ -38,8 +38,6 @@ _FREE_BYTES = 64 << 10
 
 
 class _Opened(NamedTuple):
-    """An engine, and the file that it is open for."""
-
     engine: Engine
     inode: tuple[int, int]
 

@@ -129,7 +129,6 @@ def bury(connection: Connection, names: Iterable[str]) -> list[str]:
 
 
 def unnamed(connection: Connection, names: Iterable[str]) -> list[str]:
-    """Those of the given names that no row names."""
     found: list[str] = []
     for some in batches(names):
         named = {

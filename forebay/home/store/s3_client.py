@@ -172,7 +172,6 @@ def calling(place: str) -> Iterator[None]:
 
 
 def refused(place: str, code: str, reason: str) -> DataError | InfrastructureError:
-    """The error of a request that the server answered with an error code."""
     if code in _MISSING:
         return missing(place)
     way_out = _WAYS_OUT.get(code, "check the server, and run again")

@@ -100,7 +100,6 @@ class S3Transfers:
         return found.hexdigest(), size_bytes
 
     def _transfer(self, operation: str, files: Files) -> None:
-        """Start all of them, and wait for each."""
         config = TransferConfig(
             multipart_threshold=2 * _PART_BYTES,
             multipart_chunksize=_PART_BYTES,

@@ -160,7 +160,6 @@ def verify_tree(folder: Path, stored: Stored, place: str) -> Path:
 
 
 def missing(place: str) -> DataError:
-    """The error for what is not in the store."""
     return DataError(f"{place} is missing. {_RESTORE}")
 
 

@@ -95,7 +95,6 @@ def take(descriptor: int, path: Path) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds the lock now."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -214,7 +213,6 @@ class _Place:
         return wait or _try(self._descriptor, fcntl.LOCK_EX)
 
     def leave(self) -> None:
-        """Hold nothing and stand in line no more."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         try:
             self._lock(fcntl.F_UNLCK, _FIRST_OFFSET, 0)

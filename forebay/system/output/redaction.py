@@ -59,8 +59,6 @@ _PLACE = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s?]*", re.IGNORECASE)
 
 
 class _Hidden:
-    """What this process was told to hide."""
-
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._shown: dict[str, str] = {}
@@ -185,7 +183,6 @@ def hidden_values() -> tuple[str, ...]:
 
 
 def redacted(text: str) -> str:
-    """A text without secrets, for whatever leaves the process."""
     if len(text) < SHORTEST:
         return text
     text = _hidden.replaced(text)

@@ -132,7 +132,6 @@ class PipedProcess:
                 content = content[os.write(self.calls, content) :]
 
     def close(self) -> None:
-        """End it, whatever it does."""
         self.process.kill()
         self.process.wait()
         os.close(self.calls)

@@ -24,8 +24,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class SignsOfLife(Protocol):
-    """The signs of life of the process of one role or component."""
-
     def forget(self) -> None:
         """A process is about to start: discard what an earlier one showed."""
 
@@ -82,7 +80,6 @@ class HangGuard:
         self._next_at = 0.0
 
     def begin(self, now: float) -> None:
-        """A process is about to start."""
         self._signs.forget()
         self.reason = ""
         deadline_seconds, starting_seconds = self._limits

@@ -78,8 +78,6 @@ class RestartPolicy:
 
 
 class Started(Protocol):
-    """A process that was started, wherever it runs."""
-
     def poll(self) -> int | None:
         """Its exit code (the negative number of a signal that ended it); None while it runs."""
 
