@@ -12,6 +12,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -190,10 +191,10 @@ def _private_files(home: Home) -> Iterator[Path]:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    try:
+    # Not there, or not visible to this user: its owner has to check it.
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         return path.stat()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None  # not there, or not visible to this user: its owner has to check it
+    return None
 
 
 def _others_home(root: Path, found: os.stat_result) -> str:
@@ -218,17 +219,15 @@ def _trusted() -> tuple[int, ...]:
 
 
 def _name(uid: int) -> str:
-    try:
+    with suppress(KeyError):
         return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
+    return f"user {uid}"
 
 
 def _group(gid: int) -> str:
-    try:
+    with suppress(KeyError):
         return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return f"group {gid}"
+    return f"group {gid}"
 
 
 def _mode(status: os.stat_result) -> str:

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -208,11 +208,10 @@ def _require_journal(engine: Engine, path: Path) -> None:
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
-    try:
+    with suppress(FileNotFoundError, NotADirectoryError):
         found = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino
+    return None
 
 
 @contextmanager

@@ -97,11 +97,10 @@ def _is_good(place: Path, verify: Callable[[Path], object]) -> bool:
     if not place.exists():
         return False
     place.touch()  # used now
-    try:
+    with suppress(DataError):
         verify(place)
-    except DataError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _remove(path: Path) -> None:

@@ -90,11 +90,9 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 def entries(folder: Path) -> list[Path]:
     """The entries of a folder, sorted; none if it does not exist."""
-    with writing(folder):
-        try:
-            return sorted(folder.iterdir())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+    with writing(folder), suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(folder.iterdir())
+    return []
 
 
 def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
@@ -218,11 +216,9 @@ class FolderStore(Store):
 
     def owner(self) -> str | None:
         place = self.root / OWNER_NAME
-        with writing(place):
-            try:
-                return place.read_text().strip()
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+        with writing(place), suppress(FileNotFoundError, NotADirectoryError):
+            return place.read_text().strip()
+        return None
 
     def claim(self, home_id: str) -> None:
         self._make_folder(self.root)

@@ -118,22 +118,19 @@ class ObjectStore(Store):
     def is_there(self, stored: Stored) -> bool:
         name = require_name(stored.name)
         key = self._address.key(_last(name))
-        try:
-            with calling(self._address.url(name)):
-                self._client.head_object(Bucket=self._address.bucket, Key=key)
-        except DataError:
-            return False
-        return True
+        with suppress(DataError), calling(self._address.url(name)):
+            self._client.head_object(Bucket=self._address.bucket, Key=key)
+            return True
+        return False
 
     def url(self, stored: Stored) -> str:
         name = require_name(stored.name)
         return self._address.url(f"{name}/{CONTENT_NAME}" if is_tree(name) else name)
 
     def owner(self) -> str | None:
-        try:
+        with suppress(DataError):  # nobody has claimed it
             return self._bytes(OWNER_NAME).decode().strip()
-        except DataError:  # nobody has claimed it
-            return None
+        return None
 
     def claim(self, home_id: str) -> None:
         self._transfers.upload([(OWNER_NAME, io.BytesIO(f"{home_id}\n".encode()))])

@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
@@ -126,18 +126,16 @@ def locked(path: Path, wait_seconds: float) -> Iterator[None]:
 
 def _is_file(descriptor: int, path: Path) -> bool:
     """Whether a descriptor is open, and of the file that has this path now."""
-    try:
+    with suppress(OSError):
         return os.path.samestat(os.fstat(descriptor), path.stat())
-    except OSError:
-        return False
+    return False
 
 
 def _try(descriptor: int, kind: int) -> bool:
-    try:
+    with suppress(BlockingIOError):
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return True
+    return False
 
 
 # `flock` keeps no order. When a holder lets go, the kernel only wakes the next one, and whoever
@@ -252,11 +250,10 @@ class _Place:
     def _lock(self, kind: int, offset: int, length: int, *, wait: bool = False) -> bool:
         command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
         asked = struct.pack(_FLOCK, kind, os.SEEK_SET, offset, length, 0)
-        try:
+        with suppress(BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody holds it
             fcntl.fcntl(self._descriptor, command, asked)
-        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody holds it
-            return False
-        return True
+            return True
+        return False
 
 
 class _Waiter:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,27 +117,24 @@ def environment_variable(pid: int, name: str) -> str | None:
 
 def command_line(pid: int) -> list[str]:
     """Program and arguments of a process; empty if there is none."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).cmdline()
-    except psutil.NoSuchProcess:
-        return []
+    return []
 
 
 def cpu_seconds(pid: int) -> float:
     """CPU time of a process so far; 0 if there is none."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         times = psutil.Process(pid).cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return float(times.user + times.system)
+        return float(times.user + times.system)
+    return 0.0
 
 
 def memory_bytes(pid: int) -> int:
     """Resident memory of a process; 0 if there is none."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         return int(psutil.Process(pid).memory_info().rss)
-    except psutil.NoSuchProcess:
-        return 0
+    return 0
 
 
 def kill_all(processes: list[ProcessIdentity], wait_seconds: float = 5.0) -> None:
@@ -172,10 +170,10 @@ def _own_line() -> set[int]:
 
 
 def _environment(pid: int) -> dict[str, str]:
-    try:
+    # It may have ended meanwhile, or be another user's: not one of ours.
+    with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         return psutil.Process(pid).environ()
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return {}  # ended meanwhile, or another user's: not one of ours
+    return {}
 
 
 class _Stat(NamedTuple):
