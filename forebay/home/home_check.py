@@ -136,7 +136,9 @@ class HomeCheck:
         """
         verified: Stored | None = None
         problem = ""
-        columns = _own_columns(table)
+        # The name first, then what tells the rows of a name apart, then what is expected there.
+        first, rest = table.c.name, (table.c.checksum, table.c.size_bytes)
+        columns = list(dict.fromkeys([first, *table.primary_key.columns, *rest]))
         for row in self._rows(table, columns):
             own = {column.name: row[_OWN + column.name] for column in columns}
             stored = Stored(**{name: own[name] for name in Stored.model_fields})
@@ -169,12 +171,6 @@ class HomeCheck:
         same = (table.c[name] == value for name, value in own.items())
         wanted = select(table.c.name).where(*same)
         return bool(database_of(self.home).read(partial(_all, wanted)))
-
-
-def _own_columns(table: Table) -> list[Column[Any]]:
-    """The name first, then what tells the rows of a name apart, then what is expected there."""
-    first, rest = table.c.name, (table.c.checksum, table.c.size_bytes)
-    return list(dict.fromkeys([first, *table.primary_key.columns, *rest]))
 
 
 def _all(wanted: Select[Any], rows: Connection) -> Sequence[RowMapping]:
