@@ -60,12 +60,11 @@ def require_new(home: Home) -> None:
         )
 
 
-def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:
+def write_marker(home: Home, kind: Kind, home_id: str) -> None:
     """Record that the folder belongs to this database from now on."""
     marker = Marker(id=home_id, format=FORMAT, database=kind)
     make_home(home)
     write_atomically(home.root / MARKER_NAME, marker.model_dump_json() + "\n")
-    return marker
 
 
 def stored_id(home: Home, connection: Connection) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from forebay.errors import InfrastructureError
 from forebay.home.database.open import database_of
@@ -28,11 +28,6 @@ TOMBSTONE_SECONDS = 7 * 86_400.0
 # For leftovers of writers whose locks cannot be seen: they may be running on another host.
 LEFTOVER_SECONDS = 86_400.0
 _MICROSECONDS = 1_000_000
-_BURIED = (
-    select(tombstones.c.name)
-    .where(tombstones.c.name.in_(bindparam("names", expanding=True)))
-    .limit(1)
-)
 # Only one process at a time removes what rows have named.
 EXCLUSIVE_NAME = "garbage"
 
@@ -104,7 +99,8 @@ def require_unburied(connection: Connection, names: Sequence[str]) -> None:
     Raises:
         InfrastructureError: when they were collected as garbage before the row was stored.
     """
-    buried = connection.scalar(_BURIED, {"names": names})
+    named = tombstones.c.name.in_(names)
+    buried = connection.scalar(select(tombstones.c.name).where(named).limit(1))
     if buried is not None:
         raise InfrastructureError(
             f"{buried} was removed from the store before anything named it (forebay gc): "

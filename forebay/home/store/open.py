@@ -62,10 +62,9 @@ def _opened(root: str, address: str) -> Store:
             f"{STORE_NAME}: expected the absolute path of a folder, or an address such as "
             "s3://BUCKET/FOLDER; if it is not set, the store is a folder below FOREBAY_HOME"
         )
-    if not address:
-        return FolderStore(home.store)
-    require_own(Path(address), STORE_NAME)
-    return FolderStore(Path(address))
+    if address:
+        require_own(Path(address), STORE_NAME)
+    return FolderStore(Path(address) if address else home.store)
 
 
 @lru_cache(maxsize=16)
