@@ -20,6 +20,7 @@ from typing import NamedTuple
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.files.durable import PRIVATE_FOLDER, make_folder, writing
+from forebay.system.files.locks import closed_after
 
 OTHERS = 0o007
 _GROUP = 0o070
@@ -69,13 +70,10 @@ def close_home(home: Home) -> str:
         InfrastructureError: when its file system does not keep modes.
     """
     make_home(home)
-    with writing(home.root):
-        # By descriptor: what is checked is what is changed, even if a link changes meanwhile.
-        descriptor = os.open(home.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            return _closed(home.root, descriptor)
-        finally:
-            os.close(descriptor)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    # By descriptor: what is checked is what is changed, even if a link changes meanwhile.
+    with writing(home.root), closed_after(os.open(home.root, flags)) as descriptor:
+        return _closed(home.root, descriptor)
 
 
 def _closed(root: Path, descriptor: int) -> str:

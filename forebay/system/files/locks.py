@@ -18,6 +18,15 @@ from forebay.system.liveness import progressed, waiting
 _POLL_SECONDS = 0.01
 
 
+@contextmanager
+def closed_after(descriptor: int) -> Iterator[int]:
+    """The descriptor, which the block need not close."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 class FileLock:
     """An exclusive lock on a file, which may hold a text about its holder."""
 
@@ -95,17 +104,14 @@ def take(descriptor: int, path: Path) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
+    with (
+        suppress(FileNotFoundError),
+        closed_after(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor,
+    ):
         if not _try(descriptor, fcntl.LOCK_SH):
             return True
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-        return False
-    finally:
-        os.close(descriptor)
+    return False
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from forebay.errors import InfrastructureError
 from forebay.system.files.durable import PRIVATE, PRIVATE_FOLDER, make_folder, open_private, writing
-from forebay.system.files.locks import locked
+from forebay.system.files.locks import closed_after, locked
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _KEPT = 8  # files of one folder; several versions may be in use at a time
@@ -54,10 +54,8 @@ def _opened(folder: Path) -> Iterator[int]:
         descriptor = open_private(folder)
     except OSError as error:
         raise InfrastructureError(f"{folder}: {error}: remove it and run again") from error
-    try:
+    with closed_after(descriptor):
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _read(descriptor: int, name: str) -> bytes | None:

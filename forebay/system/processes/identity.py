@@ -13,6 +13,7 @@ from typing import NamedTuple
 import psutil
 
 from forebay.errors import InfrastructureError
+from forebay.system.files.locks import closed_after
 from forebay.system.message import Message
 
 # Counted from the process state, the first field after the command name in /proc/PID/stat.
@@ -62,21 +63,13 @@ class ProcessIdentity(Message):
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal to this very process. False when it has ended."""
-        try:
-            # The descriptor pins the process before its identity is compared: a pid reused before
-            # that is detected, and one reused later gets no signal.
-            descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return False
-        try:
-            if not self.alive():
-                return False
-            signal.pidfd_send_signal(descriptor, number)
-        except ProcessLookupError:
-            return False
-        finally:
-            os.close(descriptor)
-        return True
+        # The descriptor pins the process before its identity is compared: a pid reused before that
+        # is detected, and one reused later gets no signal.
+        with suppress(ProcessLookupError), closed_after(os.pidfd_open(self.pid)) as descriptor:
+            if self.alive():
+                signal.pidfd_send_signal(descriptor, number)
+                return True
+        return False
 
 
 def descendants() -> list[ProcessIdentity]:
