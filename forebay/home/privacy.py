@@ -70,20 +70,16 @@ def close_home(home: Home) -> str:
         InfrastructureError: when its file system does not keep modes.
     """
     make_home(home)
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    root, flags = home.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     # By descriptor: what is checked is what is changed, even if a link changes meanwhile.
-    with writing(home.root), closed_after(os.open(home.root, flags)) as descriptor:
-        return _closed(home.root, descriptor)
-
-
-def _closed(root: Path, descriptor: int) -> str:
-    found = os.fstat(descriptor)
-    if problem := _others_home(root, found):
-        raise ConfigError(problem)
-    if not found.st_mode & OTHERS:
-        return ""
-    os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & ~(OTHERS | _GROUP))
-    now = os.fstat(descriptor)
+    with writing(root), closed_after(os.open(root, flags)) as descriptor:
+        found = os.fstat(descriptor)
+        if problem := _others_home(root, found):
+            raise ConfigError(problem)
+        if not found.st_mode & OTHERS:
+            return ""
+        os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & ~(OTHERS | _GROUP))
+        now = os.fstat(descriptor)
     if now.st_mode & OTHERS:
         raise InfrastructureError(
             f"{root} is open to other users (mode {_mode(now)}), and its file system does not keep "

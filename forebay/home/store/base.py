@@ -188,10 +188,8 @@ def ends_name(part: str) -> bool:
 def name_in(path: str) -> str | None:
     """The name that a path below the store's root belongs to; None if it is not one of ours."""
     parts = path.split("/")
-    for count, part in enumerate(parts, 1):
-        if ends_name(part):
-            return "/".join(parts[:count])
-    return None
+    ends = (count for count, part in enumerate(parts, 1) if ends_name(part))
+    return "/".join(parts[: next(ends, 0)]) or None
 
 
 def require_name(name: str) -> str:

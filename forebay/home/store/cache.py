@@ -67,8 +67,7 @@ class StoreCache:
         return place
 
     def _lock(self, leaf: str) -> Path:
-        digits = leaf.removesuffix(TREE_SUFFIX)[-_ID_DIGITS:]
-        return self._root / _LOCKS_NAME / digits
+        return self._root / _LOCKS_NAME / leaf.removesuffix(TREE_SUFFIX)[-_ID_DIGITS:]
 
     def _evict(self) -> None:
         """Remove the copies that were used least recently, until the rest fits."""

@@ -153,12 +153,10 @@ def _own_line() -> set[int]:
     """Pids of the calling process, its parent, and so on."""
     line: set[int] = set()
     pid = os.getpid()
-    while pid > 0 and pid not in line:
-        line.add(pid)
-        try:
+    with suppress(psutil.NoSuchProcess):
+        while pid > 0 and pid not in line:
+            line.add(pid)
             pid = psutil.Process(pid).ppid()
-        except psutil.NoSuchProcess:
-            break
     return line
 
 
