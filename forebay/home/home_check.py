@@ -104,10 +104,7 @@ class Fault(NamedTuple):
 
 @dataclass
 class HomeCheck:
-    """One check of a home.
-
-    rows: how many there are, by table. read_bytes: how many were read from the store.
-    """
+    """rows: how many there are, by table. read_bytes: how many were read from the store."""
 
     home: Home
     rows: Counter[str] = field(default_factory=Counter)

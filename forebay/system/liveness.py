@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -177,10 +177,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Pulse(NamedTuple):
-    """The signs of life of a process.
-
-    beats: grows while it runs. still_seconds: how long the activity `doing` has made no progress.
-    """
+    """beats: grows while it runs. still_seconds: without progress of the activity `doing`."""
 
     beats: int
     still_seconds: float
@@ -199,14 +196,12 @@ class PulseFile:
 
     def read(self) -> Pulse | None:
         """What the process shows now; None before its first sign of life."""
-        try:
+        with suppress(FileNotFoundError):
             content = self._path.read_bytes()
-        except FileNotFoundError:
-            return None
-        if len(content) != _RECORD.size:
-            return None
-        beats, still_seconds, text = _RECORD.unpack(content)
-        return Pulse(beats, still_seconds, text.rstrip(b"\0").decode(errors="replace"))
+            if len(content) == _RECORD.size:
+                beats, still_seconds, text = _RECORD.unpack(content)
+                return Pulse(beats, still_seconds, text.rstrip(b"\0").decode(errors="replace"))
+        return None
 
 
 def start_pulse(path: Path) -> None:

@@ -243,13 +243,10 @@ class FolderStore(Store):
         for path in entries(self._writing):
             # A writer locks its file, or the index of its tree.
             lock = path / INDEX_NAME if path.is_dir() else path
-            if not path.name.startswith(mark) or is_held(lock):
-                continue
-            try:
-                changed_at = path.stat().st_mtime_ns // 1000
-            except FileNotFoundError:
-                continue  # it has its final name by now, or somebody removed it
-            yield Leftover(name=f"{WRITING_NAME}/{path.name}", changed_at=changed_at)
+            if path.name.startswith(mark) and not is_held(lock):
+                with suppress(FileNotFoundError):  # it has its final name by now, or was removed
+                    changed_at = path.stat().st_mtime_ns // 1000
+                    yield Leftover(name=f"{WRITING_NAME}/{path.name}", changed_at=changed_at)
 
     def remove(self, names: Iterable[str]) -> None:
         places = [self._removable(name) for name in names]

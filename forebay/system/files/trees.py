@@ -32,9 +32,8 @@ def new_tree(target: Path, *, replace: bool = False) -> Iterator[Path]:
     An error removes it; a killed process leaves it under a hidden name, until the next tree that is
     written beside it, or `forebay gc`, removes it.
 
-    Args:
-        target: where the tree goes; missing folders above it are created.
-        replace: whether an existing tree is replaced in one step; otherwise it is kept.
+    target: where the tree goes; missing folders above it are created.
+    replace: whether an existing tree is replaced in one step; otherwise it is kept.
 
     Raises:
         TreeExistsError: when the target exists, from before the block or since, and is kept.
@@ -137,9 +136,7 @@ def find_leftovers(root: Path, skipped: Path, changed_before: float) -> list[Pat
         InfrastructureError: when the disk reports an error.
     """
     with writing(root):
-        return sorted(
-            path for path in _found(root, skipped) if _changed_before(path, changed_before)
-        )
+        return sorted(_found(root, skipped, changed_before))
 
 
 def remove_leftovers(found: list[Path]) -> list[Path]:
@@ -153,20 +150,16 @@ def remove_leftovers(found: list[Path]) -> list[Path]:
     return [path for path in found if _removed(path)]
 
 
-def _found(root: Path, skipped: Path) -> Iterator[Path]:
+def _found(root: Path, skipped: Path, changed_before: float) -> Iterator[Path]:
     for place, folders, files in os.walk(root):
         folder = Path(place)
-        for name in files:
-            if is_unfinished(name) and not is_held(folder / name):
-                yield folder / name
-        yield from find_left(folder)
+        begun = [folder / name for name in files if is_unfinished(name)]
+        left = [path for path in begun if not is_held(path)]
+        for path in (*left, *find_left(folder)):
+            with suppress(FileNotFoundError):  # somebody else removed it
+                if path.stat().st_mtime < changed_before:
+                    yield path
         folders[:] = [name for name in folders if folder / name != skipped]
-
-
-def _changed_before(path: Path, moment: float) -> bool:
-    with suppress(FileNotFoundError):  # somebody else removed it
-        return path.stat().st_mtime < moment
-    return False
 
 
 def _removed(path: Path) -> bool:

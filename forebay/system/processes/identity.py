@@ -74,8 +74,7 @@ class ProcessIdentity(Message):
 
 def descendants() -> list[ProcessIdentity]:
     """All living processes below the calling one."""
-    below = psutil.Process().children(recursive=True)
-    found = [ProcessIdentity.of(process.pid) for process in below]
+    found = [ProcessIdentity.of(each.pid) for each in psutil.Process().children(recursive=True)]
     return [process for process in found if process is not None and process.alive()]
 
 

@@ -14,10 +14,7 @@ _DOUBLINGS_MAX = 30
 
 
 class Decision(NamedTuple):
-    """What happens now, and whether this end counts against `restarts_max`.
-
-    delay_seconds: how long to wait before the restart.
-    """
+    """counted: whether this end counts against `restarts_max`. delay_seconds: before a restart."""
 
     action: Literal["restart", "fail", "ignore"]
     counted: bool
@@ -51,10 +48,9 @@ class RestartPolicy:
     def decide(self, ends_so_far: int, exit_code: int | None) -> Decision:
         """Decide on one end.
 
-        Args:
-            ends_so_far: counted ends of this process before this one, without forgotten ones.
-            exit_code: as in `subprocess.Popen.returncode`: negative is a signal's number. None if
-                the process could not be started.
+        ends_so_far: counted ends of this process before this one, without forgotten ones.
+        exit_code: as in `subprocess.Popen.returncode`: negative is a signal's number. None if the
+        process could not be started.
 
         Raises:
             ValueError: when `ends_so_far` is negative.
