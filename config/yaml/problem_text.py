@@ -8,8 +8,8 @@ from pathlib import Path
 
 from forebay.config.yaml.files import read_bytes
 from forebay.config.yaml.problems import Problem
-from forebay.system.output.cut import around
 from forebay.system.output.redaction import HIDDEN, is_secret_name, redacted
+from forebay.system.output.text import around
 
 _COLUMNS_MAX = 300
 # So much of a line is searched for secrets before it is cut.

@@ -22,7 +22,7 @@ from forebay.datatasks.plans.manifests import arrow_bytes, read_arrow
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.home.database.tables import links, listings, passes, plans, windows
 from forebay.home.store.base import LISTINGS
-from forebay.home.store.owner import own_store
+from forebay.home.store.open import own_store
 from forebay.system.instants import from_us, to_us
 
 # Passes of one window whose first asking is remembered: newer ones push out the oldest.

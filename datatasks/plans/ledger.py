@@ -23,8 +23,7 @@ from forebay.home.database.base import Database
 from forebay.home.database.open import database_of
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store.base import PLANS, Store
-from forebay.home.store.open import store_of
-from forebay.home.store.owner import own_store
+from forebay.home.store.open import own_store, store_of
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

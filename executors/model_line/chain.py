@@ -38,8 +38,7 @@ from forebay.home.database.open import database_of
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store.base import Stored
 from forebay.home.store.garbage import bury
-from forebay.home.store.open import store_of
-from forebay.home.store.owner import own_store
+from forebay.home.store.open import own_store, store_of
 from forebay.system.instants import from_us
 
 T = TypeVar("T")

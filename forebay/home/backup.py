@@ -20,7 +20,7 @@ from sqlalchemy import Connection, select, union, update
 
 from forebay.errors import DataError, InfrastructureError, UsageError
 from forebay.home.database import tables
-from forebay.home.database.identity import MARKER_NAME, read_marker, write_marker
+from forebay.home.database.identity import read_marker, write_marker
 from forebay.home.database.open import database_of
 from forebay.home.database.sqlite import FILE_NAME, SqliteDatabase
 from forebay.home.database.tables import STORED
@@ -77,7 +77,11 @@ def back_up(home: Home, target: Path) -> BackedUp:
     root = store.root if isinstance(store, FolderStore) else None
     # A store outside the home stays with the original home: the copy gets an id of its own.
     copied_id = uuid.uuid4().hex if root and os.environ.get(STORE_NAME) else marker.id
-    _require_free(target, [home.root, *([root] if root else [])])
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise UsageError(f"{target} exists and is not empty: name a new folder for the copy")
+    for folder in filter(None, (home.root, root)):
+        if target.resolve().is_relative_to(folder.resolve()):
+            raise UsageError(f"{target} is inside {folder}: name a folder outside for the copy")
     close_home(Home(target))
     # First: until the database is there, opening the copy reports that its database is lost.
     write_marker(Home(target), database.kind, copied_id)
@@ -98,9 +102,8 @@ def _copied(
     gone: dict[str, str] = {}
     for _ in range(_ROUNDS_MAX):
         database.copy_to(unfinished / FILE_NAME)
-        _name(unfinished, home_id)
         before, gone, names = gone, {}, 0
-        for stored in _names(unfinished):
+        for stored in _named(unfinished, home_id):
             names += 1
             try:
                 if root is not None:
@@ -114,19 +117,11 @@ def _copied(
     )
 
 
-def _name(folder: Path, home_id: str) -> None:
-    """Write the home's id into the copied database."""
-    (folder / MARKER_NAME).unlink(missing_ok=True)  # from the previous round
-    copy = SqliteDatabase(Home(folder))
-    copy.transact(lambda rows: rows.execute(update(tables.home).values(id=home_id)))
-    copy.close()
-    write_marker(Home(folder), copy.kind, home_id)
-
-
-def _names(folder: Path) -> Iterator[Stored]:
-    """What the copied database names, each name once."""
+def _named(folder: Path, home_id: str) -> Iterator[Stored]:
+    """What the copied database names, each name once, after it got the id of the new home."""
     copy = SqliteDatabase(Home(folder))
     try:
+        copy.transact(lambda rows: rows.execute(update(tables.home).values(id=home_id)))
         after = ""
         while page := copy.read(partial(_page, after)):
             yield from page
@@ -144,23 +139,10 @@ def _page(after: str, rows: Connection) -> list[Stored]:
     return [Stored.model_validate(dict(row)) for row in rows.execute(wanted).mappings()]
 
 
-def _require_free(target: Path, homes: list[Path]) -> None:
-    """Refuse a target that is not empty, or that is inside the home or its store."""
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise UsageError(f"{target} exists and is not empty: name a new folder for the copy")
-    for root in homes:
-        if target.resolve().is_relative_to(root.resolve()):
-            raise UsageError(f"{target} is inside {root}: name a folder outside for the copy")
-
-
 def copy_name(stored: Stored, source: Path, target: Path, unfinished: Path) -> None:
     """Make what has a name below one folder available below another, durably.
 
-    Args:
-        stored: the name, and what is expected there.
-        source: the root of the store that has it.
-        target: the root of the other one.
-        unfinished: a folder on the target's file system for what is not finished.
+    unfinished: a folder on the target's file system for what is not finished.
 
     Raises:
         DataError: when it is missing, or the index of a tree is damaged.

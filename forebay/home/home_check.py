@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -28,12 +29,7 @@ from sqlalchemy import (
 
 from forebay.errors import DataError
 from forebay.home.database.open import database_of
-from forebay.home.database.tables import (
-    METADATA,
-    STORED,
-    link_rows,
-    links,
-)
+from forebay.home.database.tables import METADATA, STORED, link_rows, links
 from forebay.home.paths import Home
 from forebay.home.store.base import Stored
 from forebay.home.store.open import store_of
@@ -68,18 +64,11 @@ def described(table: Table, *conditions: ColumnElement[bool]) -> Select[Any]:
     for key, parent in _parents(table, tables):
         joined = joined.join(parent, key)
     named: dict[str, Column[Any]] = {}
-    for name in _NAMING:
-        label = "window" if name == "key" else name
-        found = [each.c[name] for each in tables if name in each.c]
-        if found:
-            named.setdefault(label, found[0])
+    for name, each in product(_NAMING, tables):
+        if name in each.c:
+            named.setdefault("window" if name == "key" else name, each.c[name])
     columns = [column.label(label) for label, column in named.items()]
     return select(*columns).select_from(joined).where(*conditions)
-
-
-def subject_text(subject: Subject) -> str:
-    """Such as `pipeline ads, window 2026-03-01, stream clicks`."""
-    return ", ".join(f"{name.removesuffix('_id')} {value}" for name, value in subject.items())
 
 
 def _parents(table: Table, seen: list[Table]) -> Iterator[tuple[ColumnElement[bool], Table]]:
@@ -108,19 +97,14 @@ class Fault(NamedTuple):
     problem: str
 
     def __str__(self) -> str:
-        """One line for a person."""
-        where = subject_text(self.subject)
-        return (
-            f"{self.table}: {where}: {self.problem}" if where else f"{self.table}: {self.problem}"
-        )
+        # Such as `pipeline ads, window 2026-03-01, stream clicks`.
+        named = (f"{name.removesuffix('_id')} {value}" for name, value in self.subject.items())
+        return ": ".join(filter(None, (self.table, ", ".join(named), self.problem)))
 
 
 @dataclass
 class HomeCheck:
-    """One check of a home.
-
-    rows: how many there are, by table. read_bytes: how many were read from the store.
-    """
+    """rows: how many there are, by table. read_bytes: how many were read from the store."""
 
     home: Home
     rows: Counter[str] = field(default_factory=Counter)
@@ -149,13 +133,17 @@ class HomeCheck:
         """
         verified: Stored | None = None
         problem = ""
-        for row in self._rows(table, _own_columns(table)):
-            own = {column.name: row[_OWN + column.name] for column in _own_columns(table)}
+        # The name first, then what tells the rows of a name apart, then what is expected there.
+        first, rest = table.c.name, (table.c.checksum, table.c.size_bytes)
+        columns = list(dict.fromkeys([first, *table.primary_key.columns, *rest]))
+        for row in self._rows(table, columns):
+            own = {column.name: row[_OWN + column.name] for column in columns}
             stored = Stored(**{name: own[name] for name in Stored.model_fields})
             if stored != verified:
                 verified, problem = stored, self._problem(stored)
             if problem and self._is_still_there(table, own):
-                yield Fault(table.name, _subject(row), problem)
+                subject = {name: row[name] for name in row if not name.startswith(_OWN)}
+                yield Fault(table.name, subject, problem)
 
     def _rows(self, table: Table, own: Sequence[Column[Any]]) -> Iterator[RowMapping]:
         """All rows, with `own` columns; sorted by them, which are unique together."""
@@ -180,16 +168,6 @@ class HomeCheck:
         same = (table.c[name] == value for name, value in own.items())
         wanted = select(table.c.name).where(*same)
         return bool(database_of(self.home).read(partial(_all, wanted)))
-
-
-def _subject(row: RowMapping) -> Subject:
-    return {name: row[name] for name in row if not name.startswith(_OWN)}
-
-
-def _own_columns(table: Table) -> list[Column[Any]]:
-    """The name first, then what tells the rows of a name apart, then what is expected there."""
-    first, rest = table.c.name, (table.c.checksum, table.c.size_bytes)
-    return list(dict.fromkeys([first, *table.primary_key.columns, *rest]))
 
 
 def _all(wanted: Select[Any], rows: Connection) -> Sequence[RowMapping]:

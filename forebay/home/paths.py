@@ -64,7 +64,6 @@ class Home:
 
     @property
     def jobs(self) -> Path:
-        """The folders of all jobs."""
         return self.root / "jobs"
 
     def job(self, job_id: str) -> Path:

@@ -12,6 +12,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from typing import NamedTuple
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.files.durable import PRIVATE_FOLDER, make_folder, writing
+from forebay.system.files.locks import closed_after
 
 OTHERS = 0o007
 _GROUP = 0o070
@@ -61,33 +63,23 @@ def require_folder(home: Home) -> None:
 
 
 def close_home(home: Home) -> str:
-    """Create the home, or close it to other users if it is open to them.
-
-    Returns:
-        What was changed, for people; empty if nothing was.
+    """Create a home, or close it to others; what was changed, for people: empty if nothing was.
 
     Raises:
         ConfigError: when it belongs to somebody else, or is not a folder.
         InfrastructureError: when its file system does not keep modes.
     """
     make_home(home)
-    with writing(home.root):
-        # By descriptor: what is checked is what is changed, even if a link changes meanwhile.
-        descriptor = os.open(home.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            return _closed(home.root, descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _closed(root: Path, descriptor: int) -> str:
-    found = os.fstat(descriptor)
-    if problem := _others_home(root, found):
-        raise ConfigError(problem)
-    if not found.st_mode & OTHERS:
-        return ""
-    os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & ~(OTHERS | _GROUP))
-    now = os.fstat(descriptor)
+    root, flags = home.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    # By descriptor: what is checked is what is changed, even if a link changes meanwhile.
+    with writing(root), closed_after(os.open(root, flags)) as descriptor:
+        found = os.fstat(descriptor)
+        if problem := _others_home(root, found):
+            raise ConfigError(problem)
+        if not found.st_mode & OTHERS:
+            return ""
+        os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & ~(OTHERS | _GROUP))
+        now = os.fstat(descriptor)
     if now.st_mode & OTHERS:
         raise InfrastructureError(
             f"{root} is open to other users (mode {_mode(now)}), and its file system does not keep "
@@ -99,11 +91,7 @@ def _closed(root: Path, descriptor: int) -> str:
 def require_own(folder: Path, setting: str) -> None:
     """Refuse another user's folder: its owner could replace everything that is read from it.
 
-    A folder that does not exist yet is created by whoever writes to it first.
-
-    Args:
-        folder: where state is stored, outside of a home.
-        setting: the variable that names it.
+    A folder that does not exist yet is created by whoever writes to it first. `setting` names it.
 
     Raises:
         ConfigError: when it is refused, saying what to do.
@@ -124,12 +112,16 @@ def exposed(home: Home, *more: Path) -> list[Exposed]:
 
     more: folders outside of the home that belong to it: others must not be able to list them.
     """
-    found = [*_open_root(home)]
+    found = [*_open_root(home.root)]
     ours = (home.root / "kafka", home.root / "airflow" / "postgres", home.store)
     for folder in dict.fromkeys((*ours, *more)):
-        found += _open_folder(folder)
+        if mode := _open_mode(folder, stat.S_IROTH | stat.S_IWOTH):
+            remedy = f"chmod o= {quote(str(folder))}, or let a group in instead (chgrp, chmod 750)"
+            found.append(Exposed(folder, f"every user can list it (mode {mode})", remedy))
     for path in _private_files(home):
-        found += _open_file(path)
+        if mode := _open_mode(path, OTHERS | _GROUP):
+            remedy = f"chmod 600 {quote(str(path))}"
+            found.append(Exposed(path, f"not private to its user (mode {mode})", remedy))
     return found
 
 
@@ -143,21 +135,22 @@ def mode_text(folder: Path) -> str:
     return f"{folder} has mode {_mode(status)}{who}"
 
 
-def _open_root(home: Home) -> Iterator[Exposed]:
-    status = _status(home.root)
+def _open_root(root: Path) -> Iterator[Exposed]:
+    status = _status(root)
     if status is None:
         return
     mode = _mode(status)
-    if problem := _others_home(home.root, status):
-        yield Exposed(home.root, f"mode {mode}", problem, severe=True)
+    if problem := _others_home(root, status):
+        yield Exposed(root, f"mode {mode}", problem, severe=True)
     elif status.st_mode & OTHERS:
-        remedy = f"chmod 700 {quote(str(home.root))} (`forebay up` and `forebay run` do it)"
-        yield Exposed(home.root, f"every user can enter it (mode {mode})", remedy)
+        remedy = f"chmod 700 {quote(str(root))} (`forebay up` and `forebay run` do it)"
+        yield Exposed(root, f"every user can enter it (mode {mode})", remedy)
     elif status.st_mode & _GROUP_WRITES:
-        way = f"chmod g-w {quote(str(home.root))}"
-        remedy = f"{way}: a group may read a home, only its user writes to it"
-        yield Exposed(home.root, f"its group can replace what is in it (mode {mode})", remedy)
-    yield from _open_way(home.root)
+        remedy = (
+            f"chmod g-w {quote(str(root))}: a group may read a home, only its user writes to it"
+        )
+        yield Exposed(root, f"its group can replace what is in it (mode {mode})", remedy)
+    yield from _open_way(root)
 
 
 def _open_way(root: Path) -> Iterator[Exposed]:
@@ -175,35 +168,27 @@ def _open_way(root: Path) -> Iterator[Exposed]:
             yield Exposed(folder, found, f"chmod o-w {quote(str(folder))}")
 
 
-def _open_folder(folder: Path) -> Iterator[Exposed]:
-    status = _status(folder)
-    if status is not None and status.st_mode & (stat.S_IROTH | stat.S_IWOTH):
-        remedy = f"chmod o= {quote(str(folder))}, or let a group in instead (chgrp, chmod 750)"
-        yield Exposed(folder, f"every user can list it (mode {_mode(status)})", remedy)
-
-
-def _open_file(path: Path) -> Iterator[Exposed]:
+def _open_mode(path: Path, bits: int) -> str:
+    """The mode of what has one of these bits; empty if it has none, or is not there."""
     status = _status(path)
-    if status is not None and status.st_mode & (OTHERS | _GROUP):
-        remedy = f"chmod 600 {quote(str(path))}"
-        yield Exposed(path, f"not private to its user (mode {_mode(status)})", remedy)
+    return _mode(status) if status is not None and status.st_mode & bits else ""
 
 
 def _private_files(home: Home) -> Iterator[Path]:
     for folder, pattern in (
         (home.jobs, "*/job.json"),
         (home.jobs, "*/token*"),
-        (home.root / "training", "*/*/*/g*/dead/*.jsonl"),
+        (home.training, "*/*/*/g*/dead/*.jsonl"),
     ):
         if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK):
             yield from folder.glob(pattern)
 
 
 def _status(path: Path) -> os.stat_result | None:
-    try:
+    # Not there, or not visible to this user: its owner has to check it.
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         return path.stat()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None  # not there, or not visible to this user: its owner has to check it
+    return None
 
 
 def _others_home(root: Path, found: os.stat_result) -> str:
@@ -228,17 +213,15 @@ def _trusted() -> tuple[int, ...]:
 
 
 def _name(uid: int) -> str:
-    try:
+    with suppress(KeyError):
         return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
+    return f"user {uid}"
 
 
 def _group(gid: int) -> str:
-    try:
+    with suppress(KeyError):
         return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return f"group {gid}"
+    return f"group {gid}"
 
 
 def _mode(status: os.stat_result) -> str:

@@ -10,14 +10,11 @@ from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.processes.identity import ProcessIdentity, processes_with
 from forebay.system.processes.parent import JOB_ID_NAME
 
-# A SQLite database is in the folder itself: only that folder uses it.
-_ONLY = "local"
-
 
 def runtime_of(home: Home) -> str:
     """The name of this process's home folder among all that share a database."""
-    if not database_of(home).shared:
-        return _ONLY
+    if not database_of(home).shared:  # it is in the folder itself: only that folder uses it
+        return "local"
     return f"{socket.gethostname()}:{home.root.resolve()}"
 
 

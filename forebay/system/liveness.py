@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -35,7 +35,6 @@ class Activity:
     """
 
     def __init__(self, name: str) -> None:
-        """No thread does it yet."""
         self.name = name
         self.doing = ""
         self.state: ActivityState = "working"
@@ -43,7 +42,6 @@ class Activity:
         self.is_over = False
 
     def __enter__(self) -> Self:
-        """It belongs to the calling thread from now on."""
         with _lock:
             _activities[self] = None
         self._before = _here.activity
@@ -51,14 +49,12 @@ class Activity:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """It is done."""
         _here.activity = self._before
         with _lock:
             del _activities[self]
 
     @property
     def text(self) -> str:
-        """The text to show to people."""
         return f"{self.name}, {self.doing}" if self.doing else self.name
 
 
@@ -110,15 +106,10 @@ def doing(what: str, state: ActivityState = "working") -> Iterator[None]:
         activity.marks += 1
 
 
-@contextmanager
-def waiting() -> Iterator[None]:
+def waiting() -> AbstractContextManager[None]:
     """The calling thread waits for others that are watched, or with a deadline of its own."""
     activity = _here.activity
-    if activity is None:
-        yield
-        return
-    with doing(activity.doing, "waiting"):
-        yield
+    return doing("" if activity is None else activity.doing, "waiting")
 
 
 def activities() -> list[Activity]:
@@ -152,10 +143,7 @@ class ActivityAges:
     ) -> Stillness:
         """Update the ages with the current state of the activities.
 
-        Args:
-            found: the current ones.
-            elapsed_seconds: since the previous call.
-            cpu_seconds: used meanwhile by the whole process.
+        cpu_seconds: used by the whole process since the previous call, `elapsed_seconds` ago.
         """
         computes = cpu_seconds >= _COMPUTING_SHARE * elapsed_seconds
         before, self._ages = self._ages, {}
@@ -167,18 +155,14 @@ class ActivityAges:
             if age is None or age.marks != each.marks or each.state == "waiting":
                 age = _Age(each.marks)
             else:
-                _add(age, each.state, elapsed_seconds, computes=computes)
+                age.computed_seconds += elapsed_seconds
+                age.still_seconds += elapsed_seconds
+                in_call = each.state == "computing" and computes
+                if in_call and age.computed_seconds <= COMPUTING_SECONDS_MAX:
+                    age.still_seconds = 0.0
             self._ages[each] = age
             longest = max(longest, Stillness(age.still_seconds, each.text))
         return longest
-
-
-def _add(age: _Age, state: ActivityState, seconds: float, *, computes: bool) -> None:
-    age.computed_seconds += seconds
-    if state == "computing" and computes and age.computed_seconds <= COMPUTING_SECONDS_MAX:
-        age.still_seconds = 0.0
-    else:
-        age.still_seconds += seconds
 
 
 # A thread of the process writes it, from the marks of the threads that work: that the thread itself
@@ -193,10 +177,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Pulse(NamedTuple):
-    """The signs of life of a process.
-
-    beats: grows while it runs. still_seconds: how long the activity `doing` has made no progress.
-    """
+    """beats: grows while it runs. still_seconds: without progress of the activity `doing`."""
 
     beats: int
     still_seconds: float
@@ -215,14 +196,12 @@ class PulseFile:
 
     def read(self) -> Pulse | None:
         """What the process shows now; None before its first sign of life."""
-        try:
+        with suppress(FileNotFoundError):
             content = self._path.read_bytes()
-        except FileNotFoundError:
-            return None
-        if len(content) != _RECORD.size:
-            return None
-        beats, still_seconds, text = _RECORD.unpack(content)
-        return Pulse(beats, still_seconds, text.rstrip(b"\0").decode(errors="replace"))
+            if len(content) == _RECORD.size:
+                beats, still_seconds, text = _RECORD.unpack(content)
+                return Pulse(beats, still_seconds, text.rstrip(b"\0").decode(errors="replace"))
+        return None
 
 
 def start_pulse(path: Path) -> None:

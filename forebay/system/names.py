@@ -32,7 +32,6 @@ def is_window_key(text: str) -> bool:
 
 
 def is_job_id(text: str) -> bool:
-    """Whether a text may be a job's id."""
     return re.fullmatch(JOB_ID_PATTERN, text) is not None
 
 

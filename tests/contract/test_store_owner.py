@@ -21,8 +21,7 @@ from forebay.home.database.open import close_databases, database_of
 from forebay.home.home_check import HomeCheck
 from forebay.home.paths import Home
 from forebay.home.store.garbage import collect
-from forebay.home.store.open import store_of
-from forebay.home.store.owner import own_store
+from forebay.home.store.open import own_store, store_of
 
 KEY = "2026-03-01"
 SPAN = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))

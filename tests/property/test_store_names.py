@@ -7,7 +7,7 @@ import os
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forebay.home.store.base import is_tree, new_name, place_of, require_name
+from forebay.home.store.base import is_tree, name_in, new_name, require_name
 
 TEXT = st.text(max_size=400)
 NAME = f"f/x-{'0' * 32}"
@@ -22,7 +22,7 @@ def test_any_text_makes_a_name(folder: str, stem: str, tree: bool, inside: str) 
     assert is_tree(name) is tree
     assert os.path.normpath(name) == name
     assert max(map(len, name.split("/"))) < 200
-    assert place_of(f"{name}/{inside}" if inside else name) == (name, inside)
+    assert name_in(f"{name}/{inside}" if inside else name) == name
 
 
 @given(folder=TEXT, stem=TEXT)

@@ -58,9 +58,7 @@ class Database(ABC):
     def read(self, work: Work[T], *, patient: bool = True) -> T:
         """Call `work` on the state of one moment. A home without a database reads as empty.
 
-        Args:
-            work: reads what is wanted.
-            patient: whether to wait for a server that is unavailable; callers that poll do not.
+        patient: whether to wait for a server that is unavailable; callers that poll do not.
 
         Raises:
             ConfigError: see `check`.

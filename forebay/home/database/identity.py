@@ -7,7 +7,6 @@ planned and nothing trained.
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 
 from sqlalchemy import Connection, insert, inspect, select
 
@@ -50,7 +49,8 @@ def require_new(home: Home) -> None:
     Raises:
         ConfigError: when it has lost both: jobs would continue what another database planned.
     """
-    state = [name for name in ("jobs", "training") if _holds_something(home.root / name)]
+    folders = [each for each in (home.jobs, home.training) if each.is_dir()]
+    state = [each.name for each in folders if any(each.iterdir())]
     # Read once more: whoever made the home meanwhile wrote the marker before any state.
     if state and Marker.of_file(home.root / MARKER_NAME) is None:
         raise ConfigError(
@@ -60,12 +60,11 @@ def require_new(home: Home) -> None:
         )
 
 
-def write_marker(home: Home, kind: Kind, home_id: str) -> Marker:
+def write_marker(home: Home, kind: Kind, home_id: str) -> None:
     """Record that the folder belongs to this database from now on."""
     marker = Marker(id=home_id, format=FORMAT, database=kind)
     make_home(home)
     write_atomically(home.root / MARKER_NAME, marker.model_dump_json() + "\n")
-    return marker
 
 
 def stored_id(home: Home, connection: Connection) -> str | None:
@@ -74,7 +73,8 @@ def stored_id(home: Home, connection: Connection) -> str | None:
     Raises:
         ConfigError: when another version of Forebay wrote them.
     """
-    if not inspect(connection).has_table(tables.home.name, schema=_schema(connection)):
+    schema = None if connection.dialect.name == "sqlite" else tables.SCHEMA
+    if not inspect(connection).has_table(tables.home.name, schema=schema):
         return None
     found = connection.scalar(select(tables.version.c.version_num))
     _require_format(home, "its database", found or "unknown")
@@ -93,11 +93,8 @@ def make_tables(connection: Connection) -> str:
 def require_same(home: Home, marker: Marker | None, kind: Kind, found: str | None) -> None:
     """Refuse a database that is not the one of this folder.
 
-    Args:
-        home: the folder.
-        marker: what it says.
-        kind: of the database that this process would use.
-        found: the id in that database.
+    kind: of the database that this process would use.
+    found: the id in that database.
 
     Raises:
         ConfigError: when another database holds the home's facts.
@@ -126,14 +123,6 @@ def require_same(home: Home, marker: Marker | None, kind: Kind, found: str | Non
             f"{home.root} is home {marker.id}, but the database is that of home {found}: correct "
             f"{DATABASE_NAME} or {ENVIRONMENT_NAME}"
         )
-
-
-def _schema(connection: Connection) -> str | None:
-    return None if connection.dialect.name == "sqlite" else tables.SCHEMA
-
-
-def _holds_something(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
 
 
 def _require_format(home: Home, where: str, found: str) -> None:

@@ -34,7 +34,6 @@ def close_database(home: Home) -> None:
 
 
 def close_databases() -> None:
-    """Close all databases of this process."""
     with _lock:
         for database in _open.values():
             database.close()

@@ -38,29 +38,21 @@ LOOK_SECONDS = 1.0
 
 
 class BoundedConnection(extensions.connection):  # type: ignore[misc]  # psycopg2 has no types
-    """Its own calls to the server end in time."""
-
     def commit(self) -> None:
-        """Commit the transaction."""
         with _answers.expected(self):
             super().commit()
 
     def rollback(self) -> None:
-        """Roll back the transaction."""
         with _answers.expected(self):
             super().rollback()
 
 
 class BoundedCursor(extensions.cursor):  # type: ignore[misc]  # psycopg2 has no types
-    """Its statements end in time."""
-
     def execute(self, *statement: Any) -> None:
-        """One statement with its parameters."""
         with _answers.expected(self.connection):
             super().execute(*statement)
 
     def executemany(self, *statement: Any) -> None:
-        """One statement with many parameters."""
         with _answers.expected(self.connection):
             super().executemany(*statement)
 
@@ -96,12 +88,8 @@ class _Answers:
                 now = time.monotonic()
                 for descriptor in [one for one, due in self._due.items() if due <= now]:
                     del self._due[descriptor]
-                    _cut_off(descriptor)
-
-
-def _cut_off(descriptor: int) -> None:
-    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as place:
-        place.shutdown(socket.SHUT_RDWR)  # unless it is gone already
+                    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as place:
+                        place.shutdown(socket.SHUT_RDWR)  # unless it is gone already
 
 
 _answers = _Answers()
@@ -152,6 +140,8 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": f"{_STATEMENT_SECONDS}s",
 }
 _CONNECT_ARGUMENTS = {
+    "connection_factory": BoundedConnection,
+    "cursor_factory": BoundedCursor,
     "connect_timeout": _CONNECT_SECONDS,
     "application_name": "forebay",
     "options": " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items()),
@@ -174,12 +164,6 @@ class PostgresDatabase(Database):
     shared: ClassVar[bool] = True
 
     def __init__(self, home: Home, address: str) -> None:
-        """Nothing is opened yet.
-
-        Raises:
-            ConfigError: when it is not an address.
-            MissingExtraError: when this interpreter lacks the driver.
-        """
         self._home = home
         self._engine = _engine_of(address)
         self._checked = False
@@ -205,20 +189,23 @@ class PostgresDatabase(Database):
     @contextmanager
     def exclusive(self, name: str, wait_seconds: float) -> Iterator[None]:
         self._check(make=True)
-        key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+        key = {"key": int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)}
         deadline = time.monotonic() + wait_seconds
-        with self._clear_errors(), self._engine.connect() as opened:
-            connection = opened.execution_options(isolation_level="AUTOCOMMIT")
-            while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
-                if time.monotonic() >= deadline:
-                    raise InfrastructureError(
-                        f"{name} has been locked for {wait_seconds:g} s: try again"
-                    )
-                time.sleep(_POLL_SECONDS)
-            try:
-                yield
-            finally:
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
+        try:
+            with self._engine.connect() as opened:
+                connection = opened.execution_options(isolation_level="AUTOCOMMIT")
+                while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), key):
+                    if time.monotonic() >= deadline:
+                        raise InfrastructureError(
+                            f"{name} has been locked for {wait_seconds:g} s: try again"
+                        )
+                    time.sleep(_POLL_SECONDS)
+                try:
+                    yield
+                finally:
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+        except DBAPIError as error:
+            raise self._ours(error) from error
 
     def close(self) -> None:
         self._engine.dispose()
@@ -311,13 +298,6 @@ class PostgresDatabase(Database):
             )
         return state == "committed"
 
-    @contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except DBAPIError as error:
-            raise self._ours(error) from error
-
     def _ours(self, error: DBAPIError) -> InfrastructureError:
         first = (str(error.orig).strip().splitlines() or [""])[0]
         if error.connection_invalidated or _code(error) is None:
@@ -335,7 +315,6 @@ class PostgresDatabase(Database):
 def _engine_of(address: str) -> Engine:
     require_extra("postgres")
 
-    bounded = {"connection_factory": BoundedConnection, "cursor_factory": BoundedCursor}
     try:
         if "@" in (make_url(address).host or ""):
             raise ValueError("an @ of the password is not written as %40")
@@ -343,7 +322,7 @@ def _engine_of(address: str) -> Engine:
             address.replace("postgres://", "postgresql://", 1).replace(
                 "postgresql://", "postgresql+psycopg2://", 1
             ),
-            connect_args={**_CONNECT_ARGUMENTS, **bounded},
+            connect_args=_CONNECT_ARGUMENTS,
             pool_pre_ping=True,
             pool_size=2,
             max_overflow=8,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select, union
+from pathlib import Path
+
+from sqlalchemy import Executable, select, union
 
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import METADATA, jobs, lines, plans, windows
@@ -12,24 +14,17 @@ from forebay.home.paths import Home
 def recorded_pipelines(home: Home) -> set[str]:
     """Names of pipelines with rows in the database, or with windows in training on this host."""
     named = [table for table in METADATA.tables.values() if "pipeline" in table.c]
-    names = union(*(select(table.c.pipeline) for table in named))
-
-    def work(rows: Connection) -> set[str]:
-        return set(rows.execute(names).scalars())
-
-    here = home.training.iterdir() if home.training.is_dir() else ()
-    return database_of(home).read(work) | {folder.name for folder in here if folder.is_dir()}
+    return _recorded(home, union(*(select(table.c.pipeline) for table in named)), home.training)
 
 
 def recorded_lines(home: Home, pipeline: str) -> set[str]:
     """Lines of a pipeline with plans, jobs or models, or with windows in training on this host."""
     planned = select(plans.c.line).join(windows).where(windows.c.pipeline == pipeline)
     named = (select(table.c.line).where(table.c.pipeline == pipeline) for table in (jobs, lines))
-    names = union(planned, *named)
+    return _recorded(home, union(planned, *named), home.lines(pipeline))
 
-    def work(rows: Connection) -> set[str]:
-        return set(rows.execute(names).scalars())
 
-    folder = home.lines(pipeline)
+def _recorded(home: Home, names: Executable, folder: Path) -> set[str]:
     here = folder.iterdir() if folder.is_dir() else ()
-    return database_of(home).read(work) | {each.name for each in here if each.is_dir()}
+    stored = database_of(home).read(lambda rows: set(rows.scalars(names)))
+    return stored | {each.name for each in here if each.is_dir()}

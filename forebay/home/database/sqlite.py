@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -38,16 +38,11 @@ _FREE_BYTES = 64 << 10
 
 
 class _Opened(NamedTuple):
-    """An engine, the same engine for transactions that write, and the file they are open for."""
-
     engine: Engine
-    writes: Engine
     inode: tuple[int, int]
 
 
 class SqliteDatabase(Database):
-    """See `Database`."""
-
     kind: ClassVar[Kind] = "sqlite"
     shared: ClassVar[bool] = False
 
@@ -85,7 +80,7 @@ class SqliteDatabase(Database):
         try:
             opened = self._current() or self._made()
             with _clear_errors(self.path):
-                return _called(opened.writes, work)
+                return _called(opened.engine, work, writes=True)
         finally:
             lock.release()
 
@@ -145,21 +140,21 @@ class SqliteDatabase(Database):
             return None  # if there is a file, its creator died before filling it
         if marker is None:
             identity.write_marker(self._home, self.kind, found)
-        return _opened(engine, inode)
+        return _Opened(engine, inode)
 
     def _made(self) -> _Opened:
         """Create the database; the caller holds the write lock."""
         engine = _engine_of(self.path)
         with _clear_errors(self.path):
             _require_journal(engine, self.path)
-            home_id = _called(_writing(engine), identity.make_tables)
+            home_id = _called(engine, identity.make_tables, writes=True)
         identity.write_marker(self._home, self.kind, home_id)
         make_reserve(self._home.root)
         with self._opening:
             inode = _inode(self.path)
             if inode is None:
                 raise InfrastructureError(f"{self.path} was removed while it was being created")
-            self._opened = _opened(engine, inode)
+            self._opened = _Opened(engine, inode)
             return self._opened
 
 
@@ -171,14 +166,6 @@ def _engine_of(path: Path) -> Engine:
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
     return engine
-
-
-def _opened(engine: Engine, inode: tuple[int, int]) -> _Opened:
-    return _Opened(engine, _writing(engine), inode)
-
-
-def _writing(engine: Engine) -> Engine:
-    return engine.execution_options(**{_WRITES: True})
 
 
 @cache
@@ -203,18 +190,16 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _called(engine: Engine, work: Work[T]) -> T:
-    with engine.begin() as connection:
-        return work(connection)
+def _called(engine: Engine, work: Work[T], *, writes: bool = False) -> T:
+    with engine.connect() as opened, opened.execution_options(**{_WRITES: writes}).begin():
+        return work(opened)
 
 
 def _require_journal(engine: Engine, path: Path) -> None:
     """Set WAL: concurrent readers and a writer need a disk with locks and shared memory."""
     raw: Any = engine.raw_connection()
-    try:
+    with closing(raw):
         (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
-    finally:
-        raw.close()
     if mode != "wal":
         raise InfrastructureError(
             f"{path}: SQLite cannot keep a write-ahead log here (journal mode {mode!r}): put "
@@ -223,11 +208,10 @@ def _require_journal(engine: Engine, path: Path) -> None:
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
-    try:
+    with suppress(FileNotFoundError, NotADirectoryError):
         found = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino
+    return None
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.schema import SchemaItem
 
 # The tables' schema on a PostgreSQL server. Its connections add it to statements: SQLite takes half
 # the time for statements that name no schema.
@@ -40,8 +41,16 @@ METADATA = MetaData(
         "pk": "pk_%(table_name)s",
     },
 )
-# SQLite numbers rows by itself only in a column of exactly this type.
-_Id = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _table(name: str, *parts: SchemaItem) -> Table:
+    return Table(name, METADATA, *parts)
+
+
+def _numbered_table(name: str, *parts: SchemaItem) -> Table:
+    # SQLite numbers rows by itself only in a column of exactly this type.
+    number = BigInteger().with_variant(Integer, "sqlite")
+    return _table(name, Column("id", number, primary_key=True), *parts)
 
 
 def _text(name: str) -> Column[str]:
@@ -62,16 +71,14 @@ def _window_id(*, primary_key: bool = False) -> Column[int]:
 
 
 # One row: which home this is.
-home = Table("home", METADATA, Column("id", Text, primary_key=True), _number("made_at"))
+home = _table("home", Column("id", Text, primary_key=True), _number("made_at"))
 # One row: the format. It is read before all other tables, so it stays as it is.
-version = Table("forebay_version", METADATA, Column("version_num", Text, primary_key=True))
+version = _table("forebay_version", Column("version_num", Text, primary_key=True))
 
 # A window that was planned at least once. Its row stays when it is forgotten, so that its
 # generations are not used again, and its logs are known by their last segments.
-windows = Table(
+windows = _numbered_table(
     "windows",
-    METADATA,
-    Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("key"),
     _number("starts_at"),
@@ -81,10 +88,8 @@ windows = Table(
     UniqueConstraint("pipeline", "key"),
     Index(None, "pipeline", "ends_at", "starts_at"),
 )
-plans = Table(
+plans = _numbered_table(
     "plans",
-    METADATA,
-    Column("id", _Id, primary_key=True),
     _window_id(),
     _number("generation"),
     # The model line that asked for it.
@@ -97,25 +102,22 @@ plans = Table(
     UniqueConstraint("window_id", "generation"),
 )
 # Up to which generation a line has forgotten a window: it plans and trains it again.
-forgotten = Table(
+forgotten = _table(
     "forgotten",
-    METADATA,
     Column("line", Text, primary_key=True),
     _window_id(primary_key=True),
     _number("generation"),
 )
 # Tasks of one stream of a plan: an Arrow file in the store.
-manifests = Table(
+manifests = _table(
     "manifests",
-    METADATA,
     Column("plan_id", ForeignKey("plans.id"), primary_key=True),
     Column("stream", Text, primary_key=True),
     *_stored(),
 )
 # The newest answer of a source for a window, until the sink makes it part of a plan.
-listings = Table(
+listings = _table(
     "listings",
-    METADATA,
     Column("pipeline", Text, primary_key=True),
     Column("source", Text, primary_key=True),
     Column("window", Text, primary_key=True),
@@ -125,9 +127,8 @@ listings = Table(
     *_stored(),
 )
 # Where windows of a stream end and begin: decided once, for all later plans too.
-borders = Table(
+borders = _table(
     "borders",
-    METADATA,
     Column("pipeline", Text, primary_key=True),
     Column("source", Text, primary_key=True),
     Column("topic", Text, primary_key=True),
@@ -137,10 +138,8 @@ borders = Table(
     _number("decided_at"),
 )
 # When a pass first asked for a window of a source.
-passes = Table(
+passes = _numbered_table(
     "passes",
-    METADATA,
-    Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("source"),
     _text("window"),
@@ -149,10 +148,8 @@ passes = Table(
     UniqueConstraint("pipeline", "source", "window", "asked_by"),
 )
 # Which generation was decided for a request of a run.
-requests = Table(
+requests = _numbered_table(
     "requests",
-    METADATA,
-    Column("id", _Id, primary_key=True),
     _window_id(),
     _text("tag"),
     _number("generation"),
@@ -160,10 +157,8 @@ requests = Table(
     UniqueConstraint("window_id", "tag"),
 )
 # History for people: no decision depends on it.
-events = Table(
+events = _numbered_table(
     "events",
-    METADATA,
-    Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("window"),
     _number("happened_at"),
@@ -172,10 +167,8 @@ events = Table(
     Index(None, "pipeline", "window"),
 )
 # A model line. Whoever trains it, judges it or lets it serve locks its row first.
-lines = Table(
+lines = _numbered_table(
     "lines",
-    METADATA,
-    Column("id", _Id, primary_key=True),
     _text("pipeline"),
     _text("line"),
     # Grows whenever a job takes the line.
@@ -184,10 +177,8 @@ lines = Table(
     UniqueConstraint("pipeline", "line"),
 )
 # A window that was trained to its end, in one generation of its plan. It outlives the plan.
-links = Table(
+links = _numbered_table(
     "links",
-    METADATA,
-    Column("id", _Id, primary_key=True),
     Column("line_id", ForeignKey("lines.id"), nullable=False),
     _window_id(),
     _number("generation"),
@@ -215,9 +206,8 @@ links = Table(
 # What the model of a link has seen of one source before the window and after it, what data
 # executors read and refused of it, how many rows each paradigm trained on, and which span of the
 # source the line has covered by then (JSON).
-link_rows = Table(
+link_rows = _table(
     "link_rows",
-    METADATA,
     Column("link_id", ForeignKey("links.id"), primary_key=True),
     Column("source", Text, primary_key=True),
     _number("position"),
@@ -241,9 +231,8 @@ link_rows = Table(
 )
 # What a link has in the store, by kind: its checkpoint, scores, steps, dead letters and the model
 # that serves.
-link_files = Table(
+link_files = _table(
     "link_files",
-    METADATA,
     Column("link_id", ForeignKey("links.id"), primary_key=True),
     Column("kind", Text, primary_key=True),
     *_stored(),
@@ -251,9 +240,8 @@ link_files = Table(
 )
 # A window in training: its newest checkpoint that is in the store, for another host to continue
 # from. It is replaced by the window's link.
-seals = Table(
+seals = _table(
     "seals",
-    METADATA,
     Column("line_id", ForeignKey("lines.id"), primary_key=True),
     _window_id(primary_key=True),
     _number("generation"),
@@ -264,17 +252,15 @@ seals = Table(
     *_stored(),
 )
 # How good a link is: its newest judgement.
-judgements = Table(
+judgements = _table(
     "judgements",
-    METADATA,
     Column("link_id", ForeignKey("links.id"), primary_key=True),
     _number("judged_at"),
     _text("document"),
 )
 # The model that serves: of a link of the line, or of one that it had before it began anew.
-served = Table(
+served = _table(
     "served",
-    METADATA,
     Column("line_id", ForeignKey("lines.id"), primary_key=True),
     _window_id(),
     _number("generation"),
@@ -282,10 +268,8 @@ served = Table(
     *_stored(),
 )
 # A job: what its last submission trains, who owns it, and its state as last reported.
-jobs = Table(
+jobs = _numbered_table(
     "jobs",
-    METADATA,
-    Column("id", _Id, primary_key=True),
     _text("job_id"),
     _text("pipeline"),
     _text("line"),
@@ -316,9 +300,8 @@ jobs = Table(
     Index(None, "owner_run"),
 )
 # The windows of a job's last submission, in the order of training.
-job_windows = Table(
+job_windows = _table(
     "job_windows",
-    METADATA,
     Column("job_row", ForeignKey("jobs.id"), primary_key=True),
     Column("position", BigInteger, primary_key=True),
     _text("window"),
@@ -326,19 +309,9 @@ job_windows = Table(
     Index(None, "window"),
 )
 # When a run of an Airflow DAG last failed.
-failed_runs = Table(
-    "failed_runs",
-    METADATA,
-    Column("dag_id", Text, primary_key=True),
-    _number("failed_at"),
-)
+failed_runs = _table("failed_runs", Column("dag_id", Text, primary_key=True), _number("failed_at"))
 # Names that were garbage: no row may name them any more.
-tombstones = Table(
-    "tombstones",
-    METADATA,
-    Column("name", Text, primary_key=True),
-    _number("buried_at"),
-)
+tombstones = _table("tombstones", Column("name", Text, primary_key=True), _number("buried_at"))
 # The tables whose rows name bytes of the store, in a column `name`.
 STORED = (manifests, listings, link_files, seals, served)
 for _table in STORED:
@@ -358,7 +331,6 @@ def batches(values: Iterable[T]) -> Iterator[list[T]]:
 
 
 def inserted_id(result: CursorResult[Any]) -> int:
-    """The number that the database gave to a stored row."""
     key = result.inserted_primary_key
     if key is None:
         raise RuntimeError("a row was stored without a number")

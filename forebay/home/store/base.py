@@ -14,7 +14,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from forebay.errors import DataError
 from forebay.system.message import Message
@@ -60,10 +60,8 @@ class Store(ABC):
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
         """Store bytes under a new name; on return they are durable.
 
-        Args:
-            folder: where they go, as names separated by slashes.
-            stem: what the name begins with, for people who look at it. Any text.
-            content: the bytes.
+        folder: where they go, as names separated by slashes.
+        stem: what the name begins with, for people who look at it. Any text.
         """
 
     @abstractmethod
@@ -73,10 +71,7 @@ class Store(ABC):
         The files of `source` must not change, now or later: a store on the same file system
         hard-links them. The source itself may be removed.
 
-        Args:
-            folder: see `put`.
-            stem: see `put`.
-            source: holds files and folders, and no links.
+        source: holds files and folders, and no links.
 
         Raises:
             DataError: when the source is not a folder, or holds something else.
@@ -165,13 +160,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*")
 _PART_CHARACTERS = 120  # with the id after it, far below the limit of file systems
 
 
-class Place(NamedTuple):
-    """A name, and what comes after it inside a tree ("" for a file and for the tree itself)."""
-
-    name: str
-    inside: str
-
-
 def new_name(folder: str, stem: str, *, tree: bool = False) -> str:
     """A new name that was never used. Odd characters become underscores."""
     suffix = TREE_SUFFIX if tree else ""
@@ -189,7 +177,6 @@ def is_below_own(name: str) -> bool:
 
 
 def is_tree(name: str) -> bool:
-    """Whether a name is that of a tree."""
     return name.endswith(TREE_SUFFIX)
 
 
@@ -198,13 +185,11 @@ def ends_name(part: str) -> bool:
     return _ID.search(part) is not None
 
 
-def place_of(path: str) -> Place | None:
-    """Which name a path below the store's root belongs to; None if it is not one of ours."""
+def name_in(path: str) -> str | None:
+    """The name that a path below the store's root belongs to; None if it is not one of ours."""
     parts = path.split("/")
-    for count, part in enumerate(parts, 1):
-        if ends_name(part):
-            return Place("/".join(parts[:count]), "/".join(parts[count:]))
-    return None
+    ends = (count for count, part in enumerate(parts, 1) if ends_name(part))
+    return "/".join(parts[: next(ends, 0)]) or None
 
 
 def require_name(name: str) -> str:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from forebay.errors import DataError
 from forebay.home.store.base import TREE_SUFFIX
@@ -26,12 +25,6 @@ _UNFINISHED_NAME, _LOCKS_NAME = ".writing", ".locks"
 _ID_DIGITS = 2  # of a name's id: how many locks there are
 
 
-class _Copy(NamedTuple):
-    used_at: float
-    path: Path
-    size_bytes: int
-
-
 class StoreCache:
     """Copies below one folder, by the last part of their names, which is used once."""
 
@@ -44,10 +37,8 @@ class StoreCache:
     ) -> Path:
         """A verified copy; a damaged one is replaced.
 
-        Args:
-            name: what it is a copy of.
-            verify: raises DataError when a copy is not as it should be.
-            fetch: creates a file or folder at the path that it is given, where nothing exists yet.
+        verify: raises DataError when a copy is not as it should be.
+        fetch: creates a file or folder at the path that it is given, where nothing exists yet.
 
         Raises:
             DataError: when what was fetched is not as it should be, either.
@@ -61,65 +52,54 @@ class StoreCache:
             make_folder(unfinished.parent)
             make_folder(self._root / _LOCKS_NAME)
             with locked(self._lock(leaf), _LOCK_SECONDS):
-                found = _is_good(place, verify)
-                if not found:
-                    self._fetch(place, unfinished, verify, fetch)
-            if not found:
-                self._evict()
+                if _is_good(place, verify):
+                    return place
+                for left in (place, unfinished):  # damaged, or of a process that died
+                    _remove(left)
+                try:
+                    fetch(unfinished)
+                    verify(unfinished)
+                    unfinished.touch()  # used now, whatever time its bytes came with
+                    unfinished.rename(place)
+                finally:
+                    _remove(unfinished)
+            self._evict()
         return place
 
-    def _fetch(
-        self,
-        place: Path,
-        unfinished: Path,
-        verify: Callable[[Path], object],
-        fetch: Callable[[Path], None],
-    ) -> None:
-        for left in (place, unfinished):  # damaged, or of a process that died
-            _remove(left)
-        try:
-            fetch(unfinished)
-            verify(unfinished)
-            unfinished.touch()  # used now, whatever time its bytes came with
-            unfinished.rename(place)
-        finally:
-            _remove(unfinished)
-
     def _lock(self, leaf: str) -> Path:
-        digits = leaf.removesuffix(TREE_SUFFIX)[-_ID_DIGITS:]
-        return self._root / _LOCKS_NAME / digits
+        return self._root / _LOCKS_NAME / leaf.removesuffix(TREE_SUFFIX)[-_ID_DIGITS:]
 
     def _evict(self) -> None:
         """Remove the copies that were used least recently, until the rest fits."""
-        found = sorted(self._copies(), key=lambda copy: copy.used_at)
-        too_much = sum(copy.size_bytes for copy in found) - self._limit_bytes
-        for copy in found:
-            if too_much <= 0 or copy.used_at > time.time() - KEPT_SECONDS:
+        found = sorted(self._copies())
+        too_much = sum(size_bytes for _, _, size_bytes in found) - self._limit_bytes
+        for used_at, path, size_bytes in found:
+            if too_much <= 0 or used_at > time.time() - KEPT_SECONDS:
                 return
-            lock = FileLock(self._lock(copy.path.name))
+            lock = FileLock(self._lock(path.name))
             if lock.acquire(0):  # otherwise somebody is fetching it, or about to
-                _remove(copy.path)
+                _remove(path)
                 lock.release()
-                too_much -= copy.size_bytes
+                too_much -= size_bytes
 
-    def _copies(self) -> Iterator[_Copy]:
+    def _copies(self) -> Iterator[tuple[float, Path, int]]:
+        """When each was last used, its place and its size."""
         for folder in (self._root, self._root / _UNFINISHED_NAME):
             for path in folder.iterdir():
                 # What is removed meanwhile no longer takes space.
                 with suppress(FileNotFoundError):
                     if not path.name.startswith("."):
-                        yield _Copy(path.stat().st_mtime, path, _size_bytes(path))
+                        yield path.stat().st_mtime, path, _size_bytes(path)
 
 
 def _is_good(place: Path, verify: Callable[[Path], object]) -> bool:
     if not place.exists():
         return False
     place.touch()  # used now
-    try:
+    with suppress(DataError):
         verify(place)
-    except DataError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _remove(path: Path) -> None:

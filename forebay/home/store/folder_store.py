@@ -27,9 +27,7 @@ from forebay.home.store.base import (
 from forebay.home.store.trees import (
     CONTENT_NAME,
     INDEX_NAME,
-    TreeIndex,
-    index_bytes,
-    indexed,
+    index_of,
     list_tree,
     require_size,
     stored_tree,
@@ -81,26 +79,7 @@ def new_folder_in(folder: Path, name: str) -> Iterator[tuple[Path, BinaryIO]]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def has_writer(path: Path) -> bool:
-    """Whether a living process is writing this file or folder, made by one of the above."""
-    return is_held(path / INDEX_NAME if path.is_dir() else path)
-
-
-def link_tree(source: Path, target: Path) -> TreeIndex:
-    """Link or copy everything below a folder, and read it once."""
-    listed = list_tree(source)
-    target.mkdir()
-    for path in listed.folders:
-        (target / path).mkdir()
-    files = []
-    for path in listed.files:
-        link_or_copy(source / path, target / path)
-        files.append(indexed(target, path))
-    return TreeIndex(folders=listed.folders, files=tuple(files))
-
-
 def link_or_copy(source: Path, target: Path) -> None:
-    """Link a file, or copy it where that is impossible."""
     try:
         target.hardlink_to(source)
     except OSError as error:
@@ -111,22 +90,18 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 def entries(folder: Path) -> list[Path]:
     """The entries of a folder, sorted; none if it does not exist."""
-    with writing(folder):
-        try:
-            return sorted(folder.iterdir())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+    with writing(folder), suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(folder.iterdir())
+    return []
 
 
 def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
     """Remove files and folders, some of which may be gone already. A folder goes in one step."""
     changed, unnamed = set[Path](), list[Path]()
     for place in places:
-        with writing(place):
-            found = _unnamed(place, bin_folder)
-        if found is not None:
+        with writing(place), suppress(FileNotFoundError):
+            unnamed.append(_unnamed(place, bin_folder))
             changed.add(place.parent)
-            unnamed.append(found)
     for folder in changed:
         sync(folder)  # first: a name that came back after a power loss would be half a tree
     for place in unnamed:
@@ -134,15 +109,12 @@ def remove_all(places: Iterable[Path], bin_folder: Path) -> None:
             shutil.rmtree(place, onerror=_unless_gone)
 
 
-def _unnamed(place: Path, bin_folder: Path) -> Path | None:
-    """Take a name away: where its folder is now, or its file was; None if neither existed."""
-    try:
-        if place.is_dir():
-            make_folder(bin_folder)
-            return place.rename(bin_folder / place.name)
-        place.unlink()
-    except FileNotFoundError:
-        return None
+def _unnamed(place: Path, bin_folder: Path) -> Path:
+    """Take a name away: where its folder is now, or its file was."""
+    if place.is_dir():
+        make_folder(bin_folder)
+        return place.rename(bin_folder / place.name)
+    place.unlink()
     return place
 
 
@@ -206,12 +178,16 @@ class FolderStore(Store):
             self._make_folder(target.parent)
             new_folder = new_folder_in(self._writing, _unfinished_name(name))
             with new_folder as (unfinished, stream):
-                index = link_tree(source, unfinished / CONTENT_NAME)
-                content = index_bytes(index)
+                listed, copy = list_tree(source), unfinished / CONTENT_NAME
+                for path in ("", *listed.folders):
+                    (copy / path).mkdir()
+                for path in listed.files:
+                    link_or_copy(source / path, copy / path)
+                content, stored = stored_tree(name, index_of(copy, listed))
                 stream.write(content)
                 stream.flush()
                 name_tree(unfinished, target)
-        return stored_tree(name, index, content)
+        return stored
 
     def path(self, stored: Stored) -> Path:
         path = self._place(stored)
@@ -240,11 +216,9 @@ class FolderStore(Store):
 
     def owner(self) -> str | None:
         place = self.root / OWNER_NAME
-        with writing(place):
-            try:
-                return place.read_text().strip()
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+        with writing(place), suppress(FileNotFoundError, NotADirectoryError):
+            return place.read_text().strip()
+        return None
 
     def claim(self, home_id: str) -> None:
         self._make_folder(self.root)
@@ -267,13 +241,12 @@ class FolderStore(Store):
     def leftovers(self, folder: str = "") -> Iterator[Leftover]:
         mark = _mark_of(folder_of_names(folder)) if folder else ""
         for path in entries(self._writing):
-            if not path.name.startswith(mark) or has_writer(path):
-                continue
-            try:
-                changed_at = path.stat().st_mtime_ns // 1000
-            except FileNotFoundError:
-                continue  # it has its final name by now, or somebody removed it
-            yield Leftover(name=f"{WRITING_NAME}/{path.name}", changed_at=changed_at)
+            # A writer locks its file, or the index of its tree.
+            lock = path / INDEX_NAME if path.is_dir() else path
+            if path.name.startswith(mark) and not is_held(lock):
+                with suppress(FileNotFoundError):  # it has its final name by now, or was removed
+                    changed_at = path.stat().st_mtime_ns // 1000
+                    yield Leftover(name=f"{WRITING_NAME}/{path.name}", changed_at=changed_at)
 
     def remove(self, names: Iterable[str]) -> None:
         places = [self._removable(name) for name in names]

@@ -12,15 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from forebay.errors import InfrastructureError
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import STORED, batches, tombstones
 from forebay.home.paths import Home
-from forebay.home.store.base import Store, is_below_own
-from forebay.home.store.open import store_of
-from forebay.home.store.owner import own_store
+from forebay.home.store.base import is_below_own
+from forebay.home.store.open import own_store, store_of
 from forebay.system.files.trees import find_leftovers, remove_leftovers
 from forebay.system.instants import now_us
 
@@ -29,11 +28,6 @@ TOMBSTONE_SECONDS = 7 * 86_400.0
 # For leftovers of writers whose locks cannot be seen: they may be running on another host.
 LEFTOVER_SECONDS = 86_400.0
 _MICROSECONDS = 1_000_000
-_BURIED = (
-    select(tombstones.c.name)
-    .where(tombstones.c.name.in_(bindparam("names", expanding=True)))
-    .limit(1)
-)
 # Only one process at a time removes what rows have named.
 EXCLUSIVE_NAME = "garbage"
 
@@ -61,10 +55,16 @@ def collect(home: Home, *, dry_run: bool = False) -> Garbage:
     store = store_of(home) if dry_run else own_store(home)
     # The store first: what is stored after this listing does not concern this call.
     found = [name for name in store.names() if is_below_own(name)]
-    database = database_of(home)
-    here = not database.shared  # otherwise a writer may be on another host
-    left = _left_in_store(store, _latest(seen=here and store.knows_writers))
-    left_here = find_leftovers(home.root, home.store, _latest(seen=here))
+    database, now = database_of(home), time.time()
+    # What changed up to then has no living writer: locks say it, or age if one may be elsewhere.
+    latest_here = now - (LEFTOVER_SECONDS if database.shared else 0.0)
+    latest = latest_here if store.knows_writers else now - LEFTOVER_SECONDS
+    left = [
+        each.name
+        for each in store.leftovers()
+        if each.changed_at <= latest * _MICROSECONDS and is_below_own(each.name)
+    ]
+    left_here = find_leftovers(home.root, home.store, latest_here)
     if dry_run:
         names = database.read(lambda rows: unnamed(rows, found))
     else:
@@ -99,25 +99,13 @@ def require_unburied(connection: Connection, names: Sequence[str]) -> None:
     Raises:
         InfrastructureError: when they were collected as garbage before the row was stored.
     """
-    buried = connection.scalar(_BURIED, {"names": names})
+    named = tombstones.c.name.in_(names)
+    buried = connection.scalar(select(tombstones.c.name).where(named).limit(1))
     if buried is not None:
         raise InfrastructureError(
             f"{buried} was removed from the store before anything named it (forebay gc): "
             "try again, and it is stored again"
         )
-
-
-def _latest(*, seen: bool) -> float:
-    """Leftovers that changed last up to this `time.time` have no living writer.
-
-    seen: whether the locks of all living writers can be seen here.
-    """
-    return time.time() - (0.0 if seen else LEFTOVER_SECONDS)
-
-
-def _left_in_store(store: Store, latest: float) -> list[str]:
-    found = (each for each in store.leftovers() if each.changed_at <= latest * _MICROSECONDS)
-    return [each.name for each in found if is_below_own(each.name)]
 
 
 def bury(connection: Connection, names: Iterable[str]) -> list[str]:
@@ -137,7 +125,6 @@ def bury(connection: Connection, names: Iterable[str]) -> list[str]:
 
 
 def unnamed(connection: Connection, names: Iterable[str]) -> list[str]:
-    """Those of the given names that no row names."""
     found: list[str] = []
     for some in batches(names):
         named = {

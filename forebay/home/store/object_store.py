@@ -14,11 +14,12 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from forebay.errors import DataError
 from forebay.home.store.base import (
@@ -28,19 +29,18 @@ from forebay.home.store.base import (
     Stored,
     folder_of_names,
     is_tree,
+    name_in,
     new_name,
-    place_of,
     require_name,
 )
 from forebay.home.store.cache import StoreCache
-from forebay.home.store.s3_client import S3Address, calling, client_of, refused, s3_address
+from forebay.home.store.s3_client import calling, client_of, refused, s3_address
 from forebay.home.store.s3_transfers import S3Transfers
 from forebay.home.store.trees import (
     CONTENT_NAME,
     INDEX_NAME,
-    TreeIndex,
-    index_bytes,
-    indexed,
+    damaged,
+    index_of,
     list_tree,
     read_index,
     require_size,
@@ -52,112 +52,22 @@ from forebay.system.files.durable import writing
 from forebay.system.instants import to_us
 
 _KEYS_AT_ONCE = 1000  # the most that the protocol takes
-
-
-class _Object(NamedTuple):
-    """An object of a name, or a multipart upload. inside: see `Place`."""
-
-    name: str
-    inside: str
-    changed_at: int
-
-    @property
-    def is_last(self) -> bool:
-        """Whether it is the object that makes its name visible."""
-        return self.inside == (INDEX_NAME if is_tree(self.name) else "")
-
-
-class S3Listing:
-    """Reads page by page; nothing is kept."""
-
-    def __init__(self, client: Any, address: S3Address) -> None:  # noqa: ANN401 - boto3's
-        self._client = client
-        self._address = address
-
-    def names(self, below: str = "") -> Iterator[str]:
-        """See `Store.names`. below: what names begin with."""
-        # Keys come sorted: those of one name are together.
-        for name, objects in groupby(self._objects(below), key=lambda each: each.name):
-            if any(each.is_last for each in objects):
-                yield name
-
-    def leftovers(self, below: str = "") -> Iterator[Leftover]:
-        """See `Store.leftovers`. below: what names begin with."""
-        found: dict[str, int] = {}
-        for name, group in groupby(self._objects(below), key=lambda each: each.name):
-            objects = list(group)
-            if not any(each.is_last for each in objects):
-                found[name] = max(each.changed_at for each in objects)
-        for _, upload in self._uploads(below):
-            found[upload.name] = max(upload.changed_at, found.get(upload.name, 0))
-        for name, changed_at in found.items():
-            yield Leftover(name=name, changed_at=changed_at)
-
-    def remove(self, names: Sequence[str]) -> None:
-        """See `Store.remove`. Of a tree, the object that makes it visible is removed first."""
-        prefix = self._address.prefix
-        self._delete(
-            f"{prefix}{name}/{INDEX_NAME}" if is_tree(name) else prefix + name for name in names
-        )
-        for name in filter(is_tree, names):
-            self._delete(key for key, _ in self._keys(f"{name}/"))
-        removed = frozenset(names)
-        for identity, upload in self._uploads():
-            if upload.name in removed:
-                self._abort(identity)
-
-    def _objects(self, below: str) -> Iterator[_Object]:
-        for key, changed_at in self._keys(below):
-            place = place_of(key.removeprefix(self._address.prefix))
-            if place is not None:
-                yield _Object(*place, changed_at)
-
-    def _keys(self, below: str) -> Iterator[tuple[str, int]]:
-        for page in self._pages("list_objects_v2", below):
-            for each in page.get("Contents", ()):
-                yield each["Key"], to_us(each["LastModified"])
-
-    def _uploads(self, below: str = "") -> Iterator[tuple[dict[str, str], _Object]]:
-        for page in self._pages("list_multipart_uploads", below):
-            for each in page.get("Uploads", ()):
-                place = place_of(each["Key"].removeprefix(self._address.prefix))
-                if place is not None:
-                    identity = {"Key": each["Key"], "UploadId": each["UploadId"]}
-                    yield identity, _Object(*place, to_us(each["Initiated"]))
-
-    def _pages(self, operation: str, below: str) -> Iterator[Any]:
-        with calling(self._address.url(below)):
-            yield from self._client.get_paginator(operation).paginate(
-                Bucket=self._address.bucket, Prefix=self._address.prefix + below
-            )
-
-    def _delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; missing ones count as deleted."""
-        keys = iter(keys)
-        while some := list(islice(keys, _KEYS_AT_ONCE)):
-            with calling(self._address.url()):
-                answer = self._client.delete_objects(
-                    Bucket=self._address.bucket,
-                    Delete={"Objects": [{"Key": key} for key in some], "Quiet": True},
-                )
-            for error in answer.get("Errors", ()):
-                place = self._address.url(error["Key"].removeprefix(self._address.prefix))
-                raise refused(place, error.get("Code", ""), error.get("Message", ""))
-
-    def _abort(self, identity: dict[str, str]) -> None:
-        another_was_first = suppress(self._client.exceptions.NoSuchUpload)
-        with calling(self._address.url()), another_was_first:
-            self._client.abort_multipart_upload(Bucket=self._address.bucket, **identity)
+# A listing, and what its pages hold.
+_OBJECTS, _UPLOADS = ("list_objects_v2", "Contents"), ("list_multipart_uploads", "Uploads")
 
 
 class ObjectStore(Store):
-    """See `Store`."""
+    """The store at an address, with its copies in a folder of this host.
+
+    Raises:
+        ConfigError: when the address is not valid.
+    """
 
     knows_writers = False
 
-    def __init__(self, address: S3Address, cache: StoreCache) -> None:
-        self._address = address
-        self._cache = cache
+    def __init__(self, url: str, cache_folder: Path) -> None:
+        self._address = s3_address(url)
+        self._cache = StoreCache(cache_folder)
         self._opened: tuple[int, Any] | None = None
 
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
@@ -170,15 +80,13 @@ class ObjectStore(Store):
         name = new_name(folder, stem, tree=True)
         below = f"{name}/{CONTENT_NAME}"
         with writing(source):
-            listed = list_tree(source)
-            files = tuple(indexed(source, path) for path in listed.files)
+            index = index_of(source, list_tree(source))
             self._transfers.upload(
-                (f"{below}/{file.path}", str(source / file.path)) for file in files
+                (f"{below}/{file.path}", str(source / file.path)) for file in index.files
             )
-        index = TreeIndex(folders=listed.folders, files=files)
-        content = index_bytes(index)
-        self._transfers.upload([(f"{name}/{INDEX_NAME}", io.BytesIO(content))])
-        return stored_tree(name, index, content)
+        content, stored = stored_tree(name, index)
+        self._transfers.upload([(_last(name), io.BytesIO(content))])
+        return stored
 
     def path(self, stored: Stored) -> Path:
         name, url = require_name(stored.name), self.url(stored)
@@ -200,33 +108,29 @@ class ObjectStore(Store):
     def verify(self, stored: Stored) -> None:
         """See `Store.verify`. Nothing is kept on this host."""
         name = require_name(stored.name)
+        url = self._address.url(name)
         if is_tree(name):
-            index = read_index(self._bytes(f"{name}/{INDEX_NAME}"), stored, self._address.url(name))
-            below = f"{name}/{CONTENT_NAME}"
-            self._read({f"{below}/{file.path}": file.checksum for file in index.files})
+            for file in read_index(self._bytes(_last(name)), stored, url).files:
+                self._verified_bytes(f"{name}/{CONTENT_NAME}/{file.path}", file.checksum)
         else:
-            size_bytes = self._read({name: stored.checksum})
-            require_size(stored, size_bytes, self._address.url(name))
+            require_size(stored, self._verified_bytes(name, stored.checksum), url)
 
     def is_there(self, stored: Stored) -> bool:
         name = require_name(stored.name)
-        key = self._address.key(f"{name}/{INDEX_NAME}" if is_tree(name) else name)
-        try:
-            with calling(self._address.url(name)):
-                self._client.head_object(Bucket=self._address.bucket, Key=key)
-        except DataError:
-            return False
-        return True
+        key = self._address.key(_last(name))
+        with suppress(DataError), calling(self._address.url(name)):
+            self._client.head_object(Bucket=self._address.bucket, Key=key)
+            return True
+        return False
 
     def url(self, stored: Stored) -> str:
         name = require_name(stored.name)
         return self._address.url(f"{name}/{CONTENT_NAME}" if is_tree(name) else name)
 
     def owner(self) -> str | None:
-        try:
+        with suppress(DataError):  # nobody has claimed it
             return self._bytes(OWNER_NAME).decode().strip()
-        except DataError:  # nobody has claimed it
-            return None
+        return None
 
     def claim(self, home_id: str) -> None:
         self._transfers.upload([(OWNER_NAME, io.BytesIO(f"{home_id}\n".encode()))])
@@ -235,13 +139,26 @@ class ObjectStore(Store):
         return self._address.url(OWNER_NAME)
 
     def names(self, folder: str = "") -> Iterator[str]:
-        return self._listing.names(_below(folder))
+        return (name for name, is_complete, _ in self._named(folder) if is_complete)
 
     def leftovers(self, folder: str = "") -> Iterator[Leftover]:
-        return self._listing.leftovers(_below(folder))
+        found = {
+            name: changed for name, is_complete, changed in self._named(folder) if not is_complete
+        }
+        for name, upload in self._listed(_UPLOADS, _below(folder)):
+            found[name] = max(to_us(upload["Initiated"]), found.get(name, 0))
+        for name, changed_at in found.items():
+            yield Leftover(name=name, changed_at=changed_at)
 
     def remove(self, names: Iterable[str]) -> None:
-        self._listing.remove([require_name(name) for name in names])
+        """See `Store.remove`. Of a tree, the object that makes it visible is removed first."""
+        removed = dict.fromkeys(map(require_name, names))
+        self._delete(self._address.key(_last(name)) for name in removed)
+        for name in filter(is_tree, removed):
+            self._delete(each["Key"] for _, each in self._listed(_OBJECTS, f"{name}/"))
+        for name, upload in self._listed(_UPLOADS, ""):
+            if name in removed:
+                self._abort(upload["Key"], upload["UploadId"])
 
     @property
     def _client(self) -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
@@ -254,17 +171,11 @@ class ObjectStore(Store):
     def _transfers(self) -> S3Transfers:
         return S3Transfers(self._client, self._address)
 
-    @property
-    def _listing(self) -> S3Listing:
-        return S3Listing(self._client, self._address)
-
-    def _read(self, checksums: Mapping[str, str]) -> int:
-        """Read objects and verify them; how many bytes they hold."""
-        size_bytes = 0
-        for name, checksum in checksums.items():
-            digest = self._transfers.digest(name)
-            digest.require(checksum, self._address.url(name))
-            size_bytes += digest.size_bytes
+    def _verified_bytes(self, name: str, checksum: str) -> int:
+        """Read an object and verify it; how many bytes it holds."""
+        found, size_bytes = self._transfers.digest(name)
+        if found != checksum:
+            raise damaged(self._address.url(name))
         return size_bytes
 
     def _bytes(self, name: str) -> bytes:
@@ -273,7 +184,7 @@ class ObjectStore(Store):
         return content.getvalue()
 
     def _download_tree(self, stored: Stored, copy: Path) -> None:
-        content = self._bytes(f"{stored.name}/{INDEX_NAME}")
+        content = self._bytes(_last(stored.name))
         index = read_index(content, stored, self._address.url(stored.name))
         below = copy / CONTENT_NAME
         for folder in (copy, below, *(below / path for path in index.folders)):
@@ -284,15 +195,55 @@ class ObjectStore(Store):
             for file in index.files
         )
 
+    def _named(self, folder: str) -> Iterator[tuple[str, bool, int]]:
+        """Each name, whether it is visible, and when one of its objects last changed."""
+        objects = self._listed(_OBJECTS, _below(folder))
+        # Keys come sorted: those of one name are together.
+        for name, group in groupby(objects, key=itemgetter(0)):
+            last, is_complete, changed_at = self._address.key(_last(name)), False, 0
+            for _, each in group:
+                is_complete = is_complete or each["Key"] == last
+                changed_at = max(changed_at, to_us(each["LastModified"]))
+            yield name, is_complete, changed_at
+
+    def _listed(self, listing: tuple[str, str], below: str) -> Iterator[tuple[str, Any]]:
+        """What the server says of each object or upload of ours, after its name. Reads by page."""
+        operation, kind = listing
+        prefix = self._address.prefix
+        with calling(self._address.url(below)):
+            for page in self._client.get_paginator(operation).paginate(
+                Bucket=self._address.bucket, Prefix=prefix + below
+            ):
+                for each in page.get(kind, ()):
+                    name = name_in(each["Key"].removeprefix(prefix))
+                    if name is not None:
+                        yield name, each
+
+    def _delete(self, keys: Iterable[str]) -> None:
+        """Delete objects; missing ones count as deleted."""
+        keys = iter(keys)
+        while some := list(islice(keys, _KEYS_AT_ONCE)):
+            with calling(self._address.url()):
+                answer = self._client.delete_objects(
+                    Bucket=self._address.bucket,
+                    Delete={"Objects": [{"Key": key} for key in some], "Quiet": True},
+                )
+            for error in answer.get("Errors", ()):
+                place = self._address.url(error["Key"].removeprefix(self._address.prefix))
+                raise refused(place, error.get("Code", ""), error.get("Message", ""))
+
+    def _abort(self, key: str, upload_id: str) -> None:
+        another_was_first = suppress(self._client.exceptions.NoSuchUpload)
+        with calling(self._address.url()), another_was_first:
+            self._client.abort_multipart_upload(
+                Bucket=self._address.bucket, Key=key, UploadId=upload_id
+            )
+
+
+def _last(name: str) -> str:
+    """The object that makes a name visible."""
+    return f"{name}/{INDEX_NAME}" if is_tree(name) else name
+
 
 def _below(folder: str) -> str:
     return f"{folder_of_names(folder)}/" if folder else ""
-
-
-def object_store(url: str, cache_folder: Path) -> ObjectStore:
-    """The store at an address, with its copies in a folder of this host.
-
-    Raises:
-        ConfigError: when the address is not valid.
-    """
-    return ObjectStore(s3_address(url), StoreCache(cache_folder))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import boto3
 from botocore.config import Config
@@ -47,7 +47,6 @@ class S3Address:
     region: str | None
 
     def key(self, name: str) -> str:
-        """The key of the object with this name below the folder."""
         return self.prefix + name
 
     def url(self, name: str = "") -> str:
@@ -66,7 +65,11 @@ def s3_address(url: str) -> S3Address:
         given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
         raise _error("expected an address such as s3://BUCKET/FOLDER") from None
-    _require_no_secret(parts)
+    if "@" in parts.netloc:
+        raise _error(
+            "it must not contain a user and a password: set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY in the environment"
+        )
     bucket, prefix = parts.netloc, unquote(parts.path).strip("/")
     if parts.scheme != "s3" or not _BUCKET.fullmatch(bucket):
         raise _error("expected an address such as s3://BUCKET/FOLDER: correct the bucket")
@@ -81,14 +84,6 @@ def s3_address(url: str) -> S3Address:
         endpoint=_endpoint(values),
         region=values.get("region"),
     )
-
-
-def _require_no_secret(parts: SplitResult) -> None:
-    if "@" in parts.netloc:
-        raise _error(
-            "it must not contain a user and a password: set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY in the environment"
-        )
 
 
 def _endpoint(values: dict[str, str]) -> str | None:
@@ -118,9 +113,7 @@ CUT_OFF = (IncompleteReadError, ReadTimeoutError, ResponseStreamingError)
 _MISSING = frozenset({"404", "NoSuchKey"})
 _WAYS_OUT = {
     "NoSuchBucket": f"create the bucket, or correct {STORE_NAME}",
-    "SlowDown": "it is overloaded, run again",
-    "ServiceUnavailable": "it is overloaded, run again",
-    "503": "it is overloaded, run again",
+    **dict.fromkeys(("SlowDown", "ServiceUnavailable", "503"), "it is overloaded, run again"),
     "InsufficientCapacity": "free some space and run again",
     "QuotaExceeded": "free some space, or ask for a larger quota, and run again",
     "XMinioStorageFull": "free some space and run again",
@@ -179,7 +172,6 @@ def calling(place: str) -> Iterator[None]:
 
 
 def refused(place: str, code: str, reason: str) -> DataError | InfrastructureError:
-    """The error of a request that the server answered with an error code."""
     if code in _MISSING:
         return missing(place)
     way_out = _WAYS_OUT.get(code, "check the server, and run again")

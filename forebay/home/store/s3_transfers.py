@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
+from contextlib import closing, suppress
 from typing import Any
 from weakref import WeakSet
 
 from boto3.s3.transfer import TransferConfig, create_transfer_manager
 
 from forebay.home.store.s3_client import CUT_OFF, REQUESTS_AT_ONCE, S3Address, calling
-from forebay.home.store.trees import Digest
 from forebay.system.liveness import current_activity, progressed
 
 # A name, and the path or the buffer of its content.
@@ -26,11 +26,9 @@ class _Progress:
     """Counts the bytes that boto3's threads transfer as progress of the thread that waits."""
 
     def __init__(self) -> None:
-        """Created by the thread that is going to wait."""
         self._activity = current_activity()
 
     def on_progress(self, **_: object) -> None:
-        """Called by boto3 with every part."""
         if self._activity is not None:
             self._activity.marks += 1
 
@@ -47,13 +45,11 @@ class _Closing:
         self._bodies: WeakSet[Any] = WeakSet()
 
     def get_object(self, **request: object) -> Any:  # noqa: ANN401 - boto3's
-        """See `client.get_object`."""
         answer = self._client.get_object(**request)
         self._bodies.add(answer["Body"])
         return answer
 
     def close(self) -> None:
-        """Called when all threads of the call have ended."""
         for body in self._bodies:
             body.close()
 
@@ -70,20 +66,7 @@ class S3Transfers:
 
     def upload(self, files: Files) -> None:
         """Store objects; on return all of them are durable."""
-        progress = [_Progress()]
-        with self._manager() as manager:
-            self._finish(
-                (
-                    name,
-                    manager.upload(
-                        content,
-                        self._address.bucket,
-                        self._address.key(name),
-                        subscribers=progress,
-                    ),
-                )
-                for name, content in files
-            )
+        self._transfer("upload", files)
 
     def download(self, files: Files) -> None:
         """Fetch objects.
@@ -91,59 +74,49 @@ class S3Transfers:
         Raises:
             DataError: when one of them is missing.
         """
-        bucket, progress = self._address.bucket, [_Progress()]
-        with self._manager() as manager:
-            self._finish(
-                (
-                    name,
-                    manager.download(bucket, self._address.key(name), target, subscribers=progress),
-                )
-                for name, target in files
-            )
+        self._transfer("download", files)
 
-    def digest(self, name: str) -> Digest:
-        """Read an object to its end without keeping it.
+    def digest(self, name: str) -> tuple[str, int]:
+        """SHA-256 and size of an object, which is read to its end and not kept.
 
         Raises:
             DataError: when it is missing.
         """
-        attempts = 1
         with calling(self._address.url(name)):
-            while True:
-                try:
+            for _ in range(_DOWNLOADS - 1):
+                with suppress(*CUT_OFF):
                     return self._read(name)
-                except CUT_OFF:
-                    if attempts == _DOWNLOADS:
-                        raise
-                    attempts += 1
+            return self._read(name)
 
-    def _read(self, name: str) -> Digest:
-        found = Digest()
+    def _read(self, name: str) -> tuple[str, int]:
+        found, size_bytes = hashlib.sha256(), 0
         key = self._address.key(name)
         answer = self._client.get_object(Bucket=self._address.bucket, Key=key)
         with closing(answer["Body"]) as body:
             for content in body.iter_chunks(_READ_BYTES):
-                found.write(content)
+                found.update(content)
+                size_bytes += len(content)
                 progressed()
-        return found
+        return found.hexdigest(), size_bytes
 
-    @contextmanager
-    def _manager(self) -> Iterator[Any]:
+    def _transfer(self, operation: str, files: Files) -> None:
         config = TransferConfig(
             multipart_threshold=2 * _PART_BYTES,
             multipart_chunksize=_PART_BYTES,
             max_concurrency=REQUESTS_AT_ONCE,
             num_download_attempts=_DOWNLOADS,
         )
+        place = {"bucket": self._address.bucket, "subscribers": [_Progress()]}
         with (
             calling(self._address.url()),
             closing(_Closing(self._client)) as client,
             create_transfer_manager(client, config) as manager,
         ):
-            yield manager
-
-    def _finish(self, transfers: Iterable[tuple[str, Any]]) -> None:
-        """Start all of them, and wait for each."""
-        for name, future in list(transfers):
-            with calling(self._address.url(name)):
-                future.result()
+            start = getattr(manager, operation)
+            started = [
+                (name, start(key=self._address.key(name), fileobj=content, **place))
+                for name, content in files
+            ]
+            for name, future in started:
+                with calling(self._address.url(name)):
+                    future.result()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from forebay.errors import DataError
 from forebay.home.store.base import STORE_NAME, Stored
@@ -16,6 +17,7 @@ from forebay.system.message import Message
 
 # What a tree holds below its own name.
 INDEX_NAME, CONTENT_NAME = "index.json", "content"
+_RESTORE = f"Restore it from a backup, or correct {STORE_NAME}"
 
 
 class TreeFile(Message):
@@ -34,15 +36,14 @@ class TreeIndex(Message):
 
     @property
     def size_bytes(self) -> int:
-        """What the files hold together."""
         return sum(file.size_bytes for file in self.files)
 
 
-class Listed(Message):
-    """Relative paths of a folder's files and subfolders; a folder before what is in it."""
+class Listed(NamedTuple):
+    """Relative paths of a folder's subfolders and files; a folder before what is in it."""
 
-    folders: tuple[str, ...]
-    files: tuple[str, ...]
+    folders: list[str]
+    files: list[str]
 
 
 def list_tree(source: Path) -> Listed:
@@ -51,79 +52,49 @@ def list_tree(source: Path) -> Listed:
     Raises:
         DataError: when it is not a folder, or holds what no store can keep.
     """
-    folders: list[str] = []
-    files: list[str] = []
     if not source.is_dir():
         raise DataError(f"{source} is not a folder: nothing was stored")
-    _list(source, "", folders, files)
-    return Listed(folders=tuple(folders), files=tuple(files))
+    found = Listed([], [])
+    _list(source, "", found)
+    return found
 
 
-def indexed(folder: Path, path: str) -> TreeFile:
-    """One file of a folder, read to its end."""
-    file = folder / path
-    return TreeFile(path=path, size_bytes=file.stat().st_size, checksum=file_digest(file))
-
-
-def stored_tree(name: str, index: TreeIndex, content: bytes) -> Stored:
-    """The record that names a tree. content: the bytes of its index."""
-    checksum = hashlib.sha256(content).hexdigest()
-    return Stored(name=name, checksum=checksum, size_bytes=index.size_bytes)
-
-
-def index_bytes(index: TreeIndex) -> bytes:
-    """An index as it is stored."""
-    return index.model_dump_json().encode()
-
-
-def _list(folder: Path, prefix: str, folders: list[str], files: list[str]) -> None:
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+def _list(folder: Path, prefix: str, found: Listed) -> None:
+    with os.scandir(folder) as scanned:
+        entries = sorted(scanned, key=lambda entry: entry.name)
     for entry in entries:
         path = prefix + entry.name
-        if not _is_text(entry.name):
-            raise DataError(f"{entry.path!r} has a name that is not UTF-8: rename it")
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise DataError(f"{entry.path!r} has a name that is not UTF-8: rename it") from None
         if entry.is_dir(follow_symlinks=False):
-            folders.append(path)
-            _list(folder / entry.name, f"{path}/", folders, files)
+            found.folders.append(path)
+            _list(folder / entry.name, f"{path}/", found)
         elif entry.is_file(follow_symlinks=False):
-            files.append(path)
+            found.files.append(path)
         else:
             raise DataError(f"{entry.path} is neither a file nor a folder: nothing was stored")
 
 
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def index_of(folder: Path, listed: Listed) -> TreeIndex:
+    """The index of what is listed, from files below a folder, which are read to their ends."""
+    files = [
+        TreeFile(
+            path=path,
+            size_bytes=(folder / path).stat().st_size,
+            checksum=file_digest(folder / path),
+        )
+        for path in listed.files
+    ]
+    return TreeIndex(folders=tuple(listed.folders), files=tuple(files))
 
 
-_RESTORE = f"Restore it from a backup, or correct {STORE_NAME}"
-
-
-class Digest:
-    """Counts bytes and computes their checksum, without keeping them."""
-
-    def __init__(self) -> None:
-        """No bytes yet."""
-        self.size_bytes = 0
-        self._digest = hashlib.sha256()
-
-    def write(self, content: bytes) -> None:
-        """Add the next bytes."""
-        self._digest.update(content)
-        self.size_bytes += len(content)
-
-    def require(self, checksum: str, place: str) -> None:
-        """Check that these are the bytes that were stored. place: for the error.
-
-        Raises:
-            DataError: when they are not.
-        """
-        if self._digest.hexdigest() != checksum:
-            raise _damaged(place)
+def stored_tree(name: str, index: TreeIndex) -> tuple[bytes, Stored]:
+    """An index as it is stored, and the record that names the tree."""
+    content = index.model_dump_json().encode()
+    checksum = hashlib.sha256(content).hexdigest()
+    return content, Stored(name=name, checksum=checksum, size_bytes=index.size_bytes)
 
 
 def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
@@ -133,7 +104,7 @@ def read_index(content: bytes, stored: Stored, place: str) -> TreeIndex:
         DataError: when these are not the bytes that were stored.
     """
     if hashlib.sha256(content).hexdigest() != stored.checksum:
-        raise _damaged(f"{place}/{INDEX_NAME}")
+        raise damaged(f"{place}/{INDEX_NAME}")
     index = TreeIndex.model_validate_json(content)
     require_size(stored, index.size_bytes, place)
     return index
@@ -164,7 +135,7 @@ def verify_file(path: Path, checksum: str, place: str) -> None:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise missing(place) from None
     if found != checksum:
-        raise _damaged(place)
+        raise damaged(place)
 
 
 def verify_tree(folder: Path, stored: Stored, place: str) -> Path:
@@ -189,9 +160,8 @@ def verify_tree(folder: Path, stored: Stored, place: str) -> Path:
 
 
 def missing(place: str) -> DataError:
-    """The error for what is not in the store."""
     return DataError(f"{place} is missing. {_RESTORE}")
 
 
-def _damaged(place: str) -> DataError:
+def damaged(place: str) -> DataError:
     return DataError(f"{place} is damaged: its checksum is not the one stored. {_RESTORE}")

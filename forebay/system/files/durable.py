@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from forebay.errors import DataError, InfrastructureError
-from forebay.system.files.locks import take
+from forebay.system.files.locks import closed_after, take
 from forebay.system.liveness import progressed
 
 # The kernel releases a lock (flock) when its holder dies, however it dies: a file that nobody has
@@ -78,13 +78,11 @@ def remove_left(path: Path) -> bool:
         descriptor = _opened(path)
     except FileNotFoundError:
         return True  # a file of this name that exists by now is a newer one
-    try:
+    with closed_after(descriptor):
         is_left = take(descriptor, path)
         if is_left:
             path.unlink(missing_ok=True)
         return is_left
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -100,10 +98,8 @@ def without_writer(path: Path) -> Iterator[bool]:
     if descriptor is None:
         yield True
         return
-    try:
+    with closed_after(descriptor):
         yield take(descriptor, path)
-    finally:
-        os.close(descriptor)
 
 
 def _opened(path: Path) -> int:
@@ -143,12 +139,8 @@ def writing(place: Path) -> Iterator[None]:
 
 def sync(path: Path) -> None:
     """Make a file's content durable, or the creations, renames and removals inside a folder."""
-    with writing(path):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with writing(path), closed_after(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
+        os.fsync(descriptor)
     progressed()
 
 
@@ -236,16 +228,13 @@ def append_lines(path: Path, lines: str, mode: int = _SHARED) -> None:
     with writing(path):
         make_folder(path.parent)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        descriptor = os.open(path, flags, mode)
-        try:
+        with closed_after(os.open(path, flags, mode)) as descriptor:
             size = os.fstat(descriptor).st_size
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
             content = (b"\n" if torn else b"") + lines.encode()
             while content:
                 content = content[os.write(descriptor, content) :]
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         if size:
             sync_name(path)
         else:

@@ -9,13 +9,22 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
 from forebay.system.liveness import progressed, waiting
 
 _POLL_SECONDS = 0.01
+
+
+@contextmanager
+def closed_after(descriptor: int) -> Iterator[int]:
+    """The descriptor, which the block need not close."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 class FileLock:
@@ -53,12 +62,10 @@ class FileLock:
 
         None if the descriptor is not open here, or is not of this file.
         """
-        lock = cls(path)
-        if not _is_file(descriptor, path):
-            return None
-        if not _try(descriptor, fcntl.LOCK_EX):
+        if not _is_file(descriptor, path) or not _try(descriptor, fcntl.LOCK_EX):
             return None
         fcntl.fcntl(descriptor, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+        lock = cls(path)
         lock._descriptor = descriptor
         return lock
 
@@ -97,18 +104,14 @@ def take(descriptor: int, path: Path) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds the lock now."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
+    with (
+        suppress(FileNotFoundError),
+        closed_after(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor,
+    ):
         if not _try(descriptor, fcntl.LOCK_SH):
             return True
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-        return False
-    finally:
-        os.close(descriptor)
+    return False
 
 
 @contextmanager
@@ -129,18 +132,16 @@ def locked(path: Path, wait_seconds: float) -> Iterator[None]:
 
 def _is_file(descriptor: int, path: Path) -> bool:
     """Whether a descriptor is open, and of the file that has this path now."""
-    try:
+    with suppress(OSError):
         return os.path.samestat(os.fstat(descriptor), path.stat())
-    except OSError:
-        return False
+    return False
 
 
 def _try(descriptor: int, kind: int) -> bool:
-    try:
+    with suppress(BlockingIOError):
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return True
+    return False
 
 
 # `flock` keeps no order. When a holder lets go, the kernel only wakes the next one, and whoever
@@ -211,10 +212,11 @@ class _Place:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            return self._take_unordered(wait=wait)
+        if wait:  # in no order
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        return wait or _try(self._descriptor, fcntl.LOCK_EX)
 
     def leave(self) -> None:
-        """Hold nothing and stand in line no more."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         try:
             self._lock(fcntl.F_UNLCK, _FIRST_OFFSET, 0)
@@ -254,18 +256,10 @@ class _Place:
     def _lock(self, kind: int, offset: int, length: int, *, wait: bool = False) -> bool:
         command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
         asked = struct.pack(_FLOCK, kind, os.SEEK_SET, offset, length, 0)
-        try:
+        with suppress(BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody holds it
             fcntl.fcntl(self._descriptor, command, asked)
-        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody holds it
-            return False
-        return True
-
-    def _take_unordered(self, *, wait: bool) -> bool:
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            return False
-        return True
+            return True
+        return False
 
 
 class _Waiter:

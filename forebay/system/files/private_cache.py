@@ -6,12 +6,12 @@ import contextlib
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
 from forebay.system.files.durable import PRIVATE, PRIVATE_FOLDER, make_folder, open_private, writing
-from forebay.system.files.locks import locked
+from forebay.system.files.locks import closed_after, locked
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _KEPT = 8  # files of one folder; several versions may be in use at a time
@@ -35,7 +35,11 @@ def cached(folder: Path, name: str, make: Callable[[], bytes], wait_seconds: flo
         InfrastructureError: when another user may enter the folder, or it cannot be written.
     """
     make_folder(folder, PRIVATE_FOLDER)
-    with _opened(folder) as descriptor:
+    try:
+        opened = open_private(folder)
+    except OSError as error:
+        raise InfrastructureError(f"{folder}: {error}: remove it and run again") from error
+    with closed_after(opened) as descriptor:
         if (found := _read(descriptor, name)) is not None:
             return found
         with locked(folder / f"{name}.lock", wait_seconds):
@@ -46,18 +50,6 @@ def cached(folder: Path, name: str, make: Callable[[], bytes], wait_seconds: flo
                 _write(descriptor, name, content)
                 _remove_oldest(descriptor)
             return content
-
-
-@contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    try:
-        descriptor = open_private(folder)
-    except OSError as error:
-        raise InfrastructureError(f"{folder}: {error}: remove it and run again") from error
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _read(descriptor: int, name: str) -> bytes | None:

@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from forebay.errors import InfrastructureError
-from forebay.system.files.durable import is_unfinished, make_folder, sync, writing
-from forebay.system.files.durable import remove_left as remove_left_file
+from forebay.system.files.durable import is_unfinished, make_folder, remove_left, sync, writing
 from forebay.system.files.locks import FileLock, is_held, locked
 
 # Beside the trees of a folder: lists of trees skip hidden names.
@@ -33,9 +32,8 @@ def new_tree(target: Path, *, replace: bool = False) -> Iterator[Path]:
     An error removes it; a killed process leaves it under a hidden name, until the next tree that is
     written beside it, or `forebay gc`, removes it.
 
-    Args:
-        target: where the tree goes; missing folders above it are created.
-        replace: whether an existing tree is replaced in one step; otherwise it is kept.
+    target: where the tree goes; missing folders above it are created.
+    replace: whether an existing tree is replaced in one step; otherwise it is kept.
 
     Raises:
         TreeExistsError: when the target exists, from before the block or since, and is kept.
@@ -46,7 +44,7 @@ def new_tree(target: Path, *, replace: bool = False) -> Iterator[Path]:
         make_folder(target.parent)
         with _alone_beside(target):
             if target.exists() and not replace:
-                raise _exists(target)
+                raise TreeExistsError(f"{target} already exists")
             if unfinished.exists():
                 shutil.rmtree(unfinished)
             try:
@@ -74,7 +72,7 @@ def name_tree(folder: Path, target: Path, *, replace: bool = False) -> None:
             folder.rename(target)
         except OSError as error:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
-                raise _exists(target) from error
+                raise TreeExistsError(f"{target} already exists") from error
             raise
         sync(target.parent)
 
@@ -104,19 +102,6 @@ def find_left(folder: Path) -> list[Path]:
     return [path for name in (UNFINISHED_NAME, _REMOVED_NAME) if (path := folder / name).exists()]
 
 
-def remove_left(left: Path) -> bool:
-    """Remove what `find_left` found; False if somebody is writing or removing trees there."""
-    lock = FileLock(left.with_name(_LOCK_NAME))
-    with suppress(FileNotFoundError):  # the folder that it is in is being removed
-        if not lock.acquire(_LEFT_SECONDS):
-            return False
-        try:
-            shutil.rmtree(left)
-        finally:
-            lock.release()
-    return True
-
-
 def _alone_beside(folder: Path) -> AbstractContextManager[None]:
     """Hold the lock under which trees of one parent are written and removed one at a time."""
     return locked(folder.with_name(_LOCK_NAME), _LOCK_SECONDS)
@@ -141,25 +126,17 @@ def _exchange(one: Path, other: Path) -> None:
         raise OSError(number, os.strerror(number), str(other))
 
 
-def _exists(target: Path) -> TreeExistsError:
-    return TreeExistsError(f"{target} already exists")
-
-
 def find_leftovers(root: Path, skipped: Path, changed_before: float) -> list[Path]:
     """Unfinished files and folders that nobody is writing or removing any more, sorted.
 
-    Args:
-        root: the folder to search.
-        skipped: a folder below it that is not searched.
-        changed_before: they last changed before this `time.time()`.
+    skipped: a folder below it that is not searched.
+    changed_before: they last changed before this `time.time()`.
 
     Raises:
         InfrastructureError: when the disk reports an error.
     """
     with writing(root):
-        return sorted(
-            path for path in _found(root, skipped) if _changed_before(path, changed_before)
-        )
+        return sorted(_found(root, skipped, changed_before))
 
 
 def remove_leftovers(found: list[Path]) -> list[Path]:
@@ -173,22 +150,29 @@ def remove_leftovers(found: list[Path]) -> list[Path]:
     return [path for path in found if _removed(path)]
 
 
-def _found(root: Path, skipped: Path) -> Iterator[Path]:
+def _found(root: Path, skipped: Path, changed_before: float) -> Iterator[Path]:
     for place, folders, files in os.walk(root):
         folder = Path(place)
-        for name in files:
-            if is_unfinished(name) and not is_held(folder / name):
-                yield folder / name
-        yield from find_left(folder)
+        begun = [folder / name for name in files if is_unfinished(name)]
+        left = [path for path in begun if not is_held(path)]
+        for path in (*left, *find_left(folder)):
+            with suppress(FileNotFoundError):  # somebody else removed it
+                if path.stat().st_mtime < changed_before:
+                    yield path
         folders[:] = [name for name in folders if folder / name != skipped]
 
 
-def _changed_before(path: Path, moment: float) -> bool:
-    with suppress(FileNotFoundError):  # somebody else removed it
-        return path.stat().st_mtime < moment
-    return False
-
-
 def _removed(path: Path) -> bool:
+    """Remove a leftover; False if somebody is writing or removing there."""
     with writing(path):
-        return remove_left(path) if path.is_dir() else remove_left_file(path)
+        if not path.is_dir():
+            return remove_left(path)
+        with suppress(FileNotFoundError):  # the folder that it is in is being removed
+            lock = FileLock(path.with_name(_LOCK_NAME))
+            if not lock.acquire(_LEFT_SECONDS):
+                return False
+            try:
+                shutil.rmtree(path)
+            finally:
+                lock.release()
+    return True

@@ -29,21 +29,16 @@ class ErrorReport(Message):
     @classmethod
     def of(cls, error: BaseException) -> ErrorReport:
         """Describe an exception; one that is not ours counts as infrastructure (4)."""
-        name = type(error).__name__
+        name, message = type(error).__name__, str(error)
         if isinstance(error, ForebayError):
-            return cls(
-                error=name,
-                message=str(error),
-                exit_code=error.exit_code,
-                final=isinstance(error, (ExportError, MissingExtraError)),
-            )
-        return cls(
-            error=name,
-            message=f"{name}: {error}" if str(error) else name,
-            exit_code=InfrastructureError.exit_code,
+            exit_code = error.exit_code
+            final = isinstance(error, (ExportError, MissingExtraError))
+        else:
+            message = f"{name}: {message}" if message else name
+            exit_code = InfrastructureError.exit_code
             # Memory and disks recover; a programming error does not go away.
-            final=not isinstance(error, (OSError, MemoryError)),
-        )
+            final = not isinstance(error, (OSError, MemoryError))
+        return cls(error=name, message=message, exit_code=exit_code, final=final)
 
     def exception(self) -> ForebayError:
         """The exception that was reported, or one of ours with the same exit code."""

@@ -17,9 +17,8 @@ from forebay.system.output.redaction import filter_output
 def set_up_logging(name: str) -> None:
     """Log this process to stderr, with UTC time and the process's name in each line.
 
-    Neither the log nor anything else that it writes shows secrets.
-
-    A crash in C++ or SIGUSR1 also writes the stacks of all threads there.
+    Neither the log nor anything else that it writes shows secrets. A crash in C++ or SIGUSR1 also
+    writes the stacks of all threads there.
     """
     filter_output()
     handler = logging.StreamHandler(sys.stderr)

@@ -59,8 +59,6 @@ _PLACE = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s?]*", re.IGNORECASE)
 
 
 class _Hidden:
-    """What this process was told to hide."""
-
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._shown: dict[str, str] = {}
@@ -68,7 +66,6 @@ class _Hidden:
         self._knows_environment = False
 
     def unlock(self) -> None:
-        """Replace the lock by one that nobody holds."""
         self._lock = threading.RLock()
 
     def add(self, value: str, shown: str) -> None:
@@ -80,7 +77,6 @@ class _Hidden:
                 self._pattern = None
 
     def values(self) -> tuple[str, ...]:
-        """Everything that is hidden."""
         with self._lock:
             self._look_at_environment()
             return tuple(self._shown)
@@ -91,7 +87,6 @@ class _Hidden:
             hide_environment(os.environ)
 
     def replaced(self, text: str) -> str:
-        """The text with every hidden value replaced by what is shown for it."""
         with self._lock:
             self._look_at_environment()
             if self._pattern is None:
@@ -119,14 +114,7 @@ def _bounded(value: str) -> str:
 
 
 _hidden = _Hidden()
-
-
-def _after_fork() -> None:
-    """A thread of the parent may have held the lock."""
-    _hidden.unlock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_hidden.unlock)  # a thread of the parent may have held its lock
 
 
 def is_secret_name(name: str) -> bool:
@@ -140,10 +128,7 @@ def hide(value: str, shown: str = HIDDEN, *, named_secret: bool = False) -> None
     Values that are too short to be distinguished from other words are still shown, and so is what
     says where something is: a path, an address without a password, a number.
 
-    Args:
-        value: perhaps a secret.
-        shown: what replaces it.
-        named_secret: whether its name says that it is one; then only a path is shown.
+    shown: what replaces it. named_secret: its name says that it is one; then only a path is shown.
     """
     hide_passwords(value, shown)
     if not _is_plain(value, named_secret=named_secret):
@@ -198,7 +183,6 @@ def hidden_values() -> tuple[str, ...]:
 
 
 def redacted(text: str) -> str:
-    """A text without secrets, for whatever leaves the process."""
     if len(text) < SHORTEST:
         return text
     text = _hidden.replaced(text)
@@ -221,7 +205,6 @@ class FilteredStream(io.TextIOBase):
         self.unfiltered = stream
 
     def write(self, text: str) -> int:
-        """Write it without secrets."""
         self.unfiltered.write(redacted(text))
         return len(text)
 
@@ -229,34 +212,27 @@ class FilteredStream(io.TextIOBase):
         """Not ours to close."""
 
     def flush(self) -> None:
-        """Flush the stream."""
         self.unfiltered.flush()
 
     def fileno(self) -> int:
-        """The stream's descriptor."""
         return self.unfiltered.fileno()
 
     def isatty(self) -> bool:
-        """Whether a person reads it."""
         return self.unfiltered.isatty()
 
     def writable(self) -> bool:
-        """Always."""
         return True
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # read only, as of any text file
-        """The stream's own."""
         return self.unfiltered.encoding
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """The stream's own."""
         return self.unfiltered.errors
 
     @property
     def buffer(self) -> Any:  # noqa: ANN401 - as Python's text files have it
-        """What is below the filter, for bytes."""
         return self.unfiltered.buffer
 
 

@@ -25,7 +25,6 @@ class StandardStream(io.TextIOWrapper):
     failure: OSError | None = None
 
     def write(self, text: str, /) -> int:
-        """Write it, or nothing."""
         try:
             return super().write(text)
         except OSError as error:
@@ -33,7 +32,6 @@ class StandardStream(io.TextIOWrapper):
             return len(text)
 
     def flush(self) -> None:
-        """Flush what is there, if anybody takes it."""
         try:
             super().flush()
         except OSError as error:

@@ -19,6 +19,8 @@ _OBEYED = re.compile(
 # A name and its value: `time     about 3 s`. Later lines are indented to the value.
 _NAMED = re.compile(r"\s*\S{1,12}(?:  +|: )")
 _COLUMNS_MIN = 20
+_TAB = 4
+_MORE = "…"
 
 
 def printable(text: str) -> str:
@@ -57,3 +59,24 @@ def _parts(line: str, width: int) -> list[str]:
     if len(found) > 1 and any(len(part) > width for part in found[1:]):
         return [line]  # breaking would not help a path, and a path is copied whole
     return found or [""]
+
+
+def around(line: str, place: int, width: int) -> tuple[str, int]:
+    """A part of a line of at most this width, and how many columns of it are before the place.
+
+    Tabs become spaces, and characters that a terminal would obey their escapes. An ellipsis stands
+    for what is cut off at an end. The place may be after the line's last character.
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    rest = printable(line.expandtabs(_TAB))
+    before = cell_len(printable(line[:place].expandtabs(_TAB)))
+    whole = cell_len(rest) + (place >= len(line))  # the mark needs a column too
+    start = max(0, min(before - width // 2, whole - width))
+    left = ""
+    if start:
+        gone = rest[: len(set_cell_size(rest, start + 1))]
+        left, rest, before = _MORE, rest[len(gone) :], before - cell_len(gone) + 1
+    if cell_len(left + rest) > width:
+        rest = set_cell_size(rest, width - len(left) - 1) + _MORE
+    return left + rest, before

@@ -33,12 +33,10 @@ class Children:
     ) -> subprocess.Popen[bytes]:
         """Start a child; the caller polls it.
 
-        Args:
-            command: program and arguments.
-            environment: all of it; nothing is inherited.
-            log: gets stdout and stderr.
-            folder: where it runs; by default where the caller does.
-            descriptors: other open descriptors that it inherits, under the same numbers.
+        environment: all of it; nothing is inherited.
+        log: gets stdout and stderr.
+        folder: where it runs; by default where the caller does.
+        descriptors: other open descriptors that it inherits, under the same numbers.
 
         Raises:
             OSError: when it cannot be started.
@@ -134,7 +132,6 @@ class PipedProcess:
                 content = content[os.write(self.calls, content) :]
 
     def close(self) -> None:
-        """End it, whatever it does."""
         self.process.kill()
         self.process.wait()
         os.close(self.calls)

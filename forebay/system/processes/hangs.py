@@ -24,8 +24,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class SignsOfLife(Protocol):
-    """The signs of life of the process of one role or component."""
-
     def forget(self) -> None:
         """A process is about to start: discard what an earlier one showed."""
 
@@ -39,7 +37,6 @@ class HangWatch:
     def __init__(
         self, deadline_seconds: float, now: float, starting_seconds: float = STARTING_SECONDS
     ) -> None:
-        """The process was started just now."""
         self._deadline = deadline_seconds
         self._starting = starting_seconds
         self._beats = 0
@@ -83,7 +80,6 @@ class HangGuard:
         self._next_at = 0.0
 
     def begin(self, now: float) -> None:
-        """A process is about to start."""
         self._signs.forget()
         self.reason = ""
         deadline_seconds, starting_seconds = self._limits
@@ -91,11 +87,7 @@ class HangGuard:
         self._next_at = now
 
     def tick(self, process: ProcessIdentity, now: float) -> bool:
-        """Look at the process, and take the next step if it hangs. Nothing here waits.
-
-        Returns:
-            Whether it was found to hang just now.
-        """
+        """Take the next step if it hangs; whether it was found so just now. Nothing here waits."""
         if self._watch is None or now < self._next_at:
             return False
         if self.reason:

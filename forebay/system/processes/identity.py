@@ -6,12 +6,14 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 
 from forebay.errors import InfrastructureError
+from forebay.system.files.locks import closed_after
 from forebay.system.message import Message
 
 # Counted from the process state, the first field after the command name in /proc/PID/stat.
@@ -61,27 +63,18 @@ class ProcessIdentity(Message):
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal to this very process. False when it has ended."""
-        try:
-            # The descriptor pins the process before its identity is compared: a pid reused before
-            # that is detected, and one reused later gets no signal.
-            descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return False
-        try:
-            if not self.alive():
-                return False
-            signal.pidfd_send_signal(descriptor, number)
-        except ProcessLookupError:
-            return False
-        finally:
-            os.close(descriptor)
-        return True
+        # The descriptor pins the process before its identity is compared: a pid reused before that
+        # is detected, and one reused later gets no signal.
+        with suppress(ProcessLookupError), closed_after(os.pidfd_open(self.pid)) as descriptor:
+            if self.alive():
+                signal.pidfd_send_signal(descriptor, number)
+                return True
+        return False
 
 
 def descendants() -> list[ProcessIdentity]:
     """All living processes below the calling one."""
-    below = psutil.Process().children(recursive=True)
-    found = [ProcessIdentity.of(process.pid) for process in below]
+    found = [ProcessIdentity.of(each.pid) for each in psutil.Process().children(recursive=True)]
     return [process for process in found if process is not None and process.alive()]
 
 
@@ -116,27 +109,24 @@ def environment_variable(pid: int, name: str) -> str | None:
 
 def command_line(pid: int) -> list[str]:
     """Program and arguments of a process; empty if there is none."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).cmdline()
-    except psutil.NoSuchProcess:
-        return []
+    return []
 
 
 def cpu_seconds(pid: int) -> float:
     """CPU time of a process so far; 0 if there is none."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         times = psutil.Process(pid).cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return float(times.user + times.system)
+        return float(times.user + times.system)
+    return 0.0
 
 
 def memory_bytes(pid: int) -> int:
     """Resident memory of a process; 0 if there is none."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         return int(psutil.Process(pid).memory_info().rss)
-    except psutil.NoSuchProcess:
-        return 0
+    return 0
 
 
 def kill_all(processes: list[ProcessIdentity], wait_seconds: float = 5.0) -> None:
@@ -162,20 +152,18 @@ def _own_line() -> set[int]:
     """Pids of the calling process, its parent, and so on."""
     line: set[int] = set()
     pid = os.getpid()
-    while pid > 0 and pid not in line:
-        line.add(pid)
-        try:
+    with suppress(psutil.NoSuchProcess):
+        while pid > 0 and pid not in line:
+            line.add(pid)
             pid = psutil.Process(pid).ppid()
-        except psutil.NoSuchProcess:
-            break
     return line
 
 
 def _environment(pid: int) -> dict[str, str]:
-    try:
+    # It may have ended meanwhile, or be another user's: not one of ours.
+    with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         return psutil.Process(pid).environ()
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return {}  # ended meanwhile, or another user's: not one of ours
+    return {}
 
 
 class _Stat(NamedTuple):

@@ -14,10 +14,7 @@ _DOUBLINGS_MAX = 30
 
 
 class Decision(NamedTuple):
-    """What happens now, and whether this end counts against `restarts_max`.
-
-    delay_seconds: how long to wait before the restart.
-    """
+    """counted: whether this end counts against `restarts_max`. delay_seconds: before a restart."""
 
     action: Literal["restart", "fail", "ignore"]
     counted: bool
@@ -51,10 +48,9 @@ class RestartPolicy:
     def decide(self, ends_so_far: int, exit_code: int | None) -> Decision:
         """Decide on one end.
 
-        Args:
-            ends_so_far: counted ends of this process before this one, without forgotten ones.
-            exit_code: as in `subprocess.Popen.returncode`: negative is a signal's number. None if
-                the process could not be started.
+        ends_so_far: counted ends of this process before this one, without forgotten ones.
+        exit_code: as in `subprocess.Popen.returncode`: negative is a signal's number. None if the
+        process could not be started.
 
         Raises:
             ValueError: when `ends_so_far` is negative.
@@ -78,8 +74,6 @@ class RestartPolicy:
 
 
 class Started(Protocol):
-    """A process that was started, wherever it runs."""
-
     def poll(self) -> int | None:
         """Its exit code (the negative number of a signal that ended it); None while it runs."""
 
@@ -104,13 +98,9 @@ class SupervisedProcess(Generic[P]):
         due: float | None = None,
         ends_before: int = 0,
     ) -> None:
-        """Nothing is started yet.
+        """`ends_before`: counted ends under an earlier owner, which are never forgotten.
 
-        Args:
-            start: starts the process; `start` passes on what it raises.
-            policy: decides on every end.
-            due: when to start it for the first time; None if the owner calls `start`.
-            ends_before: counted ends under an earlier owner; these are never forgotten.
+        due: when to start it for the first time; None if the owner calls `start`.
         """
         self.running: P | None = None
         self.due = due
@@ -126,7 +116,6 @@ class SupervisedProcess(Generic[P]):
         return self.running
 
     def is_due(self, now: float) -> bool:
-        """Whether a planned start is due."""
         return self.due is not None and self.due <= now
 
     def take_end(self) -> int | None:
@@ -139,9 +128,7 @@ class SupervisedProcess(Generic[P]):
     def plan(self, exit_code: int | None, now: float) -> Decision:
         """Decide on an end, and plan the restart if there is one.
 
-        Args:
-            exit_code: None if the process could not be started.
-            now: when it ended.
+        exit_code: None if the process could not be started. now: when it ended.
         """
         decision = self._policy.decide(self.ends(now), exit_code)
         if decision.counted:

@@ -11,8 +11,7 @@ from forebay.home.database.open import close_database, database_of
 from forebay.home.paths import Home
 from forebay.home.store.base import STORE_NAME
 from forebay.home.store.folder_store import FolderStore
-from forebay.home.store.open import store_of
-from forebay.home.store.owner import own_store
+from forebay.home.store.open import own_store, store_of
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.system.output.cut import around
+from forebay.system.output.text import around
 
 LONG = "".join(f"{number:03}" for number in range(100))
 
