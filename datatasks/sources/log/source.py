@@ -52,7 +52,7 @@ BUNDLE_HOURS = 24
 
 @dataclass(frozen=True)
 class _Segments:
-    """All segments of all partitions, sorted by partition and base offset."""
+    """All segments of all partitions, sorted by path: those of a partition by their base offset."""
 
     listing: Listing
     partitions: pa.Array
@@ -235,10 +235,12 @@ class LogSource(LogKind, MarkerSource):
 
 
 def _by_partition(segments: _Segments) -> Iterator[Partition]:
-    names, firsts = np.unique(np.asarray(segments.partitions.to_pylist()), return_index=True)
-    ends = np.append(firsts, len(segments.base))[1:]
-    for name, first, end in zip(names, firsts, ends, strict=True):
-        at = np.arange(first, end)
+    """In the order of their names, which is not that of paths: `eu-1/` comes before `eu/`."""
+    names, firsts, counts = np.unique(
+        np.asarray(segments.partitions.to_pylist()), return_index=True, return_counts=True
+    )
+    for name, first, count in zip(names, firsts, counts, strict=True):
+        at = np.arange(first, first + count)
         yield Partition(str(name), segments.base[at], segments.rows[at], segments.commit_us[at], at)
 
 

@@ -182,6 +182,32 @@ def test_a_later_segment_makes_the_windows_before_it_ready(tmp_path: Path) -> No
     assert opened.readiness(DAYS[1]).ready, "what comes at its end is no row of it"
 
 
+def test_partitions_whose_names_begin_with_another_s(tmp_path: Path) -> None:
+    names = ["eu", "eu-1", "eu 2", "eu.3", "eu0"]  # all but the last come before `eu/` as paths
+    for place, name in enumerate(names):
+        LogWriter(tmp_path / "log", name).append_all(
+            (rows(100 * place + 5 * day, 5), span.start) for day, span in enumerate(DAYS)
+        )
+    opened = source(tmp_path, ready={"marker": "_END"})
+    scan = opened.scan(DAYS)
+    assert scan.offsets == [dict.fromkeys(names, (5 * day, 5 * day + 5)) for day in range(2)]
+    for day, span in enumerate(DAYS):
+        found = {
+            task.partition: values(list(opened.open(task, None, ["n"], 10)))
+            for task in tasks_of(scan, DAYS, day)
+        }
+        first = 5 * day
+        assert found == {
+            name: [*range(100 * place + first, 100 * place + first + 5)]
+            for place, name in enumerate(names)
+        }
+        assert opened.readiness(span).ready == (day == 0)
+    for name in names:
+        assert opened.readiness(DAYS[1]).reason.startswith("partition")
+        (tmp_path / "log" / name / "_END").touch()
+    assert opened.readiness(DAYS[1]).ready
+
+
 def test_a_segment_without_rows_is_no_task(tmp_path: Path) -> None:
     path = segment(tmp_path)
     empty = path.with_name(path.name.replace("-00000005-", "-00000000-"))
