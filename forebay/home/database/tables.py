@@ -314,8 +314,8 @@ failed_runs = _table("failed_runs", Column("dag_id", Text, primary_key=True), _n
 tombstones = _table("tombstones", Column("name", Text, primary_key=True), _number("buried_at"))
 # The tables whose rows name bytes of the store, in a column `name`.
 STORED = (manifests, listings, link_files, seals, served)
-for _table in STORED:
-    Index(None, _table.c.name)
+for _named in STORED:
+    Index(None, _named.c.name)
 
 
 T = TypeVar("T")
