@@ -90,4 +90,5 @@ def kind_named(name: str) -> type[SourceKind]:
 
 
 def installed_kinds() -> dict[str, type[SourceKind]]:
+    """Every installed kind by name."""
     return {name: kind_named(name) for name in kind_names()}

@@ -23,8 +23,8 @@ from forebay.datatasks.planning.operations import (
     identity_of,
     not_over,
     shares_of,
-    sink_window,
 )
+from forebay.datatasks.planning.sink import sink_window
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache

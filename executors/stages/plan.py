@@ -11,8 +11,8 @@ from forebay.datatasks.planning.operations import (
     fingerprint_of,
     identity_of,
     shares_of,
-    sink_window,
 )
+from forebay.datatasks.planning.sink import sink_window
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.listing_rows import ListingHead
 from forebay.errors import UsageError

@@ -20,6 +20,7 @@ _LAST_US = to_us(datetime.max.replace(tzinfo=UTC))
 
 
 def from_us(value: int) -> datetime:
+    """The instant of `to_us`."""
     return EPOCH + value * MICROSECOND
 
 
