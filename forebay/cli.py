@@ -94,6 +94,7 @@ class _Commands(TyperGroup):
 
 
 def build_app() -> typer.Typer:
+    """The application with all commands."""
     app = typer.Typer(
         name="forebay",
         cls=_Commands,

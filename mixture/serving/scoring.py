@@ -18,6 +18,8 @@ BATCH_ROWS = 4_096
 
 
 class ServedModel:
+    """A SavedModel folder with its features.json."""
+
     def __init__(self, directory: Path) -> None:
         """Find the model in `directory`, or in `saved_model` below it; load nothing yet.
 
