@@ -36,11 +36,7 @@ SOURCES = {
 
 
 def joining_pipeline(
-    labels: dict[str, Any],
-    window: str = "1h",
-    offset: str = "24h",
-    count: int = 1,
-    **dataset: Any,
+    labels: dict[str, Any], window: str = "1h", offset: str = "24h", count: int = 1, **dataset: Any
 ) -> PipelineSpec:
     """History with an offset beside clicks, read by so many data executors."""
     streams = {

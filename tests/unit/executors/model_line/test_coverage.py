@@ -109,9 +109,7 @@ def test_rows_begin_where_others_ended(line: CoveredLine, before: int, now: int,
     line.train(2)
 
 
-def test_an_offset_that_shrinks_as_a_source_begins_is_a_gap_in_its_time(
-    line: CoveredLine,
-) -> None:
+def test_an_offset_that_shrinks_as_a_source_begins_is_a_gap_in_its_time(line: CoveredLine) -> None:
     line.offset_days = 1
     line.train(1)
     line.offset_days = 0

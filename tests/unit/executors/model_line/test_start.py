@@ -71,9 +71,7 @@ def test_a_line_keeps_the_beginning_that_it_had(chain: ModelChain) -> None:
     assert warm(chain, "2026-02-01", "2026-03-01") == "2026-02-01_2026-03-01"
 
 
-def test_a_line_with_a_later_history_has_none_for_earlier_windows(
-    chain: ModelChain,
-) -> None:
+def test_a_line_with_a_later_history_has_none_for_earlier_windows(chain: ModelChain) -> None:
     record(chain, "2026-03-02_2026-03-05")
     assert warm(chain, "2026-02-01", "2026-03-01") == "2026-02-01_2026-03-01", "nothing follows yet"
     record(chain, "2026-03-05")
@@ -146,9 +144,7 @@ def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) ->
     assert gap(chain, "2026-02-01_2026-03-01") == "", "the warm start itself, again"
 
 
-def test_windows_of_another_size_share_no_rows_with_trained_ones(
-    chain: ModelChain,
-) -> None:
+def test_windows_of_another_size_share_no_rows_with_trained_ones(chain: ModelChain) -> None:
     hours = WindowGrid(WindowSize.HOUR)
     record(chain, "2026-03-01", "2026-03-02T00")
     assert gap(chain, "2026-03-02").startswith(
@@ -162,9 +158,7 @@ def test_windows_of_another_size_share_no_rows_with_trained_ones(
     assert overlap_with(chain, hours, asked[:2]) == ""
 
 
-def test_rows_of_a_forgotten_window_stay_until_it_is_trained_anew(
-    chain: ModelChain,
-) -> None:
+def test_rows_of_a_forgotten_window_stay_until_it_is_trained_anew(chain: ModelChain) -> None:
     record(chain, "2026-03-01")
     assert Ledger(chain.home, "ads").forget("2026-03-01")
     assert gap(chain, "2026-03-01") == ""

@@ -11,13 +11,8 @@ from typing import Any
 import pytest
 from support.jobs import request
 from support.model_lines import keep_checkpoint, plan_empty, record_link
-from support.scripted_supervisor import (
-    ScriptedSupervisor,
-    scripted_supervisors,
-)
-from support.scripted_supervisor import (
-    ScriptedSupervisors as Supervisors,
-)
+from support.scripted_supervisor import ScriptedSupervisor, scripted_supervisors
+from support.scripted_supervisor import ScriptedSupervisors as Supervisors
 from support.stages import DAY, START, Stages, noon, pipeline, replanned, stages, table
 from support.there import there
 
@@ -195,11 +190,7 @@ def test_a_claim_keeps_the_generation_of_its_first_call(found: Stages, jobs: Sup
     jobs.scripts += [ScriptedSupervisor.run, ScriptedSupervisor.run]
     assert submit(found).generation == 1, "from its newest seal"
     assert submit(found, claim="s#0").generation == 2
-    assert [asked(each) for each in jobs.started] == [
-        [(FIRST, 1)],
-        [(FIRST, 1)],
-        [(FIRST, 2)],
-    ]
+    assert [asked(each) for each in jobs.started] == [[(FIRST, 1)], [(FIRST, 1)], [(FIRST, 2)]]
     train(found, FIRST)
     assert (submit(found).generation, submit(found).state) == (1, "trained")
 
