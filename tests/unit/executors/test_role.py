@@ -52,7 +52,6 @@ os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def ran(code: str, folder: Path, *more: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """A process that runs this code with a folder, and with more arguments."""
     command = [sys.executable, "-c", code, str(folder), *more]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 

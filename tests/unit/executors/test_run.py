@@ -139,12 +139,6 @@ def test_overlaps_are_refused(runs: Runs, changed: dict[str, str], first: str, l
     assert (runs.told.planned, runs.told.submitted) == ([], [])
 
 
-def test_windows_outside_the_dataset_are_refused(runs: Runs) -> None:
-    with pytest.raises(ConfigError, match="before the dataset's start"):
-        runs.run("2026-02-28", FIRST)
-    assert runs.stages.ledger.windows() == []
-
-
 def test_a_gap_is_refused_before_anything_is_planned(runs: Runs) -> None:
     runs.trained(0)
     with pytest.raises(ConfigError, match=f"window {SECOND} is not trained yet"):
@@ -165,10 +159,8 @@ def test_a_reprocess_trains_what_is_trained_again_each_time(runs: Runs) -> None:
     for generation in (2, 3):
         summary = runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
         request = runs.supervisors.started[-1].request
-        assert (request.job_id, request.reprocess) == (
-            f"ads.main.{FIRST}..{SECOND}.reprocess",
-            True,
-        )
+        assert request.job_id == f"ads.main.{FIRST}..{SECOND}.reprocess"
+        assert request.reprocess
         assert [each.generation for each in request.windows] == [generation] * 2
         assert summary["trained_windows"] == [FIRST, SECOND]
         assert runs.serving() == (SECOND, generation)

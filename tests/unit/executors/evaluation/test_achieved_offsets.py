@@ -70,7 +70,6 @@ def test_rows_of_the_whole_time_have_the_declared_offset(store: Store) -> None:
 
 
 def test_late_and_missing_rows_move_an_end(store: Store) -> None:
-    """36 minutes before the day of the rows, and 36 minutes after it."""
     late, odd = START - DAY - 36 * MINUTE, START + 36 * MINUTE
     words = offset_words([found(store, plan(now=0, old=1), old=(late, odd))])
     assert words == ["now 0h (not measured)", "old 24h (measured 23.4h to 24.6h)"]

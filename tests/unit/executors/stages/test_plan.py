@@ -40,7 +40,6 @@ def planned(found: Stages) -> SinkResult:
 
 
 def train(found: Stages, generation: int = 1) -> None:
-    """What a job leaves behind."""
     mark_trained(found.ledger, KEY, generation)
 
 

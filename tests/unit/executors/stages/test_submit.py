@@ -69,7 +69,6 @@ def submit(
 
 
 def train(found: Stages, *windows: str, generation: int = 1) -> None:
-    """What jobs leave behind that trained these windows."""
     chain = ModelChain(found.home, "ads")
     fingerprint = model_fingerprint_of(found.pipeline, found.sources)
     for key in windows:
@@ -91,7 +90,6 @@ def plan_days(found: Stages, count: int) -> None:
 
 
 def asked(supervisor: ScriptedSupervisor) -> list[tuple[str, int]]:
-    """Windows of a job, each with its generation."""
     return [(each.key, each.generation) for each in supervisor.request.windows]
 
 

@@ -25,7 +25,6 @@ FILE = "clicks-3.jsonl"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a window is trained."""
     made = tmp_path / "g2"
     made.mkdir()
     return made
