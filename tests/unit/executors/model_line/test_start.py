@@ -9,13 +9,14 @@ import pytest
 from support.links import link, window_of
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
+from support.task_tables import source_plan
 from support.there import there
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import ReadRows
@@ -267,23 +268,13 @@ def test_a_line_goes_on_with_the_model_that_it_has(chain: ModelChain) -> None:
 
 def planned(window: str, *, rows: int | None = 0, reason: str = "no rows") -> WindowPlan:
     span = window_of(window)
-    source = SourcePlan(
-        stream="a",
-        source="a",
-        feed="batch",
-        data_from=span.start,
-        data_to=span.end,
-        tasks=0,
-        files=0,
-        rows=rows,
-        reason=reason,
-    )
+    source = source_plan("a", (span.start, span.end), ())
     return WindowPlan(
         window=window,
         generation=1,
         start=span.start,
         end=span.end,
-        sources={"a": source},
+        sources={"a": source.model_copy(update={"rows": rows, "reason": reason})},
         fingerprint="",
     )
 
