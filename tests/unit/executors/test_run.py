@@ -171,9 +171,8 @@ def test_a_reprocess_that_was_cut_off_goes_on_in_its_generations(runs: Runs, end
     runs.run(FIRST, SECOND, runs.succeeds)
     cut_off(runs, end)
     summary = runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
-    request = runs.supervisors.started[-1].request
-    assert [(each.key, each.generation) for each in request.windows] == [(SECOND, 2)]
-    assert request.reprocess
+    assert runs.asked() == [(SECOND, 2)]
+    assert runs.supervisors.started[-1].request.reprocess
     assert (summary["trained_windows"], summary["reused_windows"]) == ([SECOND], [FIRST])
     assert runs.stages.ledger.generations(FIRST) == [1, 2]
 
@@ -223,8 +222,7 @@ def test_what_a_trainer_refuses_counts_no_more(runs: Runs) -> None:
         runs.run(SECOND, THIRD, runs.ends("failed", 1, error=error), reprocess=True)
     assert generations(runs) == [1, 3, 1]
     runs.run(SECOND, THIRD, runs.succeeds, reprocess=True)
-    windows = runs.supervisors.started[-1].request.windows
-    assert [(each.key, each.generation) for each in windows] == [(THIRD, 4)], "it continues"
+    assert runs.asked() == [(THIRD, 4)], "it continues"
 
 
 def plans_again(runs: Runs) -> None:
@@ -247,8 +245,7 @@ def test_a_reprocess_begins_anew_where_its_windows_changed_since(
     cut_off(runs)
     since(runs)
     runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
-    windows = runs.supervisors.started[-1].request.windows
-    assert [(each.key, each.generation) for each in windows] == [(FIRST, 3), (SECOND, second)]
+    assert runs.asked() == [(FIRST, 3), (SECOND, second)]
 
 
 def summarise(runs: Runs, *windows: str) -> Json:
