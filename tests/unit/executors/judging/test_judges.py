@@ -37,13 +37,8 @@ def chain(chain: ModelChain) -> ModelChain:
 def test_links_reach_back_to_the_model_of_the_oldest_row(chain: ModelChain) -> None:
     """Hour 6 reads rows of hour 3: its first ones are for the link that ended as hour 3 began."""
     found = judging_links(chain, HOURLY, window_of(HOURS[6]), chain.newest(HOURS[5]))
-    assert [(one.name.window, one.name.generation) for one in found] == [
-        (HOURS[1], 1),
-        (HOURS[2], 1),
-        (HOURS[3], 2),
-        (HOURS[4], 1),
-        (HOURS[5], 1),
-    ]
+    names = [Parent(window=HOURS[hour], generation=2 if hour == 3 else 1) for hour in range(1, 6)]
+    assert [one.name for one in found] == names
     assert found == [JudgingLink(to_us(window_of(one.name.window).end), one.name) for one in found]
     assert judging_links(chain, HOURLY, window_of(HOURS[0]), None) == []
 
