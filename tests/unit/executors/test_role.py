@@ -7,10 +7,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.there import there
 
 from forebay.errors import (
     ConfigError,
@@ -51,14 +49,15 @@ os.kill(os.getpid(), signal.SIGSEGV)
 """
 
 
-def ran(code: str, folder: Path, *more: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, str(folder), *more]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
-
-
 def test_a_crash_leaves_no_memory_behind(tmp_path: Path) -> None:
     """It holds secrets, and a gigabyte or two: of a role, or of a child that tries a payload."""
-    done = ran(CRASHING, tmp_path, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", CRASHING, str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == -signal.SIGSEGV
     assert "Fatal Python error: Segmentation fault" in done.stderr
     assert list(tmp_path.glob("core*")) == []
@@ -79,15 +78,22 @@ def test_errors_leave_file_and_code(tmp_path: Path, error: Exception, name: str,
     with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
         raise error
     assert ended.value.code == code
-    failure = there(read_failure(tmp_path, "data", 1))
+    failure = read_failure(tmp_path, "data", 1)
+    assert failure is not None
     assert (failure.error, failure.exit_code) == (name, code)
     assert failure.message.removeprefix(f"{name}: ") == (str(error) or name)
 
 
 @pytest.mark.parametrize(("error", "code"), [("", 0), ("raise DataError()", 3)])
 def test_a_thread_that_does_not_end_holds_no_role(tmp_path: Path, error: str, code: int) -> None:
-    environment = {**os.environ, "FOREBAY_PARENT_PID": str(os.getpid())}
-    result = ran(LINGERING, tmp_path, error, env=environment, timeout=20)
+    result = subprocess.run(
+        [sys.executable, "-c", LINGERING, str(tmp_path), error],
+        env={**os.environ, "FOREBAY_PARENT_PID": str(os.getpid())},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
     assert result.returncode == code
     assert "threads still run" in result.stderr
     assert "deaf-thread" in result.stderr

@@ -50,6 +50,7 @@ FEATURES = {"x": {"encode": "numeric"}}
         ("int", [1, 2], {"positive": 3}, False),
         ("string", ["y", "n"], {"positive": "y"}, True),
         ("string", ["Y", "n"], {"positive": "y"}, False),
+        ("bool", [True, False], {"positive": True}, True),
         ("bool", [False, False], {"positive": True}, False),
         ("float", [0.4, 0.6], {"greater_than": 0.5}, True),
         ("float", [0.4, 0.5], {"greater_than": 0.5}, False),
