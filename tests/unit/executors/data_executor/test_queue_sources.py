@@ -24,14 +24,9 @@ def test_each_use_of_a_source_has_the_weight_and_feed_of_its_stream() -> None:
 
 
 def test_bounds_are_the_pipeline_s() -> None:
-    buffers = {
-        "rows_max": 11,
-        "bytes_max": 2**17,
-        "chunk_rows": 7,
-        "flush_seconds": 0.5,
-        "settle_seconds": 1.5,
-    }
-    spec = pipeline(("a",), train={"minibatch_rows": 9}, job={"buffers": buffers})
+    sizes = {"rows_max": 11, "bytes_max": 2**17, "chunk_rows": 7}
+    seconds = {"flush_seconds": 0.5, "settle_seconds": 1.5}
+    spec = pipeline(("a",), train={"minibatch_rows": 9}, job={"buffers": {**sizes, **seconds}})
     assert limits_of(spec, 10) == Limits(9, 11, 2**17, 7, 0.5, settle_seconds=1.5)
 
 

@@ -19,16 +19,10 @@ AT = ReadPosition(
 )
 
 
-def plan(day: int, fingerprint: str) -> WindowPlan:
-    start = datetime(2026, 3, day, tzinfo=UTC)
-    return WindowPlan(
-        window=f"2026-03-{day:02d}",
-        generation=1,
-        start=start,
-        end=start + timedelta(days=1),
-        sources={},
-        fingerprint=fingerprint,
-    )
+def plan(day: int, data: str) -> WindowPlan:
+    start, key = datetime(2026, 3, day, tzinfo=UTC), f"2026-03-{day:02d}"
+    end = start + timedelta(days=1)
+    return WindowPlan(window=key, generation=1, start=start, end=end, sources={}, fingerprint=data)
 
 
 PLANS = [plan(1, "one"), plan(2, "two"), plan(3, "three")]

@@ -35,14 +35,9 @@ def test_a_job_id_is_a_plain_name(request_of_ads: JobRequest, job_id: str) -> No
 
 
 def test_commands() -> None:
-    spec = JobSpec.model_validate(
-        {
-            "roles": {
-                "data": {"count": 2, "threads": 3},
-                "trainer": {"runtime": {"python": "/opt/tf/bin/python"}},
-            }
-        }
-    )
+    trainer = {"runtime": {"python": "/opt/tf/bin/python"}}
+    roles = {"data": {"count": 2, "threads": 3}, "trainer": trainer}
+    spec = JobSpec.model_validate({"roles": roles})
     commands = role_commands(spec, Path("/home/j1"), 7)
     assert [command.name for command in commands] == ["driver-0", "data-0", "data-1", "trainer-0"]
     python = [sys.executable, "-P", "-m"]
