@@ -171,9 +171,9 @@ class Runs:
         return script
 
     def asked(self) -> list[tuple[str, int]]:
-        """Windows of the only job, each with its generation."""
-        (supervisor,) = self.supervisors.started
-        return [(each.key, each.generation) for each in supervisor.request.windows]
+        """Windows of the newest job, each with its generation."""
+        windows = self.supervisors.started[-1].request.windows
+        return [(each.key, each.generation) for each in windows]
 
     def serving(self) -> tuple[str, int] | None:
         found = self.chain.published()

@@ -22,15 +22,7 @@ start_arrow()
 """
 
 
-@pytest.mark.parametrize("module", ["data_executor", "driver", "trainer"])
-def test_pandas_is_imported_when_asked_for_only(module: str) -> None:
-    code = LIGHT.format(module=module)
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-
-
+# A source kind of others finds Arrow as it always is.
 OTHERS = """
 import sys
 from forebay.executors import arrow_start
@@ -44,8 +36,16 @@ assert "pandas" in sys.modules
 """
 
 
-def test_a_source_kind_of_others_finds_arrow_as_it_always_is() -> None:
+MODULES = ("data_executor", "driver", "trainer")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [*(LIGHT.format(module=module) for module in MODULES), OTHERS],
+    ids=[*MODULES, "a source kind of others"],
+)
+def test_pandas_is_imported_when_asked_for_only(code: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", OTHERS], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr

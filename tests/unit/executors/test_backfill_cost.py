@@ -113,9 +113,7 @@ def test_a_reprocess_trains_again(project: Stages) -> None:
     assert found.storage_calls == 0, "what is trained is not scanned"
 
 
-def test_another_line_looks_for_itself_and_trains_what_the_first_planned(
-    project: Stages,
-) -> None:
+def test_another_line_looks_for_itself_and_trains_what_the_first_planned(project: Stages) -> None:
     plan(project, 0)
     train(project, 0)
     assert does(cost(project, 0, 0, line="second")) == ["train"]

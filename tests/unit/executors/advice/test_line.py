@@ -43,6 +43,10 @@ def test_windows_are_added_up() -> None:
 
 def test_who_is_warned() -> None:
     assert len(late_label_warnings(spec(), LATE)) == 1
+    corrected = {"paradigm": "mixture", "delay": "head"}
+    (warning,) = late_label_warnings(spec(compare=[corrected]), LATE)
+    assert "mixture does not correct that" in warning
+    assert late_label_warnings(spec(**corrected), LATE) == []
     assert late_label_warnings(spec(accept=["incomplete_labels"]), LATE) == []
     assert late_label_warnings(spec(paradigm="batch"), LATE) == []
     assert late_label_warnings(spec(), [window(95, 100)]) == []

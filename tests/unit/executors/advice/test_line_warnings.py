@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from support.model_lines import record_link
 from support.stages import pipeline
@@ -43,12 +41,3 @@ def test_only_the_last_windows_count(chain: ModelChain, monkeypatch: pytest.Monk
     assert (kept, warning) == (2, "")
     judged(chain, "2026-03-05", 85, 100)
     assert line_warnings(SPEC, chain)[0].startswith("85% ")
-
-
-def test_who_corrects_is_not_warned(chain: ModelChain) -> None:
-    judged(chain, "2026-03-01", 30, 60)
-    corrected: dict[str, Any] = {"paradigm": "mixture", "delay": "head"}
-    assert line_warnings(pipeline(("a", "ab"), train=corrected), chain) == []
-    plain = {"paradigm": "mixture", "compare": [{"paradigm": "mixture", "delay": "head"}]}
-    (warning,) = line_warnings(pipeline(("a", "ab"), train=plain), chain)
-    assert "mixture does not correct that" in warning

@@ -117,8 +117,7 @@ def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [ConfigError, DataError, FencedError, InfrastructureError, NotKnownError, NotReadyError],
+    "kind", [ConfigError, DataError, FencedError, InfrastructureError, NotKnownError, NotReadyError]
 )
 def test_errors_cross_processes_in_their_class(kind: type[ForebayError]) -> None:
     back = ErrorReport.of(kind("row 7")).exception()

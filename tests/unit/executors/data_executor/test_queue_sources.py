@@ -8,42 +8,25 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.executors.data_executor.executor import limits_of, queue_sources_of
 from forebay.mixture.queue.queue import Limits
 
-STREAMS = {
-    "old": {"sources": ["a", "b"], "weight": 1.5, "floor": 0.25},
-    "new": {"sources": ["c"], "weight": 3, "feed": "stream"},
-}
 
-
-def test_sources_belong_to_their_streams() -> None:
-    sources: dict[str, SourceSpec] = {name: memory_source(name) for name in "abc"}
-    spec = pipeline(("a", "b", "c"), dataset={"streams": STREAMS, "queue_unit": 7.5})
+def test_each_use_of_a_source_has_the_weight_and_feed_of_its_stream() -> None:
+    streams = {
+        "old": {"sources": ["a", "b"], "weight": 1.5, "floor": 0.25, "offset": "24h"},
+        "new": {"sources": ["a"], "weight": 3, "feed": "stream"},
+    }
+    sources: dict[str, SourceSpec] = {name: memory_source(name) for name in "ab"}
+    spec = pipeline((), dataset={"streams": streams, "queue_unit": 7.5})
     found = queue_sources_of(spec, sources)
-    assert (list(found.names), list(found.feeds)) == (["a", "b", "c"], ["batch", "batch", "stream"])
+    assert list(found.names) == ["a@old", "b", "a@new"]
+    assert list(found.feeds) == ["batch", "batch", "stream"]
     assert (list(found.weights), list(found.groups)) == ([1.5, 1.5, 3.0], [0, 0, 1])
     assert (list(found.floors), found.queue_unit) == ([0.25, 0.0], 7.5)
 
 
-def test_each_use_of_a_source_has_the_weight_and_feed_of_its_stream() -> None:
-    streams = {
-        "old": {"sources": ["a", "b"], "weight": 1.5, "offset": "24h"},
-        "new": {"sources": ["a"], "weight": 3, "feed": "stream"},
-    }
-    sources: dict[str, SourceSpec] = {name: memory_source(name) for name in "ab"}
-    found = queue_sources_of(pipeline((), dataset={"streams": streams}), sources)
-    assert list(found.names) == ["a@old", "b", "a@new"]
-    assert list(found.feeds) == ["batch", "batch", "stream"]
-    assert (list(found.weights), list(found.groups)) == ([1.5, 1.5, 3.0], [0, 0, 1])
-
-
 def test_bounds_are_the_pipeline_s() -> None:
-    buffers = {
-        "rows_max": 11,
-        "bytes_max": 2**17,
-        "chunk_rows": 7,
-        "flush_seconds": 0.5,
-        "settle_seconds": 1.5,
-    }
-    spec = pipeline(("a",), train={"minibatch_rows": 9}, job={"buffers": buffers})
+    sizes = {"rows_max": 11, "bytes_max": 2**17, "chunk_rows": 7}
+    seconds = {"flush_seconds": 0.5, "settle_seconds": 1.5}
+    spec = pipeline(("a",), train={"minibatch_rows": 9}, job={"buffers": {**sizes, **seconds}})
     assert limits_of(spec, 10) == Limits(9, 11, 2**17, 7, 0.5, settle_seconds=1.5)
 
 

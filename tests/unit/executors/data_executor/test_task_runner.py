@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from support.letters import task
+from support.there import there
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.tasks import Chunk, Position
@@ -57,9 +58,9 @@ def test_to_have_no_memory_for_rows_is_bad_data_with_its_place(tmp_path: Path) -
     threads = RunnerThreads("reader")
     TaskRunner(grant, readers, queue, letters, examiner, decoding, threads, ended.append)._run()
     (outcome,) = ended
-    assert outcome.failure is not None
-    assert outcome.failure.exit_code == 3
-    assert outcome.failure.message == (
+    failure = there(outcome.failure)
+    assert failure.exit_code == 3
+    assert failure.message == (
         "source 'clicks', rows from topic clicks, partition 3, offset 0 on: not enough memory to "
         "decode them (write smaller batches of rows, or give the role more memory)"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import signal
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ from forebay.executors.driver import journal as module
 from forebay.executors.driver.journal import Journal
 
 
-def written(path: Path) -> list[dict[str, object]]:
+def appended(path: Path, *incarnations: int) -> list[dict[str, object]]:
+    """What was there before so many drivers began."""
     journal = Journal(path)
-    records = journal.records
+    for number in incarnations:
+        journal.append("driver", incarnation=number)
     journal.close()
-    return records
+    return journal.records
 
 
 def test_records_come_back_in_order(tmp_path: Path) -> None:
@@ -27,38 +30,37 @@ def test_records_come_back_in_order(tmp_path: Path) -> None:
     journal.append("driver", incarnation=1)
     journal.append("seal", window="w", step=7)
     journal.close()
-    assert written(path) == [
+    assert appended(path) == [
         {"kind": "driver", "incarnation": 1},
         {"kind": "seal", "window": "w", "step": 7},
     ]
+    assert path.stat().st_mode & 0o777 == 0o600, "its owner's alone"
 
 
 def test_a_torn_tail_never_counted_and_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "driver.jsonl"
-    journal = Journal(path)
-    journal.append("driver", incarnation=1)
-    journal.append("driver", incarnation=2)
-    journal.close()
+    appended(path, 1, 2)
     whole = path.read_bytes()
     for length in range(len(whole.splitlines(keepends=True)[0]), len(whole)):
         path.write_bytes(whole[:length])
-        again = Journal(path)
-        assert again.records == [{"kind": "driver", "incarnation": 1}]
-        again.append("driver", incarnation=3)
-        again.close()
-        assert [record["incarnation"] for record in written(path)] == [1, 3]
+        assert appended(path, 3) == [{"kind": "driver", "incarnation": 1}]
+        assert [record["incarnation"] for record in appended(path)] == [1, 3]
 
 
-def test_damage_in_the_middle_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "damage"),
+    [(1, lambda line: line.replace(b"driver", b"dr1ver")), (2, lambda line: b"0" + line)],
+    ids=["a changed byte", "one byte more"],
+)
+def test_damage_before_the_last_record_is_told(
+    tmp_path: Path, number: int, damage: Callable[[bytes], bytes]
+) -> None:
     path = tmp_path / "driver.jsonl"
-    journal = Journal(path)
-    for number in range(3):
-        journal.append("driver", incarnation=number)
-    journal.close()
-    content = bytearray(path.read_bytes())
-    content[20] ^= 1
-    path.write_bytes(bytes(content))
-    with pytest.raises(InfrastructureError, match="jsonl:1 is damaged"):
+    appended(path, 0, 1, 2)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[number - 1] = damage(lines[number - 1])
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(InfrastructureError, match=f"jsonl:{number} is damaged"):
         Journal(path)
 
 
@@ -77,25 +79,7 @@ def test_a_full_disk_is_an_error_and_leaves_no_half_record(tmp_path: Path) -> No
         signal.signal(signal.SIGXFSZ, old)
     journal.append("seal", window="v")
     journal.close()
-    assert [record["kind"] for record in written(tmp_path / "driver.jsonl")] == ["driver", "seal"]
-
-
-def test_the_journal_is_its_owner_s_alone(tmp_path: Path) -> None:
-    path = tmp_path / "journal" / "driver.jsonl"
-    written(path)
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_damage_before_the_last_record_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "driver.jsonl"
-    journal = Journal(path)
-    for number in range(3):
-        journal.append("driver", incarnation=number)
-    journal.close()
-    first, second, third = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(first + b"0" + second + third)
-    with pytest.raises(InfrastructureError, match="jsonl:2 is damaged"):
-        Journal(path)
+    assert [record["kind"] for record in appended(tmp_path / "driver.jsonl")] == ["driver", "seal"]
 
 
 def test_what_is_no_record_is_damage(tmp_path: Path) -> None:
@@ -112,4 +96,4 @@ def test_one_driver_writes_one_journal(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(InfrastructureError, match="another driver writes"):
         Journal(path)
     journal.close()
-    assert written(path) == []
+    assert appended(path) == []

@@ -172,15 +172,14 @@ def test_leases_are_answered_when_something_changed(driver: Driver) -> None:
 def test_who_is_no_longer_alone_waits_for_no_task_of_others(driver: Driver) -> None:
     driver.open().served.leases.reading_max = [1, 1]
     first = driver.executor()
-    first.reply = driver.lease(first)
-    assert first.reply is not None
-    assert first.reply.pending == {"history": 1}
+    reply = first.reply = there(driver.lease(first))
+    assert reply.pending == {"history": 1}
     assert driver.lease(first) is None
     assert driver.unchanged(first).pending == {"history": 1}
     taken = there(driver.lease(driver.executor(1)))
     assert [grant.task.task_id for grant in taken.grants] == ["history/1"]
     assert driver.unchanged(first).pending == {}, "it would wait for it in each hour"
-    assert driver.unchanged(first).readers == first.reply.readers
+    assert driver.unchanged(first).readers == reply.readers
 
 
 def test_a_failure_of_storage_is_tried_again_elsewhere(driver: Driver) -> None:
@@ -205,9 +204,9 @@ def test_the_last_attempt_ends_the_window(driver: Driver) -> None:
     driver.lease(member)
     version = session.version
     driver.fail(member, 3)
-    assert session.error is not None
-    assert session.error.message.startswith("task clicks/0 failed 3 times, the last time: disk")
-    assert session.error.exit_code == InfrastructureError.exit_code
+    error = there(session.error)
+    assert error.message.startswith("task clicks/0 failed 3 times, the last time: disk")
+    assert error.exit_code == InfrastructureError.exit_code
     assert (session.version, driver.state.orders(session).error) == (version + 1, session.error)
     assert driver.executor(1).epoch == 0, "a window that ends in an error gets no new readers"
 
@@ -217,9 +216,8 @@ def test_what_no_attempt_cures_ends_the_window_at_once(driver: Driver, code: int
     session, member = driver.open(), driver.executor()
     driver.lease(member)
     driver.fail(member, 1, code=code)
-    assert session.error is not None
-    assert session.error.exit_code == code
-    first = session.error
+    first = there(session.error)
+    assert first.exit_code == code
     driver.fail(member, 1, code=3 if code != 3 else 1)
     assert session.error == first, "the first cause is what is told"
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from support.links import link
+from support.task_tables import source_plan
 
-from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.evaluation.summary import achieved_offsets, offset_words
 from forebay.executors.window_files.steps import StepPoint
 from forebay.home.paths import Home
@@ -33,17 +34,9 @@ def plan(**offsets: int) -> WindowPlan:
     for name, days in offsets.items():
         stream, _, other = name.partition("_")
         source, back = f"{other or 'a'}@{stream}", days * DAY
-        sources[source] = SourcePlan(
-            stream=stream,
-            source=source,
-            feed="batch",
-            data_from=START - back,
-            data_to=START + DAY - back,
-            tasks=1,
-            files=1,
-            rows=1,
-            offset_seconds=int(back.total_seconds()),
-        )
+        planned = source_plan(source, (START - back, START + DAY - back), [(0, 1)])
+        of_stream = {"stream": stream, "offset_seconds": int(back.total_seconds())}
+        sources[source] = planned.model_copy(update=of_stream)
     return WindowPlan(
         window=KEY, generation=1, start=START, end=START + DAY, sources=sources, fingerprint="f"
     )
@@ -70,7 +63,6 @@ def test_rows_of_the_whole_time_have_the_declared_offset(store: Store) -> None:
 
 
 def test_late_and_missing_rows_move_an_end(store: Store) -> None:
-    """36 minutes before the day of the rows, and 36 minutes after it."""
     late, odd = START - DAY - 36 * MINUTE, START + 36 * MINUTE
     words = offset_words([found(store, plan(now=0, old=1), old=(late, odd))])
     assert words == ["now 0h (not measured)", "old 24h (measured 23.4h to 24.6h)"]

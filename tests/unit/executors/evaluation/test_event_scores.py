@@ -16,6 +16,7 @@ from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import complete_judgements, evaluate
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
 from forebay.system.instants import to_us
 
@@ -42,7 +43,7 @@ def events(day: int) -> list[Event]:
     return [(one, start + (one % ROWS) * 0.4, one % 3 == 0) for one in numbers]
 
 
-def train(chain: ModelChain, folder: Path, day: int) -> None:
+def train(chain: ModelChain, folder: Path, day: int) -> Link:
     """What the window of a day leaves: rows of a day and a half ago judged, its own ones fresh."""
     window = window_of(KEYS[day])
     since, until = (to_us(at) / 3_600_000_000 - 36 for at in (window.start, window.end))
@@ -54,38 +55,24 @@ def train(chain: ModelChain, folder: Path, day: int) -> None:
     }
     write_judged(folder / KEYS[day], COLUMNS, come, scores, fresh=events(day), source=day % 2)
     stored = store_of(chain.home).put_tree("models", "scores", folder / KEYS[day])
-    record_link(chain, KEYS[day], {"a": 2}, files={"scores": stored})
+    return record_link(chain, KEYS[day], {"a": 2}, files={"scores": stored})
 
 
 def block(chain: ModelChain, day: int) -> dict[str, object]:
     return evaluate(spec(), chain, list(chain.newest_of([KEYS[day]]).values())).events[KEYS[day]]
 
 
-def test_a_window_is_partial_until_its_last_labels_came(chain: ModelChain, tmp_path: Path) -> None:
-    train(chain, tmp_path, 0)
-    none = block(chain, 0)
-    assert (none["rows"], none["judged"], none["complete"]) == (ROWS, 0, False)
-    train(chain, tmp_path, 1)
-    half = block(chain, 0)
-    assert (half["rows"], half["judged"], half["complete"]) == (ROWS, ROWS // 2, False)
-    answers = half["answers"]
-    assert isinstance(answers, dict)
-    assert list(answers) == ["mixture", "stream", "mixture/memory"]
-    assert answers["mixture"]["words"] == (
-        f"{answers['mixture']['auc']:.3f} so far, {ROWS // 2} of {ROWS} rows judged"
-    )
-    train(chain, tmp_path, 2)
-    whole = block(chain, 0)
-    assert (whole["rows"], whole["judged"], whole["complete"]) == (ROWS, ROWS, True)
-
-
 def test_partial_windows_are_in_no_pool_and_no_verdict(chain: ModelChain, tmp_path: Path) -> None:
-    for day in range(4):
-        train(chain, tmp_path, day)
-    links = list(chain.newest_of(KEYS[:4]).values())
+    links = [train(chain, tmp_path, day) for day in range(4)]
     found = evaluate(spec(), chain, links)
-    assert [found.events[key]["complete"] for key in KEYS[:4]] == [True, True, False, False]
-    assert found.events[KEYS[2]]["judged"] == ROWS // 2
+    blocks = [found.events[key] for key in KEYS[:4]]
+    assert [each["complete"] for each in blocks] == [True, True, False, False]
+    assert [each["judged"] for each in blocks] == [ROWS, ROWS, ROWS // 2, 0]
+    assert [each["rows"] for each in blocks] == [ROWS] * 4
+    answers = blocks[2]["answers"]
+    assert list(answers) == ["mixture", "stream", "mixture/memory"]
+    so_far = f"{answers['mixture']['auc']:.3f} so far, {ROWS // 2} of {ROWS} rows judged"
+    assert answers["mixture"]["words"] == so_far
     pooled = found.pooled
     assert (pooled["event"]["windows"], pooled["event"]["judged"]) == (2, 2 * ROWS)
     assert pooled["scored_at"] == "event"
@@ -106,29 +93,25 @@ def test_a_window_judged_later_equals_one_judged_at_once(chain: ModelChain, tmp_
     for day in range(5):
         train(chain, tmp_path / "one", day)
         later.append(block(chain, max(0, day - 2)))
-    for day in range(5):
-        train(at_once, tmp_path / "other", day)
-    links = list(at_once.newest_of(KEYS).values())
+    links = [train(at_once, tmp_path / "other", day) for day in range(5)]
     found = evaluate(spec(), at_once, links)
     assert [found.events[key] for key in KEYS[:3]] == later[2:]
 
 
 def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: Path) -> None:
     def judge(day: int) -> None:
-        link = chain.newest_of([KEYS[day]])[KEYS[day]]
-        chain.judge(
-            link, {"kept": 1, **opinion(KEYS[day], None, None, evaluate(spec(), chain, [link]))}
-        )
+        link = train(chain, tmp_path, day)
+        found = evaluate(spec(), chain, [link])
+        chain.judge(link, {"kept": 1, **opinion(KEYS[day], None, None, found)})
+        links.append(link)
 
-    train(chain, tmp_path, 0)
+    links: list[Link] = []
     judge(0)
     for day, wanted in ((1, []), (2, [KEYS[0]]), (3, [KEYS[1]])):
-        train(chain, tmp_path, day)
-        link = chain.newest_of([KEYS[day]])[KEYS[day]]
         judge(day)
-        assert list(complete_judgements(spec(), chain, link, link)) == wanted
-        assert complete_judgements(spec(), chain, link, link) == {}
-    stored = chain.judgements(list(chain.newest_of(KEYS[:4]).values()))
+        assert list(complete_judgements(spec(), chain, links[-1], links[-1])) == wanted
+        assert complete_judgements(spec(), chain, links[-1], links[-1]) == {}
+    stored = chain.judgements(links)
     assert stored[KEYS[0]]["event"] == block(chain, 0)
     assert stored[KEYS[0]]["kept"] == 1
     assert [stored[key]["event"]["complete"] for key in KEYS[:4]] == [True, True, False, False]
@@ -140,17 +123,13 @@ def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: P
 
 
 def test_figures_by_source_and_slice_say_one_class(chain: ModelChain, tmp_path: Path) -> None:
-    for day in range(3):
-        train(chain, tmp_path, day)
-    found = evaluate(spec(), chain, list(chain.newest_of(KEYS[:1]).values())).events[KEYS[0]]
+    first, *_ = [train(chain, tmp_path, day) for day in range(3)]
+    found = evaluate(spec(), chain, [first]).events[KEYS[0]]
     assert set(found["sources"]) == {"a", "b"}
     assert sum(one["mixture"]["rows"] for one in found["sources"].values()) == ROWS
     slices = found["slices"]["kind"]
-    assert {name: one["stream"]["rows"] for name, one in slices.items()} == {
-        "missing": ROWS // 3,
-        "other values": ROWS // 3,
-        "red": ROWS // 3,
-    }
+    rows = {name: one["stream"]["rows"] for name, one in slices.items()}
+    assert rows == dict.fromkeys(("missing", "other values", "red"), ROWS // 3)
     red = slices["red"]["mixture"]
     assert (red["auc"], red["words"]) == (None, "one class: 0 positives of 20 rows")
     assert red["log_loss"] > 0
@@ -158,9 +137,8 @@ def test_figures_by_source_and_slice_say_one_class(chain: ModelChain, tmp_path: 
 
 
 def test_sources_and_slices_are_pooled_over_windows(chain: ModelChain, tmp_path: Path) -> None:
-    for day in range(4):
-        train(chain, tmp_path, day)
-    pooled = evaluate(spec(), chain, list(chain.newest_of(KEYS[:4]).values())).pooled["event"]
+    links = [train(chain, tmp_path, day) for day in range(4)]
+    pooled = evaluate(spec(), chain, links).pooled["event"]
     sources = {name: one["stream"]["rows"] for name, one in pooled["sources"].items()}
     assert (set(sources), sum(sources.values())) == ({"a", "b"}, 2 * ROWS)
     assert pooled["sources"]["a"]["mixture"]["auc"]["seeds"] == 3
@@ -171,9 +149,7 @@ def test_sources_and_slices_are_pooled_over_windows(chain: ModelChain, tmp_path:
 
 
 def test_progressive_figures_say_so_while_labels_come(chain: ModelChain, tmp_path: Path) -> None:
-    for day in range(2):
-        train(chain, tmp_path, day)
-    links = list(chain.newest_of(KEYS[:2]).values())
+    links = [train(chain, tmp_path, day) for day in range(2)]
     found = evaluate(spec(), chain, links)
     words = found.windows[KEYS[0]]["mixture"]["words_true"]
     assert words.endswith(f"so far, {ROWS // 2} of {ROWS} rows judged")
@@ -187,9 +163,7 @@ def test_progressive_figures_say_so_while_labels_come(chain: ModelChain, tmp_pat
 def test_labels_that_may_be_filed_later_are_waited_for(chain: ModelChain, tmp_path: Path) -> None:
     """`label_join` says how much later than its event a row may be filed."""
     declared = spec(label_join="60h")
-    for day in range(4):
-        train(chain, tmp_path, day)
-    links = list(chain.newest_of(KEYS[:4]).values())
+    links = [train(chain, tmp_path, day) for day in range(4)]
     found = evaluate(declared, chain, links)
     assert [found.events[key]["complete"] for key in KEYS[:4]] == [True, False, False, False]
     for one in links:

@@ -47,11 +47,8 @@ def test_complete_labels_join_from_the_same_and_later_windows(tmp_path: Path) ->
     metrics = window_metrics(one)["mixture"]
     assert (metrics["rows"], metrics["joined_rows"], metrics["positives"]) == (4, 3, 1)
     assert (metrics["positives_true"], metrics["auc_true"], metrics["auc_fresh"]) == (2, 1.0, 1.0)
-    assert label_completeness([one]) == {
-        "fresh_positives": 1,
-        "complete_positives": 2,
-        "share": 0.5,
-    }
+    known = {"fresh_positives": 1, "complete_positives": 2, "share": 0.5}
+    assert label_completeness([one]) == known
     assert len(two.event_ids) == 0
     empty = window_metrics(two)["mixed"]
     assert empty["auc_true"] is None

@@ -118,9 +118,8 @@ TOWERS = pipeline(("a", "ab"))
 
 
 def test_a_range_is_told_with_the_line_s_warm_start(home: Home) -> None:
-    found = summarise_windows(
-        SPEC, ModelChain(home, "ads"), [FIRST, SECOND], {"restarts": {"data": 1}}
-    )
+    facts = {"restarts": {"data": 1}}
+    found = summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST, SECOND], facts)
     assert [each["window"] for each in found["windows"]] == [FIRST, SECOND]
     assert found["warm_start"]["window"] == WARM
     assert found["rows_agree"]
@@ -141,12 +140,12 @@ def test_a_range_is_told_with_the_line_s_warm_start(home: Home) -> None:
 def test_the_model_of_the_last_window_is_named_when_it_is_there(home: Home) -> None:
     chain = ModelChain(home, "ads")
     export(chain, newest(home, FIRST))
-    assert summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST, SECOND], {})["model"] == ""
+    assert summarise_windows(SPEC, chain, [FIRST, SECOND], {})["model"] == ""
     model = export(chain, newest(home, SECOND))
-    found = summarise_windows(TOWERS, ModelChain(home, "ads"), [FIRST, SECOND], {})
+    found = summarise_windows(TOWERS, chain, [FIRST, SECOND], {})
     assert (found["model"], found["paradigms"]) == (model, ["mixture"])
     chain.publish(there(chain.newest(SECOND)), START)
-    published = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND], {})["published"]
+    published = summarise_windows(SPEC, chain, [SECOND], {})["published"]
     assert (published["window"], published["path"]) == (SECOND, model)
 
 
@@ -154,17 +153,18 @@ def test_a_line_without_a_warm_start_and_with_stale_windows(home: Home) -> None:
     chain = ModelChain(home, "ads", "other")
     record_link(chain, FIRST, {"a": 10, "ab": 3})
     record_link(chain, SECOND, {"a": 20, "ab": 4}, parent=FIRST)
-    found = summarise_windows(SPEC, ModelChain(home, "ads", "other"), [FIRST], {})
+    found = summarise_windows(SPEC, chain, [FIRST])
     assert (found["warm_start"], found["stale_windows"]) == (None, [])
+    assert found["reused_windows"] == [FIRST], "as the folders of its jobs tell: there are none"
     assert found["rows_line"].endswith("(13 = 13 = 13 + 0)")
     span = (START, START + DAY)
     record_tasks(Ledger(home, "ads"), FIRST, span, {"a": [(0, 10)], "ab": [(0, 3)]}, 2)
     record_link(chain, FIRST, {"a": 10, "ab": 3}, generation=2)
-    found = summarise_windows(SPEC, ModelChain(home, "ads", "other"), [FIRST, SECOND], {})
+    found = summarise_windows(SPEC, chain, [FIRST, SECOND], {})
     assert found["stale_windows"] == [SECOND]
     assert [each["generation"] for each in found["windows"]] == [2, 1]
     with pytest.raises(ConfigError, match="window 2026-03-03 of pipeline 'ads' is not trained"):
-        summarise_windows(SPEC, ModelChain(home, "ads", "other"), [FIRST, "2026-03-03"], {})
+        summarise_windows(SPEC, chain, [FIRST, "2026-03-03"], {})
 
 
 def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
@@ -183,13 +183,6 @@ def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
     ToldJob(home, "four").tell("running", restarts=restarts)
     found = summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST])
     assert (found["restarts"]["driver"], found["phases_seconds"]) == (6, {"trainer.steps": 2.469})
-
-
-def test_a_line_without_a_warm_start_is_told_from_its_jobs_too(home: Home) -> None:
-    chain = ModelChain(home, "ads", "other")
-    record_link(chain, FIRST, {"a": 10, "ab": 3})
-    found = summarise_windows(SPEC, chain, [FIRST])
-    assert (found["warm_start"], found["reused_windows"]) == (None, [FIRST])
 
 
 def test_advice_is_given_on_what_learns(home: Home) -> None:

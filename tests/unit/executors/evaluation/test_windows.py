@@ -16,8 +16,6 @@ from forebay.executors.evaluation.windows import Evaluation, evaluate
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import ScoreWriter
-from forebay.home.database.format import record_format
-from forebay.home.paths import Home
 from forebay.home.store.base import Stored
 from forebay.home.store.open import store_of
 
@@ -40,11 +38,9 @@ def test_scores_are_kept_for_as_long_as_copies_are_looked_for() -> None:
 
 
 @pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
+def chain(chain: ModelChain, tmp_path: Path) -> ModelChain:
     """Each window scores two events of its own; window n has the labels of window n - 1, and the
     last one those of all before it."""
-    record_format(Home(tmp_path))
-    chain = ModelChain(Home(tmp_path), "ads")
     for number, key in enumerate(KEYS):
         writer = ScoreWriter(tmp_path / key, ("mixture",))
         scores = np.array([[0.2], [0.8]], np.float32)
@@ -128,9 +124,8 @@ def test_scores_that_go_are_no_damage(chain: ModelChain, monkeypatch: pytest.Mon
         evaluate(spec, chain, links)
 
 
-def test_a_model_that_only_counts_has_no_metrics(tmp_path: Path) -> None:
-    record_format(Home(tmp_path))
-    chain = ModelChain(Home(tmp_path), "ads")
+def test_a_model_that_only_counts_has_no_metrics(chain: ModelChain) -> None:
+    chain = ModelChain(chain.home, "ads", "other")
     record_link(chain, KEYS[0], {"a": 2})
     counting = evaluate(pipeline(("a",), model={"kind": "count"}), chain, chain.links())
     towers = evaluate(pipeline(("a",)), chain, chain.links())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import delete
-from support.jobs import ToldJob, report_job, request, store_job
+from support.jobs import report_job, request, store_job
 
 from forebay.errors import UsageError
 from forebay.executors.job.job_id import range_job_id, window_job_id
@@ -86,14 +86,6 @@ def test_jobs_that_have_not_ended(home: Home) -> None:
     assert ids(jobs_of(home, *line, unended=True)) == ["running", "submitted"]
     assert ids(jobs_owned(home, RUN)) == ["running", "submitted"]
     assert ids(jobs_owned(home, "clicks/manual__1")) == [], "the same run id of another DAG"
-
-
-def test_a_job_is_nobodys_from_an_attachment_on_until_its_owner_is_told(home: Home) -> None:
-    told = ToldJob(home)
-    told.take_over(RUN)
-    assert ids(jobs_owned(home, RUN)) == [told.job_id]
-    told.take_over()
-    assert jobs_owned(home, RUN) == []
 
 
 @pytest.mark.parametrize("state", ["submitted", "running"])

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.projects import ads_pipeline, clicks_source, history_source
+from support.jobs import request
 
-from forebay.config.specs.pipelines import PipelineSpec
-from forebay.config.specs.sources import SourceSpec
 from forebay.errors import ConfigError
-from forebay.executors.job.request import JobRequest
 from forebay.executors.job.submit import submit
 from forebay.home.database.identity import MARKER_NAME, Marker
 from forebay.home.paths import Home
@@ -19,12 +16,7 @@ from forebay.home.paths import Home
 def test_no_job_is_made_in_a_home_of_another_version(tmp_path: Path) -> None:
     marker = Marker(id="x", format="4", database="sqlite")
     (tmp_path / MARKER_NAME).write_text(marker.model_dump_json())
-    pipeline = PipelineSpec.model_validate({"name": "ads", **ads_pipeline()})
-    sources = {
-        name: SourceSpec.model_validate({"name": name, **spec})
-        for name, spec in (("history", history_source()), ("clicks", clicks_source()))
-    }
-    request = JobRequest.of("j", tmp_path, tmp_path, pipeline, sources, [])
+    home = Home(tmp_path)
     with pytest.raises(ConfigError, match=r"has format 4 \(home\.json\)"):
-        submit(Home(tmp_path), request, ("false",))
+        submit(home, request(home, "j", {}), ("false",))
     assert [path.name for path in tmp_path.iterdir()] == [MARKER_NAME]

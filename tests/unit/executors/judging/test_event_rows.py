@@ -83,9 +83,7 @@ def test_windows_that_judged_nothing_have_no_rows(tmp_path: Path) -> None:
     assert list(event_rows([], 3, 0, COLUMNS)) == []
 
 
-def test_fresh_rows_without_time_count_with_the_window_that_published_them(
-    tmp_path: Path,
-) -> None:
+def test_fresh_rows_without_time_count_with_the_window_that_published_them(tmp_path: Path) -> None:
     fresh = [(1, NO_TIME / HOUR, 0.0), (2, 0.5, 0.0), (3, 1.5, 0.0)]
     write_judged(tmp_path / "0", COLUMNS, fresh=fresh[:2])
     write_judged(tmp_path / "1", COLUMNS, [(1, 0.2, 1)], SCORES, fresh=fresh[2:])

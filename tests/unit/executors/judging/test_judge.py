@@ -14,7 +14,7 @@ from support.there import there
 
 from forebay.config.specs.datasets import Feed
 from forebay.executors.judging.judge import EventJudge, JudgingLink, Scorer, link_text
-from forebay.executors.judging.sample import EventSample
+from forebay.executors.judging.sample import EventSample, in_sample
 from forebay.executors.model_line.link import Parent
 from forebay.executors.window_files.scores import ScoreWriter, Segments, judge_rows_max
 from forebay.mixture.minibatch import Minibatch
@@ -145,8 +145,6 @@ def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Pa
         made.seal()
         assert judge_rows_max(there(Segments("w", folder).judged())) == 20
         return judged(folder)
-
-    from forebay.executors.judging.sample import in_sample
 
     kept = []
     for killed in (False, True):

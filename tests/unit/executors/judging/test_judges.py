@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,18 +19,15 @@ from forebay.executors.judging.judges import LinkScorers, judging_links
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.retention.rule import WindowsKept
-from forebay.home.database.format import record_format
-from forebay.home.paths import Home
 from forebay.system.instants import to_us
 
 HOURS = [f"2026-03-01T{hour:02d}" for hour in range(8)]
-HOURLY = {"window": "1h", "streams": {"a": {"sources": ["a"], "offset": "3h"}}}
+STREAMS = {"a": {"sources": ["a"], "offset": "3h"}}
+HOURLY = pipeline(("a",), dataset={"window": "1h", "streams": STREAMS}).dataset
 
 
 @pytest.fixture
-def chain(tmp_path: Path) -> ModelChain:
-    record_format(Home(tmp_path))
-    chain = ModelChain(Home(tmp_path), "ads")
+def chain(chain: ModelChain) -> ModelChain:
     for before, key in zip([None, *HOURS], HOURS[:6], strict=False):
         keep_checkpoint(chain, record_link(chain, key, {"a": 1}, parent=before))
     record_link(chain, HOURS[3], {"a": 1}, parent=HOURS[2], generation=2)
@@ -40,22 +36,15 @@ def chain(tmp_path: Path) -> ModelChain:
 
 def test_links_reach_back_to_the_model_of_the_oldest_row(chain: ModelChain) -> None:
     """Hour 6 reads rows of hour 3: its first ones are for the link that ended as hour 3 began."""
-    dataset = pipeline(("a",), dataset=HOURLY).dataset
-    found = judging_links(chain, dataset, window_of(HOURS[6]), chain.newest(HOURS[5]))
-    assert [(one.name.window, one.name.generation) for one in found] == [
-        (HOURS[1], 1),
-        (HOURS[2], 1),
-        (HOURS[3], 2),
-        (HOURS[4], 1),
-        (HOURS[5], 1),
-    ]
+    found = judging_links(chain, HOURLY, window_of(HOURS[6]), chain.newest(HOURS[5]))
+    names = [Parent(window=HOURS[hour], generation=2 if hour == 3 else 1) for hour in range(1, 6)]
+    assert [one.name for one in found] == names
     assert found == [JudgingLink(to_us(window_of(one.name.window).end), one.name) for one in found]
-    assert judging_links(chain, dataset, window_of(HOURS[0]), None) == []
+    assert judging_links(chain, HOURLY, window_of(HOURS[0]), None) == []
 
 
 def test_a_reprocess_is_judged_by_links_before_it_alone(chain: ModelChain) -> None:
-    dataset = pipeline(("a",), dataset=HOURLY).dataset
-    found = judging_links(chain, dataset, window_of(HOURS[2]), chain.newest(HOURS[1]))
+    found = judging_links(chain, HOURLY, window_of(HOURS[2]), chain.newest(HOURS[1]))
     assert [one.name.window for one in found] == HOURS[:2]
 
 
@@ -134,6 +123,7 @@ def test_checkpoints_stay_as_long_as_they_judge(declared: dict[str, Any], kept: 
 
 def test_events_that_are_filed_later_are_judged_too(chain: ModelChain) -> None:
     """Rows of hour 6 may be of events five hours older, by `label_join`."""
-    dataset = pipeline(("a",), dataset={**HOURLY, "label_join": "5h"}).dataset
-    found = judging_links(chain, dataset, window_of(HOURS[6]), chain.newest(HOURS[5]))
+    dataset = {"window": "1h", "streams": STREAMS, "label_join": "5h"}
+    later = pipeline(("a",), dataset=dataset).dataset
+    found = judging_links(chain, later, window_of(HOURS[6]), chain.newest(HOURS[5]))
     assert [one.name.window for one in found] == HOURS[:6]

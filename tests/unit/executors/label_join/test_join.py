@@ -4,101 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from support.declarations import COLUMNS
-from support.links import link, window_of
+from support.label_lines import SOURCES, SegmentLine, begin, joining_pipeline, same, timed_rows
+from support.there import there
 
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.config.specs.sources import SourceSpec
-from forebay.config.specs.windows import order_of
-from forebay.executors.label_join import join as joining
 from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import ScoreWriter
-from forebay.home.store.base import Stored
 from forebay.mixture.minibatch import Minibatch
-from forebay.system.instants import to_us
 
 NAN = math.nan
 Row = tuple[int, float, str, float]  # event id, label, event time, wait or label age in hours
 
 
-def spec(window: str = "1h", offset: str = "24h", count: int = 1, **dataset: Any) -> PipelineSpec:
-    return PipelineSpec.model_validate(
-        {
-            "name": "ads",
-            "dataset": {
-                "window": window,
-                "start": "2026-03-01",
-                "event_id": "event",
-                "label": {"column": "clicked"},
-                "streams": {
-                    "history": {"sources": ["history"], "offset": offset},
-                    "clicks": {"sources": ["clicks"]},
-                },
-                "features": {"user": {"encode": "hash", "buckets": 10}},
-                **dataset,
-            },
-            "train": {"paradigm": "mixture", "delay": "head"},
-            "job": {"roles": {"data": {"count": count}}},
-        }
-    )
-
-
-SOURCES = {
-    name: SourceSpec.model_validate(
-        {"name": name, "kind": kind, "columns": COLUMNS, "event_time": "at"}
-    )
-    for name, kind in (("history", "parquet"), ("clicks", "log"))
-}
+def spec(*declared: Any, **more: Any) -> PipelineSpec:
+    return joining_pipeline({"label": {"column": "clicked"}}, *declared, **more)
 
 
 def minibatch(feed: Any, rows: Sequence[Row], *, ages: bool = False) -> Minibatch:
     ids, labels, times, seconds = zip(*rows, strict=True)
     hours, unknown = np.array(seconds, np.float32) * 3600, np.full(len(rows), NAN, np.float32)
-    return Minibatch(
-        feed=feed,
-        row_ids=np.array(ids, np.int64),
-        event_ids=np.array(ids, np.int64),
-        sources=np.full(len(rows), feed == "stream", np.int32),
-        labels=np.array(labels, np.float32),
-        dense=np.zeros((len(rows), 0), np.float32),
-        ids=np.zeros((len(rows), 0), np.int64),
-        event_times=np.array(
-            [to_us(datetime.fromisoformat(f"2026-03-{at}Z")) if at else -(2**63) for at in times]
-        ),
+    return replace(
+        timed_rows(feed, ids, labels, times),
         waits=hours if feed == "stream" else unknown,
         label_ages=hours if ages else None,
     )
 
 
-class Line:
-    """Trained windows of a line, whose segments lie in folders of their own."""
-
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root = root
-        self.home = None
-        self.links: list[Link] = []
-        self.read: list[str] = []
-        monkeypatch.setattr(joining, "store_of", lambda _home: self)
-
-    def tree(self, stored: Stored) -> Path:
-        self.read.append(stored.name)
-        return self.root / stored.name
-
-    def between(self, first: Any, last: Any) -> list[Link]:
-        return [each for each in self.links if order_of(first) <= order_of(each) <= order_of(last)]
-
+class Line(SegmentLine):
     def trained(self, key: str, rows: Sequence[Row], held: Sequence[bool] | None = None) -> Link:
         self.write(key, rows, held)
-        self.links.append(link(key, files={"scores": Stored(name=key, checksum="", size_bytes=1)}))
-        return self.links[-1]
+        return self.linked(key)
 
     def write(self, key: str, rows: Sequence[Row], held: Sequence[bool] | None = None) -> None:
         writer = ScoreWriter(self.root / key, ["mixture"])
@@ -119,13 +62,6 @@ def join_of(line: Line, pipeline: PipelineSpec) -> LabelJoin:
     return LabelJoin(chain, pipeline, SOURCES)
 
 
-def begin(join: LabelJoin, key: str, before: Link | None) -> Any:
-    span = window_of(key)
-    plan: Any = SimpleNamespace(window=key, start=span.start, end=span.end)
-    join.begin(plan, before)
-    return plan
-
-
 def begun(line: Line, pipeline: PipelineSpec, key: str, before: Link | None) -> LabelJoin:
     join = join_of(line, pipeline)
     begin(join, key, before)
@@ -135,17 +71,11 @@ def begun(line: Line, pipeline: PipelineSpec, key: str, before: Link | None) -> 
 def found(join: LabelJoin, rows: Sequence[Row], *, ages: bool = False) -> list[list[float]]:
     """(wait in hours, known) of each row."""
     joined = join.joined(minibatch("batch", rows, ages=ages))
-    assert joined.waits is not None
-    assert joined.known is not None
-    return np.stack([joined.waits / 3600, joined.known], axis=1).tolist()
+    return np.stack([there(joined.waits) / 3600, there(joined.known)], axis=1).tolist()
 
 
 def marks(held: Sequence[bool] | None) -> Any:
     return None if held is None else np.array(held)[:, np.newaxis]
-
-
-def same(one: list[list[float]], other: list[list[float]]) -> None:
-    np.testing.assert_array_equal(np.array(one), np.array(other, np.float64))
 
 
 def test_a_row_finds_what_an_earlier_window_published(line: Line) -> None:
@@ -281,9 +211,7 @@ def test_a_window_that_was_trained_again_is_read_again(line: Line) -> None:
     same(found(join, asked), [[0.5, 1], [NAN, NAN]])
     line.links.clear()
     line.write("again", [(2, 1, "01T06:10", 0.5)])
-    stored = Stored(name="again", checksum="", size_bytes=1)
-    line.links.append(link("2026-03-01T07", generation=2, files={"scores": stored}))
-    begin(join, "2026-03-01T08", line.links[-1])
+    begin(join, "2026-03-01T08", line.linked("2026-03-01T07", "again", generation=2))
     same(found(join, asked), [[NAN, NAN], [0.5, 1]])
 
 
@@ -296,10 +224,7 @@ def test_a_warm_start_of_hourly_windows_finds_its_own_rows(line: Line) -> None:
     writer = ScoreWriter(line.root / "warm", [])
     writer.append_published(minibatch("stream", [(7, 0, "04T23:00", 1)]))
     writer.seal()
-    stored = Stored(name="warm", checksum="", size_bytes=1)
-    warm = link("2026-03-01_2026-03-05T00", files={"scores": stored})
-    line.links.append(warm)
-    begin(join, "2026-03-05T00", warm)
+    begin(join, "2026-03-05T00", line.linked("2026-03-01_2026-03-05T00", "warm"))
     same(found(join, [(7, 1, "04T23:00", NAN), (1, 1, "01T01:00", NAN)]), [[1, 0], [NAN, NAN]])
 
 

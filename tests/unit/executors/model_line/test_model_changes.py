@@ -31,17 +31,12 @@ def spec(features: dict[str, Any] = FEATURES, label: str = "n", **more: Any) -> 
 
 def read_by(streams: dict[str, list[str]]) -> PipelineSpec:
     """A pipeline whose streams have one day of offset after another."""
-    return pipeline(
-        (),
-        dataset={
-            "features": FEATURES,
-            "label": {"column": "n"},
-            "streams": {
-                name: {"sources": sources, "offset": f"{number}d"}
-                for number, (name, sources) in enumerate(streams.items())
-            },
-        },
-    )
+    declared = {
+        name: {"sources": sources, "offset": f"{number}d"}
+        for number, (name, sources) in enumerate(streams.items())
+    }
+    dataset = {"features": FEATURES, "label": {"column": "n"}, "streams": declared}
+    return pipeline((), dataset=dataset)
 
 
 def trained(root: Path, meant: PipelineSpec, *, kept: bool = True) -> ModelChain:

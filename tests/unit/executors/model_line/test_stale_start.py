@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.links import window_of
 from support.scripted_runs import FIRST, SECOND, THIRD, Runs
+from support.there import there
 
 from forebay.errors import ConfigError
 from forebay.executors.model_line.start import stale_start
@@ -46,14 +47,7 @@ def test_a_model_between_two_windows_becomes_stale(runs: Runs) -> None:
         runs.trained(day)
     assert runs.stages.ledger.forget(SECOND)
     windows = [window_of(key) for key in (SECOND, FOURTH)]
-    found = stale_start(runs.chain, windows)
-    assert found is not None
+    found = there(stale_start(runs.chain, windows))
     assert found.reason.endswith(f"stale once window {SECOND} is trained again")
     assert found.command == f"forebay run ads --from {SECOND} --to {FOURTH} --reprocess"
     assert stale_start(runs.chain, windows[:1]) is None
-
-
-def test_a_line_that_is_in_order_starts_nowhere_stale(runs: Runs) -> None:
-    for day in range(2):
-        runs.trained(day)
-    assert stale_start(runs.chain, [window_of(THIRD)]) is None

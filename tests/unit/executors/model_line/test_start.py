@@ -9,13 +9,14 @@ import pytest
 from support.links import link, window_of
 from support.model_lines import record_link
 from support.stages import memory_source, pipeline
+from support.task_tables import source_plan
 from support.there import there
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import ConfigError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import ReadRows
@@ -71,9 +72,7 @@ def test_a_line_keeps_the_beginning_that_it_had(chain: ModelChain) -> None:
     assert warm(chain, "2026-02-01", "2026-03-01") == "2026-02-01_2026-03-01"
 
 
-def test_a_line_with_a_later_history_has_none_for_earlier_windows(
-    chain: ModelChain,
-) -> None:
+def test_a_line_with_a_later_history_has_none_for_earlier_windows(chain: ModelChain) -> None:
     record(chain, "2026-03-02_2026-03-05")
     assert warm(chain, "2026-02-01", "2026-03-01") == "2026-02-01_2026-03-01", "nothing follows yet"
     record(chain, "2026-03-05")
@@ -146,9 +145,7 @@ def test_a_window_inside_the_warm_start_is_trained_already(chain: ModelChain) ->
     assert gap(chain, "2026-02-01_2026-03-01") == "", "the warm start itself, again"
 
 
-def test_windows_of_another_size_share_no_rows_with_trained_ones(
-    chain: ModelChain,
-) -> None:
+def test_windows_of_another_size_share_no_rows_with_trained_ones(chain: ModelChain) -> None:
     hours = WindowGrid(WindowSize.HOUR)
     record(chain, "2026-03-01", "2026-03-02T00")
     assert gap(chain, "2026-03-02").startswith(
@@ -162,9 +159,7 @@ def test_windows_of_another_size_share_no_rows_with_trained_ones(
     assert overlap_with(chain, hours, asked[:2]) == ""
 
 
-def test_rows_of_a_forgotten_window_stay_until_it_is_trained_anew(
-    chain: ModelChain,
-) -> None:
+def test_rows_of_a_forgotten_window_stay_until_it_is_trained_anew(chain: ModelChain) -> None:
     record(chain, "2026-03-01")
     assert Ledger(chain.home, "ads").forget("2026-03-01")
     assert gap(chain, "2026-03-01") == ""
@@ -273,23 +268,13 @@ def test_a_line_goes_on_with_the_model_that_it_has(chain: ModelChain) -> None:
 
 def planned(window: str, *, rows: int | None = 0, reason: str = "no rows") -> WindowPlan:
     span = window_of(window)
-    source = SourcePlan(
-        stream="a",
-        source="a",
-        feed="batch",
-        data_from=span.start,
-        data_to=span.end,
-        tasks=0,
-        files=0,
-        rows=rows,
-        reason=reason,
-    )
+    source = source_plan("a", (span.start, span.end), ())
     return WindowPlan(
         window=window,
         generation=1,
         start=span.start,
         end=span.end,
-        sources={"a": source},
+        sources={"a": source.model_copy(update={"rows": rows, "reason": reason})},
         fingerprint="",
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.letters import task
+from support.there import there
 
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.executors.poison.suspicions import ReadingMark, Suspicions
@@ -28,8 +29,7 @@ def died(job: Path, number: int, reads: DataTask, waits: DataTask | None = None)
 @pytest.mark.parametrize("number", sorted(CRASHES))
 def test_a_crash_makes_what_was_decoded_suspect(tmp_path: Path, number: int) -> None:
     assert died(tmp_path, number, task(0), waits=task(1))
-    found = Suspicions(tmp_path).of(task(0))
-    assert found is not None
+    found = there(Suspicions(tmp_path).of(task(0)))
     assert found.is_due
     assert found.place.position == AT
     assert Suspicions(tmp_path).of(task(1)) is None
@@ -49,13 +49,9 @@ def test_a_crash_while_nothing_is_decoded_makes_all_suspect(tmp_path: Path) -> N
 def test_a_kill_counts_when_it_comes_again_at_the_same_place(tmp_path: Path) -> None:
     suspicions = Suspicions(tmp_path)
     assert not died(tmp_path, signal.SIGKILL, task(0), waits=task(1))
-    first = suspicions.of(task(0))
-    assert first is not None
-    assert not first.is_due
+    assert not there(suspicions.of(task(0))).is_due
     assert died(tmp_path, signal.SIGKILL, task(0))
-    again = suspicions.of(task(0))
-    assert again is not None
-    assert again.is_due
+    assert there(suspicions.of(task(0))).is_due
     assert suspicions.of(task(1)) is None, "it only waited"
 
 
@@ -81,9 +77,7 @@ def test_a_mark_goes_with_its_reader_and_is_its_own(tmp_path: Path) -> None:
     older.remove()
     suspicions = Suspicions(tmp_path)
     assert suspicions.executor_ended(0, signal.SIGBUS, "end")
-    found = suspicions.of(task(0))
-    assert found is not None
-    assert found.place.position == Position(9, 0)
+    assert there(suspicions.of(task(0))).place.position == Position(9, 0)
 
 
 def test_half_a_mark_says_nothing(tmp_path: Path) -> None:
@@ -101,6 +95,4 @@ def test_a_shorter_mark_replaces_a_longer_one(tmp_path: Path) -> None:
     decoding.__enter__()
     suspicions = Suspicions(tmp_path)
     assert suspicions.executor_ended(0, signal.SIGILL, "end")
-    found = suspicions.of(task(0))
-    assert found is not None
-    assert found.place.position == Position(1, 2)
+    assert there(suspicions.of(task(0))).place.position == Position(1, 2)

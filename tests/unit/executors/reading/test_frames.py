@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pytest
+from support.minibatches import labelled
 from support.projects import ads_pipeline
 
 from forebay.config.specs.pipelines import PipelineSpec
@@ -21,7 +21,6 @@ from forebay.executors.reading.opening import Opened, Windows
 from forebay.executors.reading.rows import FrameReading, ReadPosition
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.remote_reader import SILENCE_SECONDS
-from forebay.mixture.minibatch import Minibatch
 
 PIPELINE = PipelineSpec.model_validate({"name": "ads", **ads_pipeline()})
 
@@ -33,17 +32,8 @@ def plan(day: int) -> WindowPlan:
 
 
 def frame(rows: int, progress: Mapping[str, TaskProgress] | None = None) -> Frame:
-    none = np.zeros(rows, np.int64)
-    minibatch = Minibatch(
-        feed="batch",
-        row_ids=none,
-        event_ids=none,
-        sources=none.astype(np.int32),
-        labels=none.astype(np.float32),
-        dense=np.zeros((rows, 1), np.float32),
-        ids=np.zeros((rows, 1), np.int64),
-    )
-    return Frame(minibatch if rows else None, dict(progress or {}), "data-0", 1, rows, 0)
+    minibatch = labelled("batch", range(rows), [0.0] * rows) if rows else None
+    return Frame(minibatch, dict(progress or {}), "data-0", 1, rows, 0)
 
 
 @dataclass

@@ -19,16 +19,10 @@ AT = ReadPosition(
 )
 
 
-def plan(day: int, fingerprint: str) -> WindowPlan:
-    start = datetime(2026, 3, day, tzinfo=UTC)
-    return WindowPlan(
-        window=f"2026-03-{day:02d}",
-        generation=1,
-        start=start,
-        end=start + timedelta(days=1),
-        sources={},
-        fingerprint=fingerprint,
-    )
+def plan(day: int, data: str) -> WindowPlan:
+    start, key = datetime(2026, 3, day, tzinfo=UTC), f"2026-03-{day:02d}"
+    end = start + timedelta(days=1)
+    return WindowPlan(window=key, generation=1, start=start, end=end, sources={}, fingerprint=data)
 
 
 PLANS = [plan(1, "one"), plan(2, "two"), plan(3, "three")]
@@ -36,6 +30,8 @@ PLANS = [plan(1, "one"), plan(2, "two"), plan(3, "three")]
 
 def test_the_text_of_a_position_is_read_again() -> None:
     assert ReadPosition.of_text(AT.model_dump_json(), "ads") == AT
+    with pytest.raises(UsageError, match="of pipeline 'ads', not 'clips'"):
+        ReadPosition.of_text(AT.model_dump_json(), "clips")
 
 
 @pytest.mark.parametrize(
@@ -46,20 +42,9 @@ def test_another_text_is_refused(text: str) -> None:
         ReadPosition.of_text(text, "ads")
 
 
-def test_a_position_of_another_pipeline_is_refused() -> None:
-    with pytest.raises(UsageError, match="of pipeline 'ads', not 'clips'"):
-        ReadPosition.of_text(AT.model_dump_json(), "clips")
-
-
-def test_windows_before_it_are_left_out() -> None:
+def test_the_rest_of_a_range_begins_with_its_window_and_the_same_data() -> None:
     assert [each.window for each in AT.rest_of(PLANS)] == ["2026-03-02", "2026-03-03"]
-
-
-def test_a_range_without_its_window_is_refused() -> None:
     with pytest.raises(UsageError, match="in window 2026-03-02, but the windows to read are 2026"):
         AT.rest_of(PLANS[2:])
-
-
-def test_changed_data_is_refused() -> None:
     with pytest.raises(DataError, match="window 2026-03-02 has changed since"):
         AT.rest_of([plan(2, "another")])

@@ -35,10 +35,6 @@ def spent(home: Home) -> list[Path]:
     return [each.path for each in spent_folders(home)]
 
 
-def test_what_was_cut_off_can_be_continued(home: Home) -> None:
-    assert spent(home) == []
-
-
 def test_what_is_linked_has_served(home: Home) -> None:
     folder(home, line="other").mkdir(parents=True)
     record(ModelChain(home, "ads"), link(KEY))

@@ -2,60 +2,37 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.model_lines import plan_empty
 
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import DataError
 from forebay.executors.stages.claims import CLAIMS_MAX, Claims
 from forebay.home.paths import Home
 
 WINDOW = "2026-03-01"
-START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     made = Ledger(Home(tmp_path), "ads")
-    record(made)
+    plan_empty(made, WINDOW)
     return made
-
-
-def record(ledger: Ledger, window: str = WINDOW) -> None:
-    plan = WindowPlan(
-        window=window,
-        generation=ledger.state(window).next_generation,
-        start=START,
-        end=START + timedelta(days=1),
-        sources={},
-        fingerprint="x",
-    )
-    ledger.record_plan(plan, {})
-
-
-def test_a_claim_keeps_its_generation(ledger: Ledger) -> None:
-    claims = Claims(ledger, WINDOW)
-    assert claims.generation("run#0") is None
-    assert claims.decide("run#0", renewed=None) == 1
-    record(ledger)
-    assert claims.decide("run#1", renewed=None) == 2
-    assert claims.decide("run#0", renewed=None) == 1
-    assert Claims(ledger, WINDOW).generation("run#0") == 1
-    assert Claims(ledger, WINDOW).generation("run#1") == 2
-    assert Claims(ledger, "2026-03-02").generation("run#0") is None
 
 
 def test_what_is_trained_is_made_anew_once(ledger: Ledger) -> None:
     claims = Claims(ledger, WINDOW)
+    assert claims.decide("run#0", renewed=None) == 1
+    assert Claims(ledger, "2026-03-02").generation("run#0") is None
     assert claims.decide("run#1", renewed=1) == 2
     assert claims.decide("run#1", renewed=1) == 2
     assert ledger.generations(WINDOW) == [1, 2]
     assert ledger.plan(WINDOW, 2) == ledger.plan(WINDOW, 1).model_copy(update={"generation": 2})
     assert claims.decide("run#2", renewed=1) == 2, "somebody else has made it anew already"
     assert [entry["generation"] for entry in ledger.history(WINDOW)] == [1, 2]
+    assert claims.decide("run#0", renewed=None) == 1, "as its first call was told"
 
 
 def test_the_oldest_claims_go(ledger: Ledger) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.model_lines import export, mark_trained
 from support.stages import Stages, let_count, memory_source, noon, pipeline, stages, table
+from support.there import there
 
 from forebay.datatasks.planning.listings import Listings
 from forebay.datatasks.plans.ledger import Ledger
@@ -39,7 +40,6 @@ def planned(found: Stages) -> SinkResult:
 
 
 def train(found: Stages, generation: int = 1) -> None:
-    """What a job leaves behind."""
     mark_trained(found.ledger, KEY, generation)
 
 
@@ -67,16 +67,13 @@ def test_a_trained_window_is_not_done_before_it_is_judged(found: Stages) -> None
     planned(found)
     train(found)
     chain = found.target(0).chain
-    link = chain.newest(KEY)
-    assert link is not None
+    link = there(chain.newest(KEY))
     export(chain, link)
     assert timer(found).reason == "it is trained in generation 1, but it has not been judged yet"
     chain.judge(link, {"rows_agree": False, "rows_line": "rows DISAGREE in window 1"})
     told = timer(found)
-    assert (told.state, told.reason) == (
-        "open",
-        "it is trained in generation 1, but rows DISAGREE in window 1",
-    )
+    assert told.state == "open"
+    assert told.reason == "it is trained in generation 1, but rows DISAGREE in window 1"
     chain.judge(link, {"rows_agree": True, "rows_line": ""})
     assert timer(found).state == "trained"
 
@@ -87,10 +84,8 @@ def test_a_window_that_is_stale_is_said_to_be(found: Stages) -> None:
         found.sink(number)
         mark_trained(found.ledger, found.window(number).key, 1)
     late = time_window(found.target(1), again=False)
-    assert (late.state, late.reason) == (
-        "trained",
-        f"it is trained in generation 1, but stale (built before {KEY} was trained)",
-    )
+    stale = f"stale (built before {KEY} was trained)"
+    assert (late.state, late.reason) == ("trained", f"it is trained in generation 1, but {stale}")
 
 
 def test_a_newer_generation_that_is_not_trained_is_open(found: Stages) -> None:
@@ -116,7 +111,7 @@ def test_a_trained_window_needs_no_listings(found: Stages) -> None:
 def test_a_sink_records_and_drops_what_was_listed(found: Stages) -> None:
     sunk = planned(found)
     assert (sunk.generation, sunk.tasks, sunk.rows) == (1, 2, {"a": 1, "b": 2})
-    assert sunk.recorded
+    assert (sunk.recorded, sunk.notes) == (True, [])
     assert (found.ledger.windows(), kept(found)) == ([KEY], {})
     assert [entry["event"] for entry in found.ledger.history(KEY)] == ["planned"]
 
@@ -215,13 +210,7 @@ def test_a_window_that_another_line_has_trained_is_open(found: Stages) -> None:
     assert timer(found).state == "trained"
 
 
-def test_a_sink_without_anything_to_say_has_no_notes(found: Stages) -> None:
-    assert planned(found).notes == []
-
-
-def test_a_warm_start_not_listed_for_what_is_declared_is_not_recorded(
-    tmp_path: Path,
-) -> None:
+def test_a_warm_start_not_listed_as_declared_is_not_recorded(tmp_path: Path) -> None:
     with stages(tmp_path, ("a", "b")) as found:
         MEMORY["a"] = MEMORY["b"] = table([noon(-3), noon(0)])
         found.source(0, "b")

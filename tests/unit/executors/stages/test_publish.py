@@ -38,7 +38,6 @@ def record(chain: ModelChain, window: str, generation: int, parent: tuple[str, i
 
 
 def model(home: Home, window: str) -> str:
-    """Where the model of a window is."""
     found = there(ModelChain(home, "ads").newest(window))
     return store_of(home).url(found.files["saved_model"])
 

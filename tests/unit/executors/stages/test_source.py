@@ -33,19 +33,9 @@ def spans(found: Stages) -> list[list[int]]:
     return [[(span.start - START).days for span in scanned] for _, scanned in found.scans]
 
 
-def test_one_scan_serves_all_that_wait(found: Stages) -> None:
-    asked = [(number, f"r{number}#0") for number in (5, 2, 7)]
-    first = found.source(4, by="r4#0", asked=asked)
-    assert (first.rows, first.tasks, first.files) == (1, 1, 1)
-    assert (first.storage_calls, first.windows_scanned, spans(found)) == (1, 4, [[2, 4, 5, 7]])
-    for number, by in asked:
-        later = found.source(number, by=by, asked=[(4, "r4#0"), *asked])
-        assert (later.state, later.rows, later.storage_calls) == ("listed", 1, 0)
-    assert len(found.scans) == 1
-
-
 def test_a_retry_finds_what_its_pass_listed(found: Stages) -> None:
     first = found.source(4)
+    assert (first.rows, first.tasks, first.files) == (1, 1, 1)
     MEMORY["a"] = table([noon(4), noon(4)])
     assert found.source(4) == first.model_copy(update={"storage_calls": 0})
     cleared = found.source(4, by="r#1")
@@ -187,12 +177,9 @@ def test_late_data_is_skipped_by_policy(tmp_path: Path) -> None:
 def test_looking_whether_data_is_there_scans_nothing(found: Stages) -> None:
     assert found.ready(3).state == "listed"
     found.late["a"] = START
-    assert found.ready(3).model_dump(include={"state", "reason", "deadline"}) == {
-        "state": "waiting",
-        "reason": "source 'a' is not complete for "
-        "2026-03-04T00:00Z to 2026-03-05T00:00Z: no marker",
-        "deadline": None,
-    }
+    waits, span = found.ready(3), "2026-03-04T00:00Z to 2026-03-05T00:00Z"
+    assert (waits.state, waits.deadline) == ("waiting", None)
+    assert waits.reason == f"source 'a' is not complete for {span}: no marker"
     assert found.scans == []
 
 
@@ -281,19 +268,19 @@ class TestWarmStart:
         plan = there(warm.ledger.latest_plan(key))
         assert (plan.sources["a"].rows, warm.ledger.windows()) == (9, [key, "2026-03-02"])
 
-    def test_nothing_else_is_scanned_where_one_is_planned_ahead(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("asking", "waiting", "scanned"),
+        [(1, 2, [-9, 1]), (2, 1, [2])],
+        ids=["the first window lists nothing else", "a later window does not have to list it"],
+    )
+    def test_where_one_is_planned_ahead(
+        self, tmp_path: Path, asking: int, waiting: int, scanned: list[int]
+    ) -> None:
         train, dataset = {"warm_start": "2026-02-20"}, {"plan_ahead_windows": 1}
         with stages(tmp_path, train=train, dataset=dataset) as found:
             MEMORY["a"] = table([noon(number) for number in range(-8, 10)])
-            found.source(1, by="r1#0", asked=[(2, "r2#0")])
-            assert spans(found) == [[-9, 1]]
-
-    def test_a_later_window_s_task_does_not_have_to_list_it(self, tmp_path: Path) -> None:
-        train, dataset = {"warm_start": "2026-02-20"}, {"plan_ahead_windows": 1}
-        with stages(tmp_path, train=train, dataset=dataset) as found:
-            MEMORY["a"] = table([noon(2)])
-            found.source(2, by="r2#0", asked=[(1, "r1#0")])
-            assert spans(found) == [[2]]
+            found.source(asking, by=f"r{asking}#0", asked=[(waiting, f"r{waiting}#0")])
+            assert spans(found) == [scanned]
 
     def test_later_windows_do_not_take_it_for_theirs(self, warm: Stages) -> None:
         warm.source(1, by="r1#0", asked=[(2, "r2#0")])

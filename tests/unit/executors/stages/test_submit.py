@@ -6,18 +6,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.jobs import request
 from support.model_lines import keep_checkpoint, plan_empty, record_link
-from support.scripted_supervisor import (
-    ScriptedSupervisor,
-    scripted_supervisors,
-)
-from support.scripted_supervisor import (
-    ScriptedSupervisors as Supervisors,
-)
+from support.scripted_supervisor import ScriptedSupervisor, scripted_supervisors
+from support.scripted_supervisor import ScriptedSupervisors as Supervisors
 from support.stages import DAY, START, Stages, noon, pipeline, replanned, stages, table
 from support.there import there
 
@@ -74,7 +68,6 @@ def submit(
 
 
 def train(found: Stages, *windows: str, generation: int = 1) -> None:
-    """What jobs leave behind that trained these windows."""
     chain = ModelChain(found.home, "ads")
     fingerprint = model_fingerprint_of(found.pipeline, found.sources)
     for key in windows:
@@ -96,7 +89,6 @@ def plan_days(found: Stages, count: int) -> None:
 
 
 def asked(supervisor: ScriptedSupervisor) -> list[tuple[str, int]]:
-    """Windows of a job, each with its generation."""
     return [(each.key, each.generation) for each in supervisor.request.windows]
 
 
@@ -195,11 +187,7 @@ def test_a_claim_keeps_the_generation_of_its_first_call(found: Stages, jobs: Sup
     jobs.scripts += [ScriptedSupervisor.run, ScriptedSupervisor.run]
     assert submit(found).generation == 1, "from its newest seal"
     assert submit(found, claim="s#0").generation == 2
-    assert [asked(each) for each in jobs.started] == [
-        [(FIRST, 1)],
-        [(FIRST, 1)],
-        [(FIRST, 2)],
-    ]
+    assert [asked(each) for each in jobs.started] == [[(FIRST, 1)], [(FIRST, 1)], [(FIRST, 2)]]
     train(found, FIRST)
     assert (submit(found).generation, submit(found).state) == (1, "trained")
 
@@ -407,39 +395,36 @@ def test_any_other_reason_why_no_job_starts_is_an_error(found: Stages, jobs: Sup
         submit(found)
 
 
-@contextmanager
-def warm_stages(root: Path, **more: Any) -> Iterator[Stages]:
+@pytest.fixture
+def warm(tmp_path: Path) -> Iterator[Stages]:
     """A dataset whose lines begin with two days of history; each day has one row."""
-    with stages(root, train={"warm_start": "2026-02-27"}, **more) as found:
+    with stages(tmp_path, train={"warm_start": "2026-02-27"}) as found:
         MEMORY["a"] = table([noon(number) for number in range(-2, 3)])
         yield found
 
 
-def test_the_history_that_a_line_begins_with_is_planned(tmp_path: Path, jobs: Supervisors) -> None:
-    with warm_stages(tmp_path) as found:
-        plan(found, FIRST)
-        assert submit(found).state == "submitted"
-        assert asked(jobs.started[0]) == [(WARM_START, 1), (FIRST, 1)]
-        planned = there(found.ledger.latest_plan(WARM_START))
-        assert (planned.start, planned.end) == (START - 2 * DAY, START)
-        assert {name: each.rows for name, each in planned.sources.items()} == {"a": 2}
-        (warm, first) = jobs.started[0].request.windows
-        assert (warm.warm_start, first.warm_start) == (True, False)
+def test_the_history_that_a_line_begins_with_is_planned(warm: Stages, jobs: Supervisors) -> None:
+    plan(warm, FIRST)
+    assert submit(warm).state == "submitted"
+    assert asked(jobs.started[0]) == [(WARM_START, 1), (FIRST, 1)]
+    planned = there(warm.ledger.latest_plan(WARM_START))
+    assert (planned.start, planned.end) == (START - 2 * DAY, START)
+    assert {name: each.rows for name, each in planned.sources.items()} == {"a": 2}
+    windows = jobs.started[0].request.windows
+    assert [each.warm_start for each in windows] == [True, False]
 
 
-def test_a_recorded_history_is_taken_as_it_is(tmp_path: Path, jobs: Supervisors) -> None:
-    with warm_stages(tmp_path) as found:
-        plan(found, FIRST, WARM_START)
-        assert replanned(found.ledger, WARM_START) == 2
-        submit(found)
-        assert asked(jobs.started[0]) == [(WARM_START, 2), (FIRST, 1)]
-        assert found.ledger.generations(WARM_START) == [1, 2]
-        assert found.scans == [], "nobody looks at its rows again"
+def test_a_recorded_history_is_taken_as_it_is(warm: Stages, jobs: Supervisors) -> None:
+    plan(warm, FIRST, WARM_START)
+    assert replanned(warm.ledger, WARM_START) == 2
+    submit(warm)
+    assert asked(jobs.started[0]) == [(WARM_START, 2), (FIRST, 1)]
+    assert warm.ledger.generations(WARM_START) == [1, 2]
+    assert warm.scans == [], "nobody looks at its rows again"
 
 
-def test_a_history_that_is_trained_is_not_trained_again(tmp_path: Path, jobs: Supervisors) -> None:
-    with warm_stages(tmp_path) as found:
-        train(found, WARM_START)
-        plan(found, FIRST)
-        submit(found)
-        assert asked(jobs.started[0]) == [(FIRST, 1)]
+def test_a_history_that_is_trained_is_not_trained_again(warm: Stages, jobs: Supervisors) -> None:
+    train(warm, WARM_START)
+    plan(warm, FIRST)
+    submit(warm)
+    assert asked(jobs.started[0]) == [(FIRST, 1)]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.model_lines import record_link
-from support.projects import Project as WrittenProject
-from support.projects import ads_pipeline, clicks_source, history_source
+from support.projects import declared_project
 from support.stages import Stages, noon, replanned, stages, table
 
 from forebay.datatasks.plans.ledger import Ledger
@@ -31,16 +30,11 @@ def found(tmp_path: Path) -> Iterator[Stages]:
 
 def test_a_line_that_a_folder_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
-    written = WrittenProject(tmp_path, ads_pipeline())
-    written.write_source("history", history_source())
-    written.write_source("clicks", clicks_source())
-    written.write_pipeline()
+    declared_project(tmp_path)
     target = LineTarget.load(tmp_path / "config", "ads", "trial")
     assert (target.pipeline.name, target.line) == ("ads", "trial")
     assert (target.ledger.home.root, target.ledger.pipeline) == (tmp_path / "home", "ads")
-    assert (
-        target.chain.folder(KEY, 1).parents[1] == tmp_path / "home" / "training" / "ads" / "trial"
-    )
+    assert target.chain.folder(KEY, 1).parents[1] == tmp_path / "home/training/ads/trial"
     with pytest.raises(ConfigError, match="adz"):
         LineTarget.load(tmp_path / "config", "adz", "main")
 

@@ -30,9 +30,6 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
 @pytest.mark.parametrize(
     ("previous", "line", "action", "words"),
     [
-        (NONE, TRAINED, "go", ""),
-        (NONE, BEHIND, "go", ""),
-        (NONE, BEGINS, "go", ""),
         (NONE, MISSING, "refuse", GAP),
         (NONE, PLANNED, "refuse", GAP),
         (NONE, BUSY, "wait", "window C waits for line 'main', which job ads-main-D-g1 trains"),
@@ -41,23 +38,13 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
         (DONE, COMING, "wait", "job ads.A_C"),
         (FAILED, COMING, "wait", "job ads.A_C"),
         (FAILED, BEHIND._replace(holder="ads.A_C", coming=True), "wait", "job ads.A_C"),
-        (ACTIVE, TRAINED, "wait", "whose run has not ended"),
-        (ACTIVE, BEHIND, "wait", "whose run has not ended"),
-        (ACTIVE, MISSING, "wait", "window B"),
         (ACTIVE, BUSY, "wait", "window B"),
-        (DONE, TRAINED, "go", ""),
-        (DONE, BEHIND, "go", ""),
         (DONE, BEGINS, "refuse", "marked as success by hand?"),
         (DONE, MISSING, "refuse", "clear that run"),
         (DONE, BUSY, "wait", "ads-main-D-g1"),
-        (FAILED, TRAINED, "go", ""),
         (FAILED, BEHIND, "refuse", "the run of window B, which comes before it, failed"),
         (FAILED, BEGINS, "refuse", "Clear that run and then this one"),
         (FAILED, MISSING, "refuse", "missing and errored runs"),
-        (FAILED, SILENT, "go", ""),
-        (DONE, SILENT, "go", ""),  # a person marked the run of a window without rows
-        (NONE, SILENT, "go", ""),
-        (ACTIVE, SILENT, "wait", "whose run has not ended"),
         (FAILED, SILENT._replace(gap=GAP), "refuse", GAP),
         (FAILED, SILENT._replace(holder="other"), "wait", "which job other trains"),
     ],
@@ -69,17 +56,10 @@ def test_what_a_stage_sees(previous: PreviousRun, line: Line, action: str, words
 @pytest.mark.parametrize(
     ("previous", "more", "action", "words"),
     [
-        (NONE, {}, "go", ""),
-        (DONE, {}, "go", ""),
-        (FAILED, {}, "go", ""),  # only the stage knows what is trained: it is worth the question
         (DONE, {"answer": "busy"}, "wait", "busy"),
         (DONE, {"answer": ""}, "wait", ""),
         (ACTIVE, {}, "wait", "window C waits for window B, whose run has not ended"),
         (ACTIVE, {"earlier": EarlierRun("A", FAILED, trained=False)}, "refuse", "run of window A,"),
-        (ACTIVE, {"earlier": EarlierRun("A", FAILED, trained=True)}, "wait", "window B"),
-        (ACTIVE, {"earlier": EarlierRun("A", DONE, trained=False)}, "wait", "window B"),
-        (ACTIVE, {"earlier": EarlierRun("A", FAILED, False, may_begin=True)}, "wait", "window B"),
-        (ACTIVE, {"blocked_looks": BLOCKED_LOOKS_MAX}, "wait", "window B"),
         (ACTIVE, {"blocked_looks": BLOCKED_LOOKS_MAX + 1}, "refuse", "running backwards?"),
         # It has trained, and only what comes after training is queued again.
         (DONE, {"blocked_looks": BLOCKED_LOOKS_MAX + 1, "answer": "busy"}, "wait", "busy"),

@@ -128,8 +128,7 @@ def test_nobody_waits_for_rows_of_1970(found: Stages) -> None:
     assert empty.next == "correct the times of a, b: no window has such rows"
     assert empty.lags[0].text.startswith("a: the time of its newest row is wrong (1970-01-21 00:")
     target = LineTarget(found.project, found.pipeline, found.home, "main")
-    first = found.ledger.latest_plan(FIRST)
-    assert first is not None
+    first = found.ledger.plan(FIRST, 1)
     with pytest.raises(DataError, match=r"no rows\. a: the time .* correct the times of a, b"):
         target.require_rows([first])
     MEMORY["b"] = table([noon(9)])

@@ -29,9 +29,7 @@ FOURTH = "2026-03-04"
 
 
 def why(runs: Runs, number: int) -> Why:
-    found = runs.stages
-    target = LineTarget(found.project, found.pipeline, found.home, "main")
-    return why_window(target.at(found.window(number)), lambda: found.now)
+    return why_window(runs.stages.target(number), lambda: runs.stages.now)
 
 
 def obey(runs: Runs, command: str) -> None:
@@ -66,7 +64,6 @@ def planned_gap(runs: Runs) -> None:
 
 
 def planned(runs: Runs) -> None:
-    """It and all before it are planned, none is trained."""
     runs.plan(0, 1, 2, 3)
 
 
@@ -84,14 +81,12 @@ def stale_not_kept(runs: Runs) -> None:
 
 
 def changed(runs: Runs) -> None:
-    """Its data is another one since."""
     for day in range(4):
         runs.trained(day)
     MEMORY["a"] = table([noon(day) for day in range(4)] + [noon(3)])
 
 
 def forgotten(runs: Runs) -> None:
-    """It was trained and forgotten."""
     for day in range(4):
         runs.trained(day)
     assert runs.stages.ledger.forget(FOURTH)
@@ -245,15 +240,13 @@ def test_what_is_lost_by_training_stale_windows_again_is_said(runs: Runs) -> Non
     reason = why(runs, 3).reason
     assert "; trained again, window 2026-03-03: source a has 1 rows now, and had 2" in reason
     assert reason.count("trained again, ") == 1
-    forgotten_too = runs.stages.ledger.forget(FOURTH)
-    assert forgotten_too
+    assert runs.stages.ledger.forget(FOURTH)
     assert "; trained again, window 2026-03-03: " in why(runs, 3).reason, "what it starts from"
 
 
 def test_no_command_for_another_cut(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.plan(0)
-    plan = runs.stages.ledger.latest_plan(FIRST)
-    assert plan is not None
+    plan = runs.stages.ledger.plan(FIRST, 1)
     runs.train(plan, coverage=coverage_after(plan, {}))
     monkeypatch.setattr(MemorySource, "cut", "another column")
     assert "belong to windows by another column now" in refused(runs, 1).reason

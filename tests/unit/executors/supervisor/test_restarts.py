@@ -22,11 +22,8 @@ def test_only_a_trainer_may_end_well() -> None:
     assert role_policy("trainer", 8).decide(0, InfrastructureError.exit_code).action == "restart"
 
 
-def test_delays() -> None:
+def test_delays_grow_and_ends_count_however_old_they_are() -> None:
     policy = role_policy("data", 8)
     delays = [policy.decide(ends, -9).delay_seconds for ends in range(6)]
     assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
-
-
-def test_ends_count_however_old_they_are() -> None:
-    assert role_policy("data", 2).memory_seconds == float("inf")
+    assert policy.memory_seconds == float("inf")

@@ -192,12 +192,10 @@ def test_nan_exports_are_red(learner: Any, exported: Path, monkeypatch: pytest.M
 
 def test_rows_are_written_as_a_person_writes_them(exported: Path) -> None:
     """The check goes through the checks of `forebay score`, timestamps as text."""
-    from forebay.executors.trainer.export_check import _json
-
     layout = layout_of(FEATURES, COLUMNS)
     features = ServedFeatures.model_validate_json((exported / "features.json").read_text())
     rows = [
-        {name: _json(layout.types[name], value) for name, value in row.items()}
+        {name: export_check._json(layout.types[name], value) for name, value in row.items()}
         for row in made_up_rows(layout)
     ]
     json.dumps(rows)

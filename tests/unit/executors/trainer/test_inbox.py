@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from support.there import there
+
 from forebay.config.specs.datasets import Feed
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.executors.trainer.inbox import Frame, Inbox, source_of
@@ -60,8 +62,7 @@ def test_a_fence_answers_what_was_handed_out_and_drops_the_rest() -> None:
     inbox.put(frame(ONE, 0, a_0=at(4)))
     inbox.put(frame(ONE, 1, a_0=at(7), rows=5))
     inbox.put(frame(ONE, 1, "stream", a_1=at(2), rows=7))
-    taken = inbox.take()
-    assert taken is not None
+    taken = there(inbox.take())
     assert inbox.fence(ONE) == {"a/0": at(4)}
     assert inbox.fence(ONE) == {"a/0": at(4)}, "asked again"
     assert inbox.dropped_rows == 12

@@ -65,12 +65,16 @@ def test_the_lag_is_the_time_of_data_that_is_left(tmp_path: Path, clock: Clock) 
     assert (told(tmp_path).windows_done, told(tmp_path).lag_seconds) == (2, 0)
 
 
-def test_what_another_host_sealed_is_named_until_the_window_s_end(tmp_path: Path) -> None:
+def test_what_a_window_goes_on_from_is_named_until_its_end(tmp_path: Path, clock: Clock) -> None:
     reporter = ProgressReporter(tmp_path, ["a"], 2)
     reporter.begin(DAY, 0, 1042, seal(42), "host-1:/home")
-    assert told(tmp_path).resumed == "resumed from step 42, sealed by host-1:/home"
+    begun = told(tmp_path)
+    assert begun.resumed == "resumed from step 42, sealed by host-1:/home"
+    assert (begun.sealed_step, begun.sealed_at) == (1042, SEALED.timestamp())
     reporter.begin(DAY, 1, 2000, seal(42))
     assert told(tmp_path).resumed == ""
+    reporter.begin(DAY, 1, 90)
+    assert (told(tmp_path).sealed_step, told(tmp_path).sealed_at) == (90, 0)
 
 
 def test_speed_is_of_the_last_rows_and_written_not_too_often(tmp_path: Path, clock: Clock) -> None:
@@ -128,11 +132,3 @@ def test_a_trainer_that_is_started_again_has_windows_that_are_done_already(tmp_p
     told = there(read_progress(tmp_path))
     assert (told.window, told.windows_done, told.windows_total) == ("2026-03-01", 1, 3)
     assert (told.step, told.rows, told.rows_per_second, told.lag_seconds) == (0, {"a": 0}, 0.0, 0.0)
-
-
-def test_a_window_that_goes_on_says_when_it_was_sealed(tmp_path: Path, clock: Clock) -> None:
-    reporter = ProgressReporter(tmp_path, ["a"], 2)
-    reporter.begin(DAY, 0, 42, seal(42))
-    assert (told(tmp_path).sealed_step, told(tmp_path).sealed_at) == (42, SEALED.timestamp())
-    reporter.begin(DAY, 1, 90)
-    assert (told(tmp_path).sealed_step, told(tmp_path).sealed_at) == (90, 0)

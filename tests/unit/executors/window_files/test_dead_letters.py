@@ -25,7 +25,6 @@ FILE = "clicks-3.jsonl"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a window is trained."""
     made = tmp_path / "g2"
     made.mkdir()
     return made
@@ -44,12 +43,9 @@ def test_dead_letters_are_told_once_and_outlive_a_torn_line(folder: Path) -> Non
     writer.write(task(), written)
     letters = list(read_letters(folder))
     assert rows(letters) == [0, 1, 2]
-    assert (letters[0].source, letters[0].window, letters[0].generation) == (
-        "clicks",
-        "2026-03-01",
-        2,
-    )
-    assert letters[0].row == {"user": "ü"}
+    first = letters[0]
+    assert (first.source, first.window, first.generation) == ("clicks", "2026-03-01", 2)
+    assert first.row == {"user": "ü"}
     one = {"source": "a", "window": "w", "generation": 1, "location": {}, "reason": "bad"}
     assert DeadLetter.model_validate(one).rows == 1
 

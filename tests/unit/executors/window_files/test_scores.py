@@ -52,9 +52,7 @@ def test_segments_keep_the_order_over_many_seals(tmp_path: Path) -> None:
     np.testing.assert_array_equal(score_matrix(table)[:2], [[0, 0], [100, -100]])
 
 
-def test_segments_say_when_rows_happened_how_long_they_waited_and_whose(
-    tmp_path: Path,
-) -> None:
+def test_segments_say_when_rows_happened_how_long_they_waited_and_whose(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     times, waits = np.array([5, INT_MIN]), np.array([1.5, np.nan], np.float32)
     sources = np.array([3, 1], np.int32)
@@ -63,11 +61,9 @@ def test_segments_say_when_rows_happened_how_long_they_waited_and_whose(
     writer.append(replace(timed, feed="batch"), None)
     score(writer, 3)  # of a pipeline whose sources name no event_time
     writer.seal()
-    scored, labelled = Segments("w", tmp_path).scores(), Segments("w", tmp_path).labels()
-    published = Segments("w", tmp_path).published()
-    assert scored is not None
-    assert labelled is not None
-    assert published is not None
+    segments = Segments("w", tmp_path)
+    scored, labelled = there(segments.scores()), there(segments.labels())
+    published = there(segments.published())
     names = ["event_id", "fresh", "event_time", "wait", "source", "held"]
     assert scored.column_names[:6] == names
     assert labelled.column_names == ["event_id", "complete", "event_time", "source"]
@@ -129,15 +125,6 @@ def test_rows_wait_in_memory_only_up_to_a_bound(tmp_path: Path) -> None:
     assert segment.stat().st_size > 20_000 * 16 / 2, "most of them are written before any seal"
     writer.seal()
     assert ids_of(tmp_path)[0] == list(range(20_000))
-
-
-def test_segments_are_numbered_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, PARADIGMS)
-    score(writer, 1)
-    writer.append(minibatch("batch", [1]), None)
-    assert writer.seal() == ["scores-000000.arrow", "labels-000001.arrow"]
-    score(writer, 2)
-    assert writer.seal()[2:] == ["scores-000002.arrow"]
 
 
 def test_rows_that_nothing_scores_are_kept_as_published_alone(tmp_path: Path) -> None:

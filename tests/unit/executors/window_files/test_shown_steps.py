@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+from support.there import there
+
 from forebay.executors.window_files.steps import STEPS_NAME, StepPoint, shown_series
 
 
@@ -35,8 +37,7 @@ def test_a_few_steps_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_many_steps_are_thinned_evenly_between_the_first_and_the_last(tmp_path: Path) -> None:
     write(tmp_path, 570)
-    found = shown_series(tmp_path / STEPS_NAME, points_max=200)
-    assert found is not None
+    found = there(shown_series(tmp_path / STEPS_NAME, points_max=200))
     steps = found["steps"]
     assert len(steps) == len(found["rows"]["b"]) == 200
     assert (steps[0], steps[-1]) == (1, 570)

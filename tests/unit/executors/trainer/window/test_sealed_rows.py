@@ -58,14 +58,9 @@ def test_tasks_of_a_source_are_added_and_the_first_odd_one_is_told() -> None:
         },
     )
     assert found["history"].rows == 0
-    assert found["clicks"].model_dump(exclude={"offsets"}) == {
-        "rows": 12,
-        "dead": 1,
-        "late": 2,
-        "odd_timestamps": 2,
-        "first_odd": "2026",
-        "label_not_known": 3,
-    }
+    odd = {"odd_timestamps": 2, "first_odd": "2026"}
+    counts = {"rows": 12, "dead": 1, "late": 2, "label_not_known": 3}
+    assert found["clicks"].model_dump(exclude={"offsets"}) == counts | odd
 
 
 def test_the_first_and_the_last_time_are_those_of_all_tasks() -> None:

@@ -117,10 +117,8 @@ def test_stream_rows_are_scored_before_they_are_learnt(tmp_path: Path) -> None:
     ]
     assert trainer.window_step == 2
     labels, scores = segments.labels(), segments.scores()
-    assert labels is not None
-    assert labels.column("event_id").to_pylist() == [1, 2, 3]
-    assert scores is not None
-    assert scores.column("event_id").to_pylist() == [4, 5]
+    assert there(labels).column("event_id").to_pylist() == [1, 2, 3]
+    assert there(scores).column("event_id").to_pylist() == [4, 5]
 
 
 def test_without_any_stream_batch_rows_are_scored(tmp_path: Path) -> None:
