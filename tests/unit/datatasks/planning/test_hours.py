@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import numpy as np
 import pytest
 
-from forebay.config.specs.windows import HOUR, Interval
-from forebay.datatasks.planning.operations import hour_base, window_hours
-
-START = datetime(2026, 3, 1, tzinfo=UTC)
-DAY = Interval(START, START + 24 * HOUR)
-
-
-@pytest.mark.parametrize(
-    ("begins", "base"),
-    [(0, 0), (59, 0), (360, 6), (390, 6)],
-)
-def test_a_source_that_begins_inside_the_window(begins: int, base: int) -> None:
-    assert hour_base(DAY, Interval(START + timedelta(minutes=begins), DAY.end)) == base
+from forebay.datatasks.planning.operations import window_hours
 
 
 @pytest.mark.parametrize("base", [0, 6])

@@ -15,7 +15,7 @@ from support.message_columns import COLUMNS, NOTHING, ROW
 from support.written_messages import avro_file, avro_schema
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.avro_rows import AvroSchema, SchemaError
+from forebay.datatasks.sources.formats.avro_rows import AvroSchema
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.written_rows import Written, framed
@@ -259,8 +259,3 @@ def test_any_change_is_read_or_refused(
     assert "BytesIO" not in str(alone.bad_messages)
     assert list(alone.bad_messages.values()) == list(together.bad_messages.values())
     assert list(alone.bad_rows.values()) == list(together.bad_rows.values())
-
-
-def test_a_schema_error_is_a_value_error() -> None:
-    with pytest.raises(SchemaError):
-        AvroSchema(b"")

@@ -307,12 +307,6 @@ def test_rows_whose_time_contradicts_their_path_stay_in_the_path_s_window(tmp_pa
     assert [numbers(read(opened, halves, index)) for index in (0, 1)] == [[0, 2], [1, 3]]
 
 
-def test_a_missing_event_time_is_found_while_planning(tmp_path: Path) -> None:
-    write(tmp_path / "data/x.parquet", table(evenly(START, 3, HOUR)))
-    with pytest.raises(DataError, match=r"x\.parquet: there is no column 'att'.*'at'"):
-        source(tmp_path, event_time="att").scan(days(1))
-
-
 def test_where_a_row_lies(tmp_path: Path) -> None:
     write(tmp_path / "data/x.parquet", table(evenly(START, 10, HOUR)), row_group_size=4)
     opened = source(tmp_path)
