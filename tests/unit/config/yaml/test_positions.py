@@ -78,13 +78,6 @@ def test_what_cannot_be_read_is_one_problem(text: str, expected: tuple[int, int,
     assert only_problem(text) == expected
 
 
-def test_anchors_cannot_blow_a_file_up() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    for level in range(1, 9):
-        lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]"]
-    assert only_problem("\n".join(lines))[2] == "syntax"
-
-
 def test_an_unquoted_bool_as_a_key_is_told_and_kept() -> None:
     document, problems = read_document("columns:\n  on: int\n", "f.yaml")
     assert document is not None
