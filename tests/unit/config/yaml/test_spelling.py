@@ -11,14 +11,6 @@ from hypothesis import strategies as st
 from forebay.config.yaml.spelling import edits, nearest
 
 
-@pytest.mark.parametrize(
-    ("word", "other", "expected"),
-    [("", "", 0), ("kind", "kind", 0), ("kidn", "kind", 1), ("knd", "kind", 1), ("ab", "cd", 2)],
-)
-def test_edits(word: str, other: str, expected: int) -> None:
-    assert edits(word, other) == edits(other, word) == expected
-
-
 def test_nearest() -> None:
     assert nearest("kakfa", ["iceberg", "kafka", "log"]) == "kafka"
     assert nearest("LOG", ["iceberg", "kafka", "log"]) == "log"

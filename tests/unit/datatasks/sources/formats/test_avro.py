@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.message_columns import COLUMNS, NOTHING, ROW
+from support.message_columns import COLUMNS, NOTHING, ROW, decode
 from support.written_messages import avro_file, avro_schema
 
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.formats.avro_rows import AvroSchema
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits
+from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.written_rows import Written, framed
 from forebay.datatasks.sources.kafka.producer import avro_writer
@@ -22,12 +22,6 @@ from forebay.errors import ConfigError
 def decoder_of(folder: Path, schema: Any, columns: dict[str, ColumnType], **more: Any) -> Decoder:
     path = avro_file(folder / "row.avsc", schema)
     return decoder_named("avro", list(columns), columns, written=Written({None: path}), **more)
-
-
-def decode(reader: Decoder, values: list[bytes | None]) -> Decoded:
-    (decoded,) = reader.decode(values)
-    assert decoded.end == (len(values), 0)
-    return decoded
 
 
 def record(*fields: tuple[str, Any]) -> dict[str, Any]:

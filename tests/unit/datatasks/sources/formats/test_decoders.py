@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.message_columns import AT, COLUMNS, NOTHING, ROW
+from support.message_columns import AT, COLUMNS, NOTHING, ROW, decode
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
+from forebay.datatasks.sources.formats.decoder import Decoder
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.json_rows import JsonDecoder, json_object, json_value
 from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
@@ -22,13 +22,6 @@ from forebay.errors import ConfigError
 
 def decoder(name: str, *columns: str) -> Decoder:
     return decoder_named(name, columns or list(COLUMNS), COLUMNS)
-
-
-def decode(reader: Decoder, values: list[bytes | None]) -> Decoded:
-    """All of it; messages as small as these come in one piece."""
-    (decoded,) = reader.decode(values)
-    assert decoded.end == (len(values), 0)
-    return decoded
 
 
 def test_json_values_nulls_and_missing_keys() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from google.protobuf.descriptor import FieldDescriptor as F
-from support.message_columns import COLUMNS
+from support.message_columns import COLUMNS, decode
 from support.message_columns import ROW as NULLABLE_ROW
 from support.written_messages import MESSAGE_TYPE, descriptor_set, protobuf_fields
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits
+from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.written_rows import Written
 from forebay.datatasks.sources.kafka.producer import protobuf_writer
@@ -33,12 +33,6 @@ def file_of(folder: Path, fields: list[dict[str, Any]], before: int = 0) -> Path
 def reader_of(path: Path, columns: dict[str, ColumnType], **more: Any) -> Decoder:
     written = Written({None: path}, MESSAGE_TYPE)
     return decoder_named("protobuf", list(columns), columns, written=written, **more)
-
-
-def decode(reader: Decoder, values: list[bytes | None]) -> Decoded:
-    (decoded,) = reader.decode(values)
-    assert decoded.end == (len(values), 0)
-    return decoded
 
 
 def test_values_of_every_type_and_their_nulls(tmp_path: Path) -> None:
