@@ -59,13 +59,8 @@ def chunks(found: list[MessageBatch], policy: Any = "dead_letter") -> list[Chunk
     day = Interval(START, START + timedelta(days=1))
     task = DataTask.of_row(row, "clicks/0", "clicks", "2026-03-01", day)
     decoder, stretch = decoder_named("json", ["i"], COLUMNS), Stretch("clicks", 3, 100, 200)
-    given: dict[str, Any] = {
-        "decoder": decoder,
-        "stretch": stretch,
-        "task": task,
-        "start": Position(100, 0),
-    }
-    return list(ChunkMaker(**given, policy=policy, chunk_rows=4).chunks(_within(found)))
+    maker = ChunkMaker(decoder, stretch, task, Position(100, 0), policy, 4)
+    return list(maker.chunks(_within(found)))
 
 
 def _within(found: list[MessageBatch]) -> list[Messages]:

@@ -151,12 +151,6 @@ def test_rows_without_a_time_go_with_their_row_group_and_are_bad(tmp_path: Path)
         assert [each.location for each in dead] == [place]
 
 
-def test_a_file_without_any_time_cannot_be_planned(tmp_path: Path) -> None:
-    write(tmp_path / "data/x.parquet", table([None, None]))
-    with pytest.raises(DataError, match="no row has a time in 'at'"):
-        source(tmp_path).scan(days(1))
-
-
 CASTS = {"date": pa.date32(), "seconds": pa.timestamp("s")}
 
 
