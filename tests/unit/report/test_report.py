@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.summaries import PARADIGMS, event, series, summary, two_labels, window
+from support.there import there
 
 from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
 from forebay.report.facts import facts_of
@@ -224,8 +225,7 @@ def test_a_page_of_one_window_or_many(windows: int) -> None:
     data["windows"] = [window(f"2013-06-{1 + number:02d}") for number in range(windows)]
     data["windows"][0]["series"] = series(1)
     assert render_html(facts_of(data)).count("<svg") == 9
-    rows = step_rows_plot(facts_of(data))
-    assert rows is not None
+    rows = there(step_rows_plot(facts_of(data)))
     assert rows.svg.count("2013-06-") <= LABELS_MAX
 
 

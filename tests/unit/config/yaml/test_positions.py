@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from support.there import there
 
 from forebay.config.yaml.positions import Document, read_document
 
@@ -12,8 +13,7 @@ from forebay.config.yaml.positions import Document, read_document
 def read(text: str) -> Document:
     document, problems = read_document(text, "f.yaml")
     assert problems == []
-    assert document is not None
-    return document
+    return there(document)
 
 
 def only_problem(text: str) -> tuple[int, int, str]:
@@ -80,7 +80,6 @@ def test_what_cannot_be_read_is_one_problem(text: str, expected: tuple[int, int,
 
 def test_an_unquoted_bool_as_a_key_is_told_and_kept() -> None:
     document, problems = read_document("columns:\n  on: int\n", "f.yaml")
-    assert document is not None
     assert (document.value, problems[0].hint) == ({"columns": {"on": "int"}}, '"on"')
 
 

@@ -11,6 +11,7 @@ import pytest
 from support.cpu_limits import cpu_limit
 from support.crashes import deaths
 from support.model_lines import mark_trained
+from support.there import there
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.manifests import with_ids
@@ -230,9 +231,7 @@ def done(ledger: Ledger) -> list[int]:
 
 
 def newest(ledger: Ledger) -> int:
-    plan = ledger.latest_plan("2026-03-01")
-    assert plan is not None
-    return plan.generation
+    return there(ledger.latest_plan("2026-03-01")).generation
 
 
 @pytest.mark.parametrize("window", ["", ".", "../../store", "2026-03-02"])

@@ -12,6 +12,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from support.hostile.record_batches import compressed, record_batch, sealed, stored
+from support.there import there
 
 from forebay.config.specs.sources import ColumnType
 from forebay.config.specs.windows import Interval
@@ -66,8 +67,7 @@ def chunks(found: list[MessageBatch], policy: Any = "dead_letter") -> list[Chunk
 def _within(found: list[MessageBatch]) -> list[Messages]:
     position, parts = 100, []
     for batch in found:
-        part = messages_within(batch, position, 200)
-        assert part is not None
+        part = there(messages_within(batch, position, 200))
         position = part.end
         parts.append(part)
     return parts
@@ -127,7 +127,6 @@ def test_only_the_offsets_that_are_read_are_dead() -> None:
     (bomb,) = read(record_batch(98, [bytes(MOST)] * 5, ZSTD))
     (chunk,) = chunks([bomb])
     assert [(row.rows, row.position.part) for row in chunk.dead] == [(3, 100)]
-    assert chunk.runs is not None
     assert chunk.runs.tolist() == [[*Run(100, 103, RECORDS)]]
 
 
