@@ -14,7 +14,6 @@ from forebay.cli import build_app
 
 
 def meanings() -> dict[str, set[str]]:
-    """What is written for the value of each variable's options, by variable."""
     root = typer.main.get_command(build_app())
     found: dict[str, set[str]] = defaultdict(set)
     for command, context in commands(root, typer.Context(root, info_name="forebay")):

@@ -21,7 +21,6 @@ CLIENT = "options:\n  bootstrap: ${BROKER:-b:9092}\n  topic: clicks\n  client:\n
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The folder of declarations with variables in options, in other keys and in lists."""
     config = tmp_path / "config"
     (config / "sources").mkdir(parents=True)
     (config / "pipelines").mkdir()

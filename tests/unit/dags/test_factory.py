@@ -69,7 +69,6 @@ def parse(dags: Path, home: Path, seed: int = 0) -> Json:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A usable pipeline and two broken ones, with their stubs."""
     root = tmp_path_factory.mktemp("factory")
     schedule = {"catchup": True, "active_runs_max": 4, "retries": 2, "retry_delay": "30s"}
     schedule |= {"pool": "training", "owner": "ada", "tags": ["ads", "daily"]}

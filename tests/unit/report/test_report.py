@@ -133,8 +133,6 @@ def test_what_a_phone_cannot_show_beside_each_other_is_scrolled(page: str) -> No
 
 
 class _Outside(HTMLParser):
-    """Collects everything that a browser would fetch, and the page's text."""
-
     def __init__(self) -> None:
         super().__init__()
         self.fetched: list[str] = []

@@ -199,8 +199,6 @@ def test_a_window_that_is_not_over_is_refused_and_earlier_ones_are_kept(ledger: 
 
 
 class _Late(MemorySource):
-    """Complete only up to 2020-03-02."""
-
     def readiness(self, span: Interval) -> Any:
         found = super().readiness(span)
         late = span.end > at("2020-03-03")

@@ -53,7 +53,6 @@ def read(content: bytes, most: int = MOST) -> list[MessageBatch]:
 
 
 def chunks(found: list[MessageBatch], policy: Any = "dead_letter") -> list[Chunk]:
-    """All messages of partition 3 from offset 100 on."""
     whole = {"path": "clicks/3", "first": 100, "end": 200, "rows": None}
     whole |= {"size_bytes": 1, "version": ""}
     row = {"hour": 0, "partition": "3", "ranges": [whole], "rows": None, "cut": False}

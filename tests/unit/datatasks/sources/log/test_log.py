@@ -37,7 +37,6 @@ def rows(first: int, count: int) -> pa.Table:
 
 
 def segment(root: Path, count: int = 5) -> Path:
-    """The only one, from offset 0 on."""
     return there(LogWriter(root / "log", 0).append(rows(0, count), START))
 
 
@@ -265,7 +264,6 @@ def text_source(root: Path, table: pa.Table, **more: Any) -> Source:
 
 
 def read_texts(opened: Source) -> tuple[list[str], list[tuple[int, str]]]:
-    """Values, and dead rows with their reasons."""
     chunks = read(opened, "s")
     dead = [(row.rows, row.reason) for chunk in chunks for row in chunk.dead]
     return values(chunks, "s"), dead

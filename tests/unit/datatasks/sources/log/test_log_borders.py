@@ -60,11 +60,9 @@ class Planner:
         return found
 
     def ids(self, *hours: int, starts: datetime | None = None) -> list[list[int]]:
-        """The rows of each hour, planned by one scan."""
         return self.rows_of([span(number) for number in hours], starts)
 
     def rows_of(self, spans: list[Interval], starts: datetime | None = None) -> list[list[int]]:
-        """The same for any spans."""
         fields = {"kind": "log", "options": self.options, "columns": {"n": "int"}}
         spec = SourceSpec.model_validate({"name": "clicks", "starts": starts, **fields})
         borders = DecidedBorders(database_of(Home(self.root / "home")), "ads", "clicks")

@@ -47,14 +47,12 @@ TOY = """
 
 @contextmanager
 def toy_reader(contents: dict[str, str]) -> Iterator[FooterReader]:
-    """One whose child does what it is told."""
     command = [sys.executable, "-c", textwrap.dedent(TOY)]
     with FooterReader(lambda path: contents[path].encode(), None, command=command) as reader:
         yield reader
 
 
 def errors_of(contents: dict[str, str]) -> list[str]:
-    """What is wrong with each file, by one reader."""
     with toy_reader(contents) as reader:
         answers = [reader.read(path, content.encode()).error for path, content in contents.items()]
         found = zip(contents, answers, strict=True)
