@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from support.summaries import PARADIGMS, event, series, summary, two_labels, window
@@ -53,8 +52,7 @@ def test_fresh_labels_are_named_where_no_complete_one_is_known() -> None:
     assert verdict.endswith("(fresh labels)")
 
 
-def partial() -> dict[str, Any]:
-    """One window is judged, the labels of the other still come."""
+def test_partial_figures_say_how_partial_they_are() -> None:
     data = summary()
     last = data["windows"][1]
     for metrics in last["metrics"].values():
@@ -62,11 +60,7 @@ def partial() -> dict[str, Any]:
     last["event"] = event(judged=378, complete=False)
     data["pooled"]["scored_at"] = "event"
     data["gate"] = {"words": "mixed serves: at event time, by auc, mixed is better than mixture"}
-    return data
-
-
-def test_partial_figures_say_how_partial_they_are() -> None:
-    facts = facts_of(partial())
+    facts = facts_of(data)
     lines = list(plain_lines(facts))
     true, so_far = "0.647 so far, 378 of 919 rows judged", "0.660 so far, 378 of 919 rows judged"
     assert f"auc 2013-06-02  mixture  true {true}  fresh none" in lines

@@ -35,7 +35,7 @@ from forebay.datatasks.sources.kafka.wire.codecs import (
     TooLargeError,
     decompress,
 )
-from forebay.datatasks.sources.kafka.wire.messages import Messages, messages_within
+from forebay.datatasks.sources.kafka.wire.messages import messages_within
 from forebay.datatasks.sources.kafka.wire.records import MessageBatch
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
@@ -60,16 +60,11 @@ def chunks(found: list[MessageBatch], policy: Any = "dead_letter") -> list[Chunk
     task = DataTask.of_row(row, "clicks/0", "clicks", "2026-03-01", day)
     decoder, stretch = decoder_named("json", ["i"], COLUMNS), Stretch("clicks", 3, 100, 200)
     maker = ChunkMaker(decoder, stretch, task, Position(100, 0), policy, 4)
-    return list(maker.chunks(_within(found)))
-
-
-def _within(found: list[MessageBatch]) -> list[Messages]:
     position, parts = 100, []
     for batch in found:
-        part = there(messages_within(batch, position, 200))
-        position = part.end
-        parts.append(part)
-    return parts
+        parts.append(there(messages_within(batch, position, 200)))
+        position = parts[-1].end
+    return list(maker.chunks(parts))
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD], ids=["gzip", "snappy", "lz4", "zstd"])
