@@ -7,19 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.parquet_source import (
-    DAY,
-    HOUR,
-    START,
-    days,
-    evenly,
-    numbers,
-    read,
-    source,
-    table,
-    write,
-)
+from support.parquet_source import DAY, START, days, evenly, numbers, read, source, table, write
 
+from forebay.config.specs.windows import HOUR
 from forebay.errors import ConfigError, DataError
 
 
