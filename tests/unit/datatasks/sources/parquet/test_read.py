@@ -186,13 +186,6 @@ def test_a_position_after_a_range_is_the_start_of_the_next(tmp_path: Path) -> No
     assert numbers(again) == [2, 2, 3, 4, 5], "a row of the first file says nothing of the second"
 
 
-@pytest.mark.parametrize("columns", [["n"], ["n", "at"], ["at", "n"]])
-def test_columns_come_as_they_are_asked_for(tmp_path: Path, columns: list[str]) -> None:
-    write(tmp_path / "a", [3])
-    (chunk,) = reader(tmp_path).read(task(("a", 0, 3, 3)), None, columns, 9)
-    assert chunk.batch.schema.names == columns
-
-
 def test_rows_without_times_of_their_own_have_the_hour_of_their_path(tmp_path: Path) -> None:
     write(tmp_path / "a", [3])
     from_path = (to_us(START + 5 * 60 * MINUTE), to_us(START + 6 * 60 * MINUTE))
