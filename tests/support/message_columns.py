@@ -1,4 +1,4 @@
-"""A column of each type, and rows of them, for every format of messages."""
+"""A column of each type, rows of them for every format of messages, and small ones decoded."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forebay.config.specs.sources import ColumnType
+from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 
 COLUMNS = {
     "i": ColumnType.INT,
@@ -29,3 +30,10 @@ ROW: dict[str, Any] = {
     "lf": [0.5, 1.0],
 }
 NOTHING = dict.fromkeys(COLUMNS)
+
+
+def decode(reader: Decoder, values: list[bytes | None]) -> Decoded:
+    """All of it; messages as small as these come in one piece."""
+    (decoded,) = reader.decode(values)
+    assert decoded.end == (len(values), 0)
+    return decoded

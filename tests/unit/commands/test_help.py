@@ -13,7 +13,6 @@ COLUMNS = 80
 
 
 def groups(group: Command, context: typer.Context) -> list[tuple[Command, typer.Context]]:
-    """A group and those below it, each with its context."""
     found = [(group, context)]
     for name in group.list_commands(context):
         command = group.get_command(context, name)

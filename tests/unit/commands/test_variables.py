@@ -13,8 +13,7 @@ from forebay import cli
 from forebay.cli import build_app
 
 
-def meanings() -> dict[str, set[str]]:
-    """What is written for the value of each variable's options, by variable."""
+def test_a_variable_is_one_option_everywhere() -> None:
     root = typer.main.get_command(build_app())
     found: dict[str, set[str]] = defaultdict(set)
     for command, context in commands(root, typer.Context(root, info_name="forebay")):
@@ -22,11 +21,6 @@ def meanings() -> dict[str, set[str]]:
             if isinstance(each.envvar, str):
                 names, _ = each.get_help_record(context)
                 found[each.envvar].add(names)
-    return found
-
-
-def test_a_variable_is_one_option_everywhere() -> None:
-    found = meanings()
     assert len(found) > 30
     assert {name: options for name, options in found.items() if len(options) > 1} == {}
 

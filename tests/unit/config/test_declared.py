@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.projects import ads_pipeline, clicks_source, history_source
+from support.there import there
 
 from forebay.config.declared import Declared, as_written, filled_in
 from forebay.config.load import load_project
@@ -20,7 +21,6 @@ CLIENT = "options:\n  bootstrap: ${BROKER:-b:9092}\n  topic: clicks\n  client:\n
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The folder of declarations with variables in options, in other keys and in lists."""
     config = tmp_path / "config"
     (config / "sources").mkdir(parents=True)
     (config / "pipelines").mkdir()
@@ -40,9 +40,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def declared(project: Path) -> Declared:
-    found = load_project(project, ENVIRONMENT).declared("ads")
-    assert found is not None
-    return found
+    return there(load_project(project, ENVIRONMENT).declared("ads"))
 
 
 def test_what_is_written_is_kept_and_nothing_of_the_environment(

@@ -49,14 +49,6 @@ def test_first_windows_after_a_warm_start(tmp_path: Path) -> None:
     assert first_windows(pipeline, 0) == [], "without windows there is no warm start"
 
 
-def test_a_source_that_only_ends_gives_nothing_after_its_end(tmp_path: Path) -> None:
-    pipeline, sources = project(tmp_path, timezone="UTC")
-    bounds = {"starts": None, "ends": day("2026-02-01")}
-    sources["parquet"] = sources["parquet"].model_copy(update=bounds)
-    rows = window_rows(pipeline, sources, first_windows(pipeline, 1)[1:])
-    assert [row["reason"] for row in rows if row["source"] == "parquet"] == ["after end"]
-
-
 def test_the_first_window_contains_the_start(tmp_path: Path) -> None:
     pipeline, _ = project(tmp_path, timezone="UTC", start="2026-03-01T07:00:00Z")
     first = first_windows(pipeline, 1)[-1]

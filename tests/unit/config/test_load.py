@@ -308,11 +308,6 @@ def test_what_a_slip_is_called(files: Files, old: str, new: str, message: str) -
     assert fnmatchcase(files.load().problems[0].message, message)
 
 
-def test_a_rule_is_told_in_its_own_words(files: Files) -> None:
-    files.change("sources/history.yaml", "path: data", "path: ''")
-    assert files.load().problems[0].message == "options.path: the text is empty"
-
-
 def test_the_process_s_own_variables_are_the_default(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from support.projects import Project, clicks_source, declared_project
 
 from forebay.config.load import load_one, load_project
 from forebay.config.yaml.files import read_text
-from forebay.config.yaml.problem_text import caret_lines, problems_text
+from forebay.config.yaml.problem_text import caret_lines
 from forebay.config.yaml.problems import Problem
 
 
@@ -34,7 +34,7 @@ def rewrite(project: Project, old: str, new: str) -> None:
 def test_a_sound_pipeline_is_the_same(project: Project) -> None:
     one, whole = load_one(config(project), "ads"), load_project(config(project))
     assert (one.problems, one.pipeline("ads")) == ([], whole.pipeline("ads"))
-    assert set(one.sources) == {"history", "clicks"}
+    assert set(one.sources) == set(one.source_files) == {"history", "clicks"}
 
 
 def test_files_of_others_are_not_opened(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,13 +90,6 @@ def test_two_files_of_its_name(project: Project) -> None:
     assert problem.code == "duplicate-name"
 
 
-def test_problems_are_shown_with_their_place(project: Project) -> None:
-    rewrite(project, "- clicks", "- clics")
-    (problem,) = load_one(config(project), "ads").problems
-    first, line, mark = problems_text([problem]).splitlines()
-    assert (first, line.strip(), line[mark.index("^") :]) == (str(problem), "- clics", "clics")
-
-
 def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
     path = tmp_path / "short.yaml"
     path.write_text("one\n")
@@ -105,23 +98,3 @@ def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
     assert caret_lines(Problem(str(path), 2, 5, "code", "text")) == ["    bc: 2", "        ^"]
     assert caret_lines(Problem(str(path), 3, 1, "code", "text")) == []
     assert caret_lines(Problem(str(tmp_path), 1, 1, "code", "text")) == []
-
-
-def test_only_what_the_pipeline_names_is_there(tmp_path: Path) -> None:
-    config = tmp_path / "config"
-    source = "kind: memory\noptions: {table: t}\ncolumns: {n: int, y: int, at: timestamp}\n"
-    source += "event_time: at\n"
-    pipeline = (
-        "dataset:\n  start: 2026-03-01\n  event_id: n\n  label: {column: y}\n"
-        "  streams: {a: {sources: [used]}}\n  features: {x: {encode: numeric, column: n}}\n"
-        "model: {kind: count}\n"
-    )
-    files = {"sources/used": source, "sources/other": "kind: 5"}
-    files |= {"pipelines/ads": pipeline, "pipelines/more": "dataset: 5"}
-    for name, text in files.items():
-        path = config / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    found = load_one(config, "ads", {})
-    assert list(found.source_files) == list(found.sources) == ["used"]
-    assert (list(found.pipelines), found.problems) == (["ads"], [])

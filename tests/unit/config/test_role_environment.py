@@ -23,9 +23,7 @@ _ROLES = {role: {"runtime": {"environment": [name]}} for role, name in _NAMES.it
 JOB = JobSpec.model_validate({"roles": _ROLES})
 PIPELINE: dict[str, Any] = {"model": {"seed": "${SEED:-7}"}}
 CLIENT = {"client": {"sasl_plain_password": "${TOPIC_PASSWORD}"}}
-SOURCES: dict[str, dict[str, Any]] = {
-    "clicks": {"event_time": "${EVENT_TIME}", "options": CLIENT},
-}
+SOURCES: dict[str, dict[str, Any]] = {"clicks": {"event_time": "${EVENT_TIME}", "options": CLIENT}}
 ALWAYS = {"PATH", "FOREBAY_HOME", "SEED", "EVENT_TIME"}
 STORAGES = {"AWS_ACCESS_KEY_ID", "AZURE_CLIENT_SECRET", "TOPIC_PASSWORD", "ACME_DATA"}
 FACTS = {"FOREBAY_DATABASE", "PGPASSWORD"}

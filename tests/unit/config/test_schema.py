@@ -27,13 +27,6 @@ def test_it_is_a_schema_and_defaults_are_written_as_in_yaml() -> None:
     assert "title" not in schema["$defs"]["StreamSpec"]["properties"]["offset"]
 
 
-def test_the_name_is_not_written_in_the_file() -> None:
-    schema = json_schema(installed_kinds())
-    for model in ("SourceSpec", "PipelineSpec"):
-        assert "name" not in schema["$defs"][model]["properties"]
-        assert "name" not in schema["$defs"][model]["required"]
-
-
 @pytest.mark.parametrize("file", FILES)
 def test_one_kind_of_file(file: str) -> None:
     kinds = installed_kinds()

@@ -52,11 +52,6 @@ def test_a_compared_mapping_is_checked_like_a_name(declared: Declared) -> None:
     assert declared.only() == ("paradigm-feed", "", "- paradigm: batch")
 
 
-def test_a_misspelled_key_of_a_compared_mapping_is_found(declared: Declared) -> None:
-    declared.pipeline["train"] = {"compare": [{"paradigm": "stream", "dealy": "head"}]}
-    assert declared.only() == ("unknown-key", "delay", "dealy: head")
-
-
 @pytest.mark.parametrize(
     ("key", "value", "line"),
     [

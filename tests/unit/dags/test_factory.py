@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.cpu_limits import slowness
-from support.projects import Project, ads_pipeline, clicks_source, history_source
+from support.projects import Project, clicks_source, declared_project, history_source
 from support.python_code import printed_json
 
 from forebay.dags.sync import sync
@@ -67,25 +67,18 @@ def parse(dags: Path, home: Path, seed: int = 0) -> Json:
     return printed_json(PARSE, others | asked, str(dags))
 
 
-def example(root: Path) -> Project:
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("factory")
     schedule = {"catchup": True, "active_runs_max": 4, "retries": 2, "retry_delay": "30s"}
     schedule |= {"pool": "training", "owner": "ada", "tags": ["ads", "daily"]}
     schedule |= {"plan_timeout": "10m", "train_timeout": "2h"}
-    pipeline = ads_pipeline(roles={"data": {"count": 3, "runtime": RUNTIME}})
-    pipeline |= {"description": "Who clicks", "schedule": schedule}
-    pipeline["dataset"] |= {"timezone": "America/New_York", "end": "2026-04-01"}
-    made = Project(root / "project", pipeline)
-    made.write_source("history", history_source(description="Rows of ${YESTERDAY:-yesterday}"))
-    made.write_source("clicks", clicks_source())
-    made.write_pipeline()
-    return made
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A usable pipeline and two broken ones, with their stubs."""
-    root = tmp_path_factory.mktemp("factory")
-    project = example(root)
+    project = declared_project(root / "project")
+    project.pipeline |= {"description": "Who clicks", "schedule": schedule}
+    project.pipeline["dataset"] |= {"timezone": "America/New_York", "end": "2026-04-01"}
+    project.pipeline["job"]["roles"] = {"data": {"count": 3, "runtime": RUNTIME}}
+    project.write_source("history", history_source(description="Rows of ${YESTERDAY:-yesterday}"))
+    project.write_pipeline()
     pipelines = project.root / "config" / "pipelines"
     text = (pipelines / "ads.yaml").read_text()
     (pipelines / "slip.yaml").write_text(text.replace("- clicks", "- clics").replace("1024", "-1"))
@@ -218,12 +211,9 @@ def test_an_error_has_a_short_trace(parsed: Json) -> None:
 
 
 def test_each_stream_that_reads_a_source_has_a_task_of_its_own(tmp_path: Path) -> None:
-    pipeline = ads_pipeline()
-    streams = pipeline["dataset"]["streams"]
-    streams["week"] = {"sources": ["clicks"], "offset": "7d", "feed": "batch"}
-    made = Project(tmp_path / "project", pipeline)
-    made.write_source("history", history_source())
-    made.write_source("clicks", clicks_source())
+    made = declared_project(tmp_path / "project")
+    week = {"sources": ["clicks"], "offset": "7d", "feed": "batch"}
+    made.pipeline["dataset"]["streams"]["week"] = week
     made.write_pipeline()
     sync(made.root / "config", tmp_path / "dags")
     found = parse(tmp_path / "dags", tmp_path / "airflow")

@@ -31,7 +31,6 @@ def dags(tmp_path: Path) -> Path:
 
 
 def copy(config: Path, name: str) -> Path:
-    """One more pipeline with the same YAML."""
     path = config / "pipelines" / f"{name}.yaml"
     path.write_text((config / "pipelines" / "ads.yaml").read_text())
     return path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from support.summaries import PARADIGMS, event, series, summary, two_labels, window
+from support.there import there
 
 from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
 from forebay.report.facts import facts_of
@@ -52,8 +52,7 @@ def test_fresh_labels_are_named_where_no_complete_one_is_known() -> None:
     assert verdict.endswith("(fresh labels)")
 
 
-def partial() -> dict[str, Any]:
-    """One window is judged, the labels of the other still come."""
+def test_partial_figures_say_how_partial_they_are() -> None:
     data = summary()
     last = data["windows"][1]
     for metrics in last["metrics"].values():
@@ -61,11 +60,7 @@ def partial() -> dict[str, Any]:
     last["event"] = event(judged=378, complete=False)
     data["pooled"]["scored_at"] = "event"
     data["gate"] = {"words": "mixed serves: at event time, by auc, mixed is better than mixture"}
-    return data
-
-
-def test_partial_figures_say_how_partial_they_are() -> None:
-    facts = facts_of(partial())
+    facts = facts_of(data)
     lines = list(plain_lines(facts))
     true, so_far = "0.647 so far, 378 of 919 rows judged", "0.660 so far, 378 of 919 rows judged"
     assert f"auc 2013-06-02  mixture  true {true}  fresh none" in lines
@@ -132,8 +127,6 @@ def test_what_a_phone_cannot_show_beside_each_other_is_scrolled(page: str) -> No
 
 
 class _Outside(HTMLParser):
-    """Collects everything that a browser would fetch, and the page's text."""
-
     def __init__(self) -> None:
         super().__init__()
         self.fetched: list[str] = []
@@ -224,8 +217,7 @@ def test_a_page_of_one_window_or_many(windows: int) -> None:
     data["windows"] = [window(f"2013-06-{1 + number:02d}") for number in range(windows)]
     data["windows"][0]["series"] = series(1)
     assert render_html(facts_of(data)).count("<svg") == 9
-    rows = step_rows_plot(facts_of(data))
-    assert rows is not None
+    rows = there(step_rows_plot(facts_of(data)))
     assert rows.svg.count("2013-06-") <= LABELS_MAX
 
 

@@ -123,11 +123,6 @@ def test_a_slice_has_one_value_for_a_row(declared: Declared) -> None:
     assert "feature 'tags' has a list of values in each row" in problem.message
 
 
-def test_one_trainer_trains_a_job(declared: Declared) -> None:
-    declared.pipeline["job"] = {"roles": {"trainer": {"count": 2}}}
-    assert "one trainer" in declared.message()
-
-
 @pytest.mark.parametrize(
     ("label", "code", "line"),
     [

@@ -54,7 +54,6 @@ def test_an_unknown_kind_says_what_is_installed() -> None:
 
 
 def package(folder: Path, module: str | None) -> None:
-    """Installs a package with a kind, as its wheel would do it."""
     info = folder / "tapes-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tapes\nVersion: 1.0\n")

@@ -6,14 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from forebay.config.specs.datasets import (
-    Doubled,
-    doubled_sources,
-    is_use_name,
-    source_of,
-    source_uses,
-    stream_of,
-)
+from forebay.config.specs.datasets import Doubled, doubled_sources, is_use_name, source_uses
 
 DAY = timedelta(days=1)
 
@@ -26,21 +19,6 @@ def test_a_source_of_one_stream_keeps_its_name() -> None:
         ("clicks@yesterday", "clicks", "yesterday"),
         ("history", "history", "old"),
     ]
-
-
-def test_names_do_not_depend_on_the_order_of_streams() -> None:
-    streams = {"now": ["clicks"], "yesterday": ["clicks"]}
-    backwards = dict(reversed(streams.items()))
-    names = {use.name for use in source_uses(streams)}
-    assert names == {use.name for use in source_uses(backwards)}
-
-
-@pytest.mark.parametrize(
-    ("use", "source", "stream"), [("clicks", "clicks", ""), ("clicks@now", "clicks", "now")]
-)
-def test_a_name_says_its_source_and_stream(use: str, source: str, stream: str) -> None:
-    assert (source_of(use), stream_of(use)) == (source, stream)
-    assert is_use_name(use)
 
 
 @pytest.mark.parametrize("text", ["", "@", "a@", "@b", "a@b@c", "a b", "a@b c", "a@1"])

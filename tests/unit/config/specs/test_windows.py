@@ -1,4 +1,4 @@
-"""Windows: text order, calendars with summer time, and the derived cases of Primus' own tests."""
+"""Windows: text order, and calendars with summer time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.config.specs.windows import (
-    HOUR,
     Interval,
     WindowGrid,
     WindowSize,
@@ -36,22 +35,6 @@ def test_days_across_a_year_both_ends_included() -> None:
     assert DAYS.before(DAYS.parse("2020-12-31")).key == "2020-12-30"
     days = keys(DAYS, "2020-01-01", "2020-02-04")
     assert (len(days), DAYS.after(DAYS.parse(days[-1])).key) == (35, "2020-02-05")
-
-
-def test_a_day_that_no_source_has_is_still_a_window() -> None:
-    lives = {"A": (1, 3), "B": (1, 3), "C": (3, 5), "D": (6, 7)}
-    spans = {name: [at(f"2020-01-0{day}") for day in life] for name, life in lives.items()}
-    found = [
-        {name for name, life in spans.items() if window.span.clipped(*life)}
-        for window in DAYS.between("2020-01-01", "2020-01-06")
-    ]
-    assert found == [{"A", "B"}, {"A", "B"}, {"C"}, {"C"}, set(), {"D"}]
-
-
-def test_an_hourly_source_in_daily_windows_is_clipped_to_its_range() -> None:
-    life = at("2020-01-01T13:00"), at("2020-01-02T13:00")
-    spans = [w.span.clipped(*life) for w in DAYS.between("2020-01-01", "2020-01-03")]
-    assert [span.hours if span else 0 for span in spans] == [11, 13, 0]
 
 
 NO_DAYS = ("", "2020-1-1", "2020-02-30", "20200101", "2020-01-01T05", "now")
@@ -83,14 +66,6 @@ def test_a_window_of_the_other_size_is_shown_on_its_own_day(
 def test_the_last_window_is_not_before_the_first() -> None:
     with pytest.raises(ValueError, match="before the first"):
         DAYS.between("2020-01-02", "2020-01-01")
-
-
-def test_steps_over_days_and_hours() -> None:
-    day = DAYS.parse("2020-10-10")
-    assert DAYS.at(day.start + timedelta(days=25)).key == "2020-11-04"
-    assert DAYS.at(day.start - timedelta(days=10)).key == "2020-09-30"
-    assert HOURS.at(HOURS.parse("2020-10-10T00").start + 34 * HOUR).key == "2020-10-11T10"
-    assert HOURS.at(HOURS.parse("2020-10-10T10").start - 11 * HOUR).key == "2020-10-09T23"
 
 
 def test_a_date_stands_for_all_its_hours() -> None:

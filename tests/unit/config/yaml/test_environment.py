@@ -12,7 +12,6 @@ from forebay.system.output.redaction import redacted
 
 def test_variables_are_replaced_in_lists_and_below_keys_and_may_be_escaped() -> None:
     document, _ = read_document("a: ['x${X}', {b: '${X}'}]\nc: '$${X}'", "f.yaml")
-    assert document is not None
     assert fill_in(document, {"X": "1"}) == []
     assert document.value == {"a": ["x1", {"b": "1"}], "c": "${X}"}
 
@@ -32,7 +31,6 @@ def test_secrets_that_yaml_holds_itself_are_shown_nowhere(monkeypatch: pytest.Mo
     """Also where they are a mistake: the line of one is shown, in Airflow too."""
     monkeypatch.setattr(redaction, "_hidden", redaction._Hidden())
     document, _ = read_document(YAML, "f.yaml")
-    assert document is not None
     hide_written(document.value, ("options", "columns"))
     shown = redacted(YAML)
     assert "planted" not in shown

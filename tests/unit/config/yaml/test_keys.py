@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
+from support.there import there
 
 from forebay.config.specs.base import Spec
 from forebay.config.yaml.keys import check_keys
@@ -28,8 +29,7 @@ class Drawer(Spec):
 def read(text: str) -> Document:
     document, problems = read_document(text, "f.yaml")
     assert problems == []
-    assert document is not None
-    return document
+    return there(document)
 
 
 class Pair(Spec):

@@ -57,7 +57,6 @@ def problems(text: str) -> list[tuple[int, str, str]]:
     """(line, code, message) of each problem with a page."""
     document, unread = read_document(text, "f.yaml")
     assert unread == []
-    assert document is not None
     _, found = validate(Page, document.value, document)
     return [(each.line, each.code, each.message) for each in found]
 
@@ -105,7 +104,6 @@ def test_each_thing_that_is_wrong_is_told_at_its_place() -> None:
 
 def test_a_wrong_value_of_the_environment_is_shown_as_it_is_written() -> None:
     document, _ = read_document("title: ${TITLE}\nkeys: x\n", "page.yaml")
-    assert document is not None
     assert fill_in(document, {"TITLE": "planted"}) == []
 
     class Titled(BaseModel):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.model_lines import mark_trained
 from support.stages import noon, stages, table
+from support.there import there
 
 from forebay.datatasks.planning.listings import Listings
 from forebay.datatasks.planning.open_source import open_source
@@ -46,8 +47,7 @@ def answer(tmp_path: Path) -> Iterator[Listed]:
 
 def test_what_is_stored_is_read(listings: Listings, answer: Listed, home: Home) -> None:
     head = listings.store(KEY, answer, asked_by="r#0", at=NOW, storage_calls=3, windows_scanned=2)
-    found = listings.read("a", KEY)
-    assert found is not None
+    found = there(listings.read("a", KEY))
     assert found.head == head == listings.head("a", KEY)
     assert (head.asked_by, head.listed_at) == ("r#0", NOW)
     assert (head.storage_calls, head.windows_scanned, found.listed.plan) == (3, 2, answer.plan)
@@ -60,8 +60,7 @@ def test_the_newest_answer_replaces_the_one_before(listings: Listings, answer: L
     listings.store(KEY, answer, asked_by="r#0", at=NOW)
     empty = Listed(answer.plan, answer.tasks.slice(0, 0))
     listings.store(KEY, empty, asked_by="r#1", at=NOW)
-    found = listings.read("a", KEY)
-    assert found is not None
+    found = there(listings.read("a", KEY))
     assert (found.head.asked_by, found.listed.tasks.num_rows) == ("r#1", 0)
 
 

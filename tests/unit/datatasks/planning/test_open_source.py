@@ -14,19 +14,12 @@ from forebay.datatasks.planning import open_source as opening
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.memory.source import MemorySource
-from forebay.datatasks.sources.parquet.source import ParquetSource
 from forebay.errors import ConfigError, ForebayError, MissingExtraError
 
 
 def spec(kind: str, options: dict[str, Any], event_time: str | None = "at") -> SourceSpec:
     fields = {"name": "clicks", "kind": kind, "options": options, "event_time": event_time}
     return SourceSpec.model_validate({**fields, "columns": {"at": "timestamp"}})
-
-
-def test_a_kind_names_its_class(tmp_path: Path) -> None:
-    source = open_source(spec("parquet", {"path": "data"}), tmp_path)
-    assert isinstance(source, ParquetSource)
-    assert (source.options.path, source.root) == ("data", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -40,11 +33,6 @@ def test_a_kind_names_its_class(tmp_path: Path) -> None:
 def test_what_a_kind_does_not_take(declared: SourceSpec, problem: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=problem):
         open_source(declared, tmp_path)
-
-
-def test_event_time_is_not_needed_where_paths_name_the_time(tmp_path: Path) -> None:
-    declared = spec("parquet", {"path": "d", "window_path": "{date}/*"}, None)
-    assert isinstance(open_source(declared, tmp_path), ParquetSource)
 
 
 class _Far(SourceKind):

@@ -16,7 +16,7 @@ from support.stages import pipeline as pipeline_of
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
-from forebay.config.specs.windows import Interval, Window, warm_start_window
+from forebay.config.specs.windows import Interval, warm_start_window
 from forebay.datatasks.planning.planner import PlanReport, plan_windows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.contract.base import Readiness
@@ -56,26 +56,15 @@ def plan(
     ledger: Ledger,
     spec: PipelineSpec,
     sources: list[SourceSpec],
-    first: str,
-    last: str,
-    *,
-    warm: Window | None = None,
+    *ends: str,
     reprocess: bool = False,
-    now: datetime = NOW,
-    check_trained: bool = False,
+    **more: Any,
 ) -> PlanReport:
-    windows = spec.dataset.grid.between(first, last)
-    return plan_windows(
-        ledger.home.root.parent,
-        spec,
-        {source.name: source for source in sources},
-        ledger,
-        windows,
-        warm_start=warm,
-        again={each.key for each in windows} if reprocess else frozenset(),
-        clock=lambda: now,
-        check_trained=check_trained,
-    )
+    windows = spec.dataset.grid.between(*ends)
+    again = {each.key for each in windows} if reprocess else frozenset()
+    given: dict[str, Any] = {"warm_start": None, "again": again, "clock": lambda: NOW} | more
+    declared = {source.name: source for source in sources}
+    return plan_windows(ledger.home.root.parent, spec, declared, ledger, windows, **given)
 
 
 def rows(report: PlanReport) -> list[dict[str, int | None]]:
@@ -94,11 +83,11 @@ def test_one_scan_plans_all_windows(ledger: Ledger) -> None:
     days = [f"2020-03-{day:02d}" for day in range(1, 11)]
     source = memory_source("a", noons(*days, "2020-02-01"))
     warm = warm_start_window(at("2020-01-05"), ONE.dataset.grid.parse("2020-03-01"))
-    report = plan(ledger, ONE, [source], "2020-03-01", "2020-03-10", warm=warm)
+    report = plan(ledger, ONE, [source], "2020-03-01", "2020-03-10", warm_start=warm)
     assert (rows(report), report.storage_calls) == ([{"a": 1}] * 11, 1)
     assert report.plans[0].window == "2020-01-05_2020-03-01"
     assert ledger.windows() == [p.window for p in report.plans]
-    again = plan(ledger, ONE, [source], "2020-03-01", "2020-03-10", warm=warm)
+    again = plan(ledger, ONE, [source], "2020-03-01", "2020-03-10", warm_start=warm)
     assert (again.plans, again.reused) == (report.plans, 11)
 
 
@@ -177,17 +166,17 @@ def test_a_scan_for_new_windows_leaves_trained_ones_out(
 def test_reprocess_makes_a_new_generation_with_the_same_tasks(ledger: Ledger) -> None:
     source = memory_source("a", noons("2020-02-01", "2020-03-01", "2020-03-02"))
     warm = warm_start_window(at("2020-01-05"), ONE.dataset.grid.parse("2020-03-01"))
-    plan(ledger, ONE, [source], "2020-03-01", "2020-03-02", warm=warm)
+    plan(ledger, ONE, [source], "2020-03-01", "2020-03-02", warm_start=warm)
     mark_trained(ledger, "2020-03-02", 1)
-    again = plan(ledger, ONE, [source], "2020-03-02", "2020-03-02", warm=warm, reprocess=True)
+    again = plan(ledger, ONE, [source], "2020-03-02", "2020-03-02", warm_start=warm, reprocess=True)
     wanted = [("2020-01-05_2020-03-01", 1), ("2020-03-02", 2)]
     assert [(p.window, p.generation) for p in again.plans] == wanted
     assert ledger.tasks("2020-03-02", 2).equals(ledger.tasks("2020-03-02", 1))
-    kept = plan(ledger, ONE, [source], "2020-03-02", "2020-03-02", warm=warm)
+    kept = plan(ledger, ONE, [source], "2020-03-02", "2020-03-02", warm_start=warm)
     assert kept.plans[1].generation == 1, "what is proposed counts once a job trains it"
     assert ledger.proposed("2020-03-02") == 2
     let_count(ledger, "2020-03-02", 2)
-    resumed = plan(ledger, ONE, [source], "2020-03-02", "2020-03-02", warm=warm)
+    resumed = plan(ledger, ONE, [source], "2020-03-02", "2020-03-02", warm_start=warm)
     assert resumed.plans == again.plans, "a reprocess that was cut off goes on"
 
 
@@ -202,16 +191,14 @@ def test_a_declaration_that_asks_for_other_rows(ledger: Ledger) -> None:
 
 
 def test_a_window_that_is_not_over_is_refused_and_earlier_ones_are_kept(ledger: Ledger) -> None:
-    source = memory_source("a", noons("2020-03-01"))
+    source, early = memory_source("a", noons("2020-03-01")), at("2020-03-02T05:00")
     with pytest.raises(NotReadyError, match="2020-03-02 is not over"):
-        plan(ledger, ONE, [source], "2020-03-01", "2020-03-02", now=at("2020-03-02T05:00"))
+        plan(ledger, ONE, [source], "2020-03-01", "2020-03-02", clock=lambda: early)
     assert ledger.windows() == ["2020-03-01"]
     assert ledger.history("2020-03-02")[-1]["event"] == "not planned"
 
 
 class _Late(MemorySource):
-    """Complete only up to 2020-03-02."""
-
     def readiness(self, span: Interval) -> Any:
         found = super().readiness(span)
         late = span.end > at("2020-03-03")
@@ -274,9 +261,9 @@ def test_each_stream_plans_its_own_rows_of_a_source_that_both_read(ledger: Ledge
     times = noons("2020-02-29", "2020-02-29", "2020-03-01", "2020-03-01", "2020-03-01")
     source = memory_source("a", times + noons("2020-03-02"))
     spec = pipeline({"one": {"sources": ["a"]}, "two": {"sources": ["a"], "offset": "24h"}})
-    first, second = plan(ledger, spec, [source], "2020-03-01", "2020-03-02").plans
-    rows = [{name: each.rows for name, each in one.sources.items()} for one in (first, second)]
-    assert rows == [{"a@one": 3, "a@two": 2}, {"a@one": 1, "a@two": 3}]
+    report = plan(ledger, spec, [source], "2020-03-01", "2020-03-02")
+    first, second = report.plans
+    assert rows(report) == [{"a@one": 3, "a@two": 2}, {"a@one": 1, "a@two": 3}]
     # The rows of a day are in its own window, and in the one after it.
     assert first.sources["a@one"].fingerprint == second.sources["a@two"].fingerprint
     tasks = ledger.tasks(first.window, first.generation)

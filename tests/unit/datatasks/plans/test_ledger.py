@@ -11,6 +11,7 @@ import pytest
 from support.cpu_limits import cpu_limit
 from support.crashes import deaths
 from support.model_lines import mark_trained
+from support.there import there
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.manifests import with_ids
@@ -35,18 +36,12 @@ def tasks(hours: list[int]) -> pa.Table:
 
 def many_tasks(names: list[str], hours: np.ndarray) -> pa.Table:
     count = len(names)
-    ten = pa.array(np.full(count, 10))
-    zeros, versions = pa.array(np.zeros(count, np.int64)), pa.repeat("", count)
-    ranges = pa.StructArray.from_arrays(
-        [pa.array(names), zeros, ten, ten, ten, versions], fields=list(ROW_RANGE_TYPE)
-    )
-    offsets = pa.array(np.arange(count + 1, dtype=np.int32))
-    columns = [
-        pa.array(np.zeros(count, np.int32)),
-        pa.array(hours),
-        pa.repeat(pa.scalar(""), count),
-    ]
-    columns += [pa.ListArray.from_arrays(offsets, ranges), ten, ten]
+    ten, empty = pa.array(np.full(count, 10)), pa.repeat("", count)
+    parts = [pa.array(names), pa.array(np.zeros(count, np.int64)), ten, ten, ten, empty]
+    ranges = pa.StructArray.from_arrays(parts, fields=list(ROW_RANGE_TYPE))
+    listed = pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32)), ranges)
+    spans = pa.array(np.zeros(count, np.int32))
+    columns = [spans, pa.array(hours), empty, listed, ten, ten]
     return pa.table([*columns, pa.repeat(pa.scalar(value=False), count)], schema=TASK_SCHEMA)
 
 
@@ -236,9 +231,7 @@ def done(ledger: Ledger) -> list[int]:
 
 
 def newest(ledger: Ledger) -> int:
-    plan = ledger.latest_plan("2026-03-01")
-    assert plan is not None
-    return plan.generation
+    return there(ledger.latest_plan("2026-03-01")).generation
 
 
 @pytest.mark.parametrize("window", ["", ".", "../../store", "2026-03-02"])

@@ -22,7 +22,6 @@ SPANS = [Interval(START + n * HOUR, START + (n + 1) * HOUR) for n in range(48)]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the storage is asked."""
     calls: list[str] = []
     exists, listing = Files.exists, Files.listing
 

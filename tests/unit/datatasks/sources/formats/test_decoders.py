@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.message_columns import AT, COLUMNS, NOTHING, ROW
+from support.message_columns import AT, COLUMNS, NOTHING, ROW, decode
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
+from forebay.datatasks.sources.formats.decoder import Decoder
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.formats.json_rows import JsonDecoder, json_object, json_value
 from forebay.datatasks.sources.kafka.producer import ipc_message, json_message
@@ -24,18 +24,11 @@ def decoder(name: str, *columns: str) -> Decoder:
     return decoder_named(name, columns or list(COLUMNS), COLUMNS)
 
 
-def decode(reader: Decoder, values: list[bytes | None]) -> Decoded:
-    """All of it; messages as small as these come in one piece."""
-    (decoded,) = reader.decode(values)
-    assert decoded.end == (len(values), 0)
-    return decoded
-
-
 def test_json_values_nulls_and_missing_keys() -> None:
     messages = [json_message(ROW), b"{}", json_message(NOTHING), b'{ "i" : 7 ,\n "x": {"y": 1} }']
     decoded = decode(decoder("json"), messages)
     assert decoded.batch.to_pylist() == [ROW, NOTHING, NOTHING, {**NOTHING, "i": 7}]
-    assert decoded.messages.tolist() == [0, 1, 2, 3]
+    assert (decoded.messages.tolist(), decoded.rows.tolist()) == ([0, 1, 2, 3], [0] * 4)
     assert not decoded.bad_messages
 
 
@@ -272,11 +265,6 @@ def test_messages_are_described_by_their_keys() -> None:
     reader = decoder("json")
     found = reader.described(b'{"a": 1, "b": "x", "c": null}')
     assert (found, reader.described(b"no json")) == ({"a": "int", "b": "str", "c": "NoneType"}, {})
-
-
-def test_rows_of_json_messages_are_counted_by_message() -> None:
-    decoded = decode(decoder("json", "i"), [b'{"i": 1}', b"5", None, b'{"i": 2, "x": [[]]}'])
-    assert (decoded.messages.tolist(), decoded.rows.tolist()) == ([0, 3], [0, 0])
 
 
 def test_a_reason_is_cut_to_200_characters() -> None:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from google.protobuf.descriptor import FieldDescriptor as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.message_columns import COLUMNS
+from support.message_columns import COLUMNS, decode
 from support.message_columns import ROW as NULLABLE_ROW
 from support.written_messages import MESSAGE_TYPE, descriptor_set, protobuf_fields
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.formats.decoder import Decoded, Decoder, MessageLimits, Written
+from forebay.datatasks.sources.formats.decoder import Decoder, MessageLimits, Written
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.kafka.producer import protobuf_writer
 from forebay.errors import ConfigError
@@ -35,12 +32,6 @@ def file_of(folder: Path, fields: list[dict[str, Any]], before: int = 0) -> Path
 def reader_of(path: Path, columns: dict[str, ColumnType], **more: Any) -> Decoder:
     written = Written({None: path}, MESSAGE_TYPE)
     return decoder_named("protobuf", list(columns), columns, written=written, **more)
-
-
-def decode(reader: Decoder, values: list[bytes | None]) -> Decoded:
-    (decoded,) = reader.decode(values)
-    assert decoded.end == (len(values), 0)
-    return decoded
 
 
 def test_values_of_every_type_and_their_nulls(tmp_path: Path) -> None:
@@ -236,27 +227,3 @@ def test_more_than_the_limit_is_not_read(tmp_path: Path) -> None:
     assert decoded.batch.num_rows == 2
     assert "and message_bytes_max is 1,048,576" in decoded.bad_messages[1]
     assert "it has 2,097,152 bytes" in decoded.bad_messages[2]
-
-
-_LATER = st.sampled_from([b"\x0a", b"\x1a", b"\xa3\x06", b"\xa4\x06", b"\xff" * 9 + b"\x01", b"\0"])
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.data())
-def test_any_change_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    path = file_of(tmp_path_factory.getbasetemp(), FIELDS)
-    reader = reader_of(path, COLUMNS)
-    good = protobuf_writer(path, MESSAGE_TYPE)(ROW)
-    message = bytearray(good)
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(message)))
-        part = data.draw(st.one_of(st.binary(max_size=9), _LATER))
-        message[at : at + data.draw(st.integers(0, 4))] = part
-    together = decode(reader, [good, bytes(message), good])
-    together.batch.validate(full=True)
-    assert together.batch.filter(pa.array(together.messages != 1)).to_pylist() == [ROW, ROW]
-    alone = decode(reader, [bytes(message)])
-    assert list(alone.bad_messages.values()) == list(together.bad_messages.values())
-    assert list(alone.bad_rows.values()) == list(together.bad_rows.values())

@@ -12,6 +12,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from support.hostile.record_batches import compressed, record_batch, sealed, stored
+from support.there import there
 
 from forebay.config.specs.sources import ColumnType
 from forebay.config.specs.windows import Interval
@@ -34,7 +35,7 @@ from forebay.datatasks.sources.kafka.wire.codecs import (
     TooLargeError,
     decompress,
 )
-from forebay.datatasks.sources.kafka.wire.messages import Messages, messages_within
+from forebay.datatasks.sources.kafka.wire.messages import messages_within
 from forebay.datatasks.sources.kafka.wire.records import MessageBatch
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
@@ -52,30 +53,18 @@ def read(content: bytes, most: int = MOST) -> list[MessageBatch]:
 
 
 def chunks(found: list[MessageBatch], policy: Any = "dead_letter") -> list[Chunk]:
-    """All messages of partition 3 from offset 100 on."""
     whole = {"path": "clicks/3", "first": 100, "end": 200, "rows": None}
     whole |= {"size_bytes": 1, "version": ""}
     row = {"hour": 0, "partition": "3", "ranges": [whole], "rows": None, "cut": False}
     day = Interval(START, START + timedelta(days=1))
     task = DataTask.of_row(row, "clicks/0", "clicks", "2026-03-01", day)
     decoder, stretch = decoder_named("json", ["i"], COLUMNS), Stretch("clicks", 3, 100, 200)
-    given: dict[str, Any] = {
-        "decoder": decoder,
-        "stretch": stretch,
-        "task": task,
-        "start": Position(100, 0),
-    }
-    return list(ChunkMaker(**given, policy=policy, chunk_rows=4).chunks(_within(found)))
-
-
-def _within(found: list[MessageBatch]) -> list[Messages]:
+    maker = ChunkMaker(decoder, stretch, task, Position(100, 0), policy, 4)
     position, parts = 100, []
     for batch in found:
-        part = messages_within(batch, position, 200)
-        assert part is not None
-        position = part.end
-        parts.append(part)
-    return parts
+        parts.append(there(messages_within(batch, position, 200)))
+        position = parts[-1].end
+    return list(maker.chunks(parts))
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD], ids=["gzip", "snappy", "lz4", "zstd"])
@@ -132,7 +121,6 @@ def test_only_the_offsets_that_are_read_are_dead() -> None:
     (bomb,) = read(record_batch(98, [bytes(MOST)] * 5, ZSTD))
     (chunk,) = chunks([bomb])
     assert [(row.rows, row.position.part) for row in chunk.dead] == [(3, 100)]
-    assert chunk.runs is not None
     assert chunk.runs.tolist() == [[*Run(100, 103, RECORDS)]]
 
 

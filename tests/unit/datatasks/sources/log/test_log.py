@@ -15,6 +15,7 @@ import pytest
 from support.cpu_limits import cpu_limit
 from support.hostile.shared_parts import shared_batch
 from support.memory_peak import MemoryPeak
+from support.there import there
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
@@ -36,10 +37,7 @@ def rows(first: int, count: int) -> pa.Table:
 
 
 def segment(root: Path, count: int = 5) -> Path:
-    """The only one, from offset 0 on."""
-    path = LogWriter(root / "log", 0).append(rows(0, count), START)
-    assert path is not None
-    return path
+    return there(LogWriter(root / "log", 0).append(rows(0, count), START))
 
 
 def source(root: Path, **more: Any) -> Source:
@@ -113,9 +111,7 @@ def test_a_hole_anywhere_in_a_partition_is_bad_data(tmp_path: Path, lost: int) -
     writer = LogWriter(tmp_path / "log", 0)
     LogWriter(tmp_path / "log", 1).append(rows(0, 5), START)
     paths = [writer.append(rows(n, 1), START + HOUR * n * 10) for n in range(6)]
-    path = paths[lost]
-    assert path is not None
-    path.unlink()
+    there(paths[lost]).unlink()
     with pytest.raises(DataError, match=f"partition 0 has a gap.*offset {lost}"):
         source(tmp_path, bad_rows="dead_letter").scan(DAYS[1:])
 
@@ -134,8 +130,7 @@ def test_temporary_and_foreign_files_are_no_segments(tmp_path: Path) -> None:
         path.with_name(name).write_text("of somebody else")
     (tmp_path / "log" / "readme.arrow").write_text("x")
     assert numbers(source(tmp_path)) == list(range(5))
-    second = LogWriter(tmp_path / "log", 0).append(rows(5, 1), START)
-    assert second is not None
+    second = there(LogWriter(tmp_path / "log", 0).append(rows(5, 1), START))
     assert second.name.startswith(f"{5:020d}-")
 
 
@@ -255,9 +250,8 @@ def test_an_hour_is_that_of_the_commit(tmp_path: Path) -> None:
 
 def test_a_damaged_segment_ends_where_the_next_begins(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log", 0)
-    first = writer.append(rows(0, 5), START)
+    first = there(writer.append(rows(0, 5), START))
     writer.append(rows(5, 5), START)
-    assert first is not None
     first.write_bytes(b"")
     lost, *_ = read(source(tmp_path, bad_rows="dead_letter"), chunk_rows=1)
     assert (lost.end, [row.rows for row in lost.dead]) == (Position(1, 0), [5])
@@ -285,8 +279,7 @@ def test_a_log_is_one_mounted_folder(tmp_path: Path, path: str) -> None:
 
 def text_source(root: Path, table: pa.Table, **more: Any) -> Source:
     """One segment as somebody else may write it."""
-    path = LogWriter(root / "log", 0).append(table.select([0]), START)
-    assert path is not None
+    path = there(LogWriter(root / "log", 0).append(table.select([0]), START))
     options = pa.ipc.IpcWriteOptions(compression=more.pop("compression", None))
     with pa.ipc.new_file(path, table.schema, options=options) as file:
         file.write_table(table)
@@ -297,7 +290,6 @@ def text_source(root: Path, table: pa.Table, **more: Any) -> Source:
 
 
 def read_texts(opened: Source) -> tuple[list[str], list[tuple[int, str]]]:
-    """Values, and dead rows with their reasons."""
     chunks = read(opened, "s")
     dead = [(row.rows, row.reason) for chunk in chunks for row in chunk.dead]
     return values(chunks, "s"), dead

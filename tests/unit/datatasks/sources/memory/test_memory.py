@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from support.stages import memory_source
+from support.there import there
 
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.planning.open_source import open_source
@@ -44,8 +45,7 @@ def test_a_table_as_declared(opened: Source) -> None:
     assert opened.findings() == []
     described = opened.describe()
     assert described.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
-    assert described.newest is not None
-    assert described.newest.microsecond == 5
+    assert there(described.newest).microsecond == 5
     day = datetime(1970, 1, 1, tzinfo=UTC)
     scan = opened.scan([Interval(day, day + timedelta(days=1))])
     assert [len(each) for each in scan.fingerprints] == [32]

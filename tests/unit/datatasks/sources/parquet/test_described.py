@@ -7,19 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.parquet_source import (
-    DAY,
-    HOUR,
-    START,
-    days,
-    evenly,
-    numbers,
-    read,
-    source,
-    table,
-    write,
-)
+from support.parquet_source import DAY, START, days, evenly, numbers, read, source, table, write
 
+from forebay.config.specs.windows import HOUR
 from forebay.errors import ConfigError, DataError
 
 
@@ -44,14 +34,6 @@ def test_the_newest_time_may_be_of_no_year(tmp_path: Path) -> None:
     far = pa.array([2**62], pa.timestamp("us", "UTC"))
     write(tmp_path / "data/x.parquet", pa.table({"at": far, "n": [1]}))
     assert source(tmp_path).describe().newest == datetime.max.replace(tzinfo=UTC)
-
-
-def test_bookkeeping_files_are_left_alone(tmp_path: Path) -> None:
-    rows = table(evenly(START, 3, HOUR))
-    for name in ("_temporary/0/x.parquet", ".hidden.parquet", "_x.parquet", ".tmp/y.parquet"):
-        write(tmp_path / "data" / name, rows)
-    write(tmp_path / "data/_day=1/x.parquet", rows)
-    assert len(numbers(read(source(tmp_path), days(1)))) == 3
 
 
 @pytest.mark.guarantee(
@@ -94,10 +76,6 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
         source(tmp_path, {"path": "data", "window_path": "{dat}/*"})
     with pytest.raises(ConfigError, match="belong in window_path"):
         source(tmp_path, {"path": "data/{date}"})
-    with pytest.raises(ConfigError, match="pth"):
-        source(tmp_path, {"pth": "data"})
-    with pytest.raises(ConfigError):
-        source(tmp_path, {"path": "nosuch://data"}).scan(days(1))
 
 
 def test_the_newest_time_and_the_folders_are_described(tmp_path: Path) -> None:

@@ -47,14 +47,12 @@ TOY = """
 
 @contextmanager
 def toy_reader(contents: dict[str, str]) -> Iterator[FooterReader]:
-    """One whose child does what it is told."""
     command = [sys.executable, "-c", textwrap.dedent(TOY)]
     with FooterReader(lambda path: contents[path].encode(), None, command=command) as reader:
         yield reader
 
 
 def errors_of(contents: dict[str, str]) -> list[str]:
-    """What is wrong with each file, by one reader."""
     with toy_reader(contents) as reader:
         answers = [reader.read(path, content.encode()).error for path, content in contents.items()]
         found = zip(contents, answers, strict=True)
@@ -64,10 +62,6 @@ def errors_of(contents: dict[str, str]) -> list[str]:
 @contextmanager
 def opened(path: str) -> Iterator[str]:
     yield path
-
-
-def name_of(path: str) -> str:
-    return path
 
 
 def files(root: Path, count: int, hostile: set[int]) -> list[str]:
@@ -80,7 +74,7 @@ def files(root: Path, count: int, hostile: set[int]) -> list[str]:
 def test_a_footer_that_aborts_is_named_and_others_are_read(tmp_path: Path) -> None:
     before = psutil.Process().children()
     paths = files(tmp_path, 40, {0, 17, 39})
-    found = read_footers(paths, opened, name_of, "at")
+    found = read_footers(paths, opened, str, "at")
     bad = {number: each for number, each in enumerate(found) if isinstance(each, str)}
     assert set(bad) == {0, 17, 39}
     assert all(ABORTS in reason for reason in bad.values())
@@ -91,7 +85,7 @@ def test_a_footer_that_aborts_is_named_and_others_are_read(tmp_path: Path) -> No
 def test_columns_are_read_by_the_same_child(tmp_path: Path) -> None:
     paths = files(tmp_path, 2, set())
     Path(paths[1]).write_bytes(b"no file of this kind")
-    schema, reason = read_schemas(paths, opened, name_of)
+    schema, reason = read_schemas(paths, opened, str)
     assert schema.names == ["at", "n"]
     assert "magic bytes" in reason
 
@@ -119,7 +113,7 @@ def test_the_policy_of_the_source_decides(tmp_path: Path, policy: str) -> None:
 
 def test_no_file_starts_no_child() -> None:
     with FooterReader(str.encode, None, command=["/nowhere"]):
-        assert read_footers([], opened, name_of, "at") == []
+        assert read_footers([], opened, str, "at") == []
     with (
         FooterReader(str.encode, None, command=["/nowhere"]) as reader,
         pytest.raises(InfrastructureError, match="cannot be started"),
@@ -222,7 +216,7 @@ def test_a_footer_that_is_too_large_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(footers, "FOOTER_BYTES_MAX", 100)
-    (reason,) = read_footers(files(tmp_path, 1, set()), opened, name_of, "at")
+    (reason,) = read_footers(files(tmp_path, 1, set()), opened, str, "at")
     assert isinstance(reason, str)
     assert "at most 100 are read" in reason
 
@@ -230,10 +224,10 @@ def test_a_footer_that_is_too_large_is_not_read(
 def test_texts_as_times_are_judged_by_whoever_plans(tmp_path: Path) -> None:
     texts = pa.table({"at": ["2026-03-01T00:00:00Z"], "n": [1]})
     path = str(write(tmp_path / "a.parquet", texts))
-    (footer,) = read_footers([path], opened, name_of, "at")
+    (footer,) = read_footers([path], opened, str, "at")
     assert isinstance(footer, Footer)
     with pytest.raises(DataError, match="there is no column 'ta': did you mean 'at'"):
-        read_footers([path], opened, name_of, "ta")
+        read_footers([path], opened, str, "ta")
 
 
 def test_ctrl_c_is_not_for_the_process_that_reads_footers(tmp_path: Path) -> None:

@@ -55,5 +55,5 @@ def test_a_path_is_no_name(tmp_path: Path) -> None:
     write(tmp_path / "data/x.parquet", pa.table({"at": [{"x": START}] * 2, "n": [1, 2]}))
     opened = source(tmp_path, columns={"at.x": "timestamp", "n": "int"}, event_time="at.x")
     assert "there is no column 'at.x'" in opened.findings()[0].message
-    with pytest.raises(DataError, match=r"there is no column 'at\.x'"):
+    with pytest.raises(DataError, match=r"x\.parquet: there is no column 'at\.x'"):
         opened.scan(days(1))

@@ -15,8 +15,6 @@ from forebay.datatasks.sources.parquet.open_files import FileKeeper, LastFile
 
 
 class Storage:
-    """Counts what is opened and closed."""
-
     def __init__(self, root: Path) -> None:
         self.root, self.opened, self.closed = root, 0, 0
 

@@ -151,12 +151,6 @@ def test_rows_without_a_time_go_with_their_row_group_and_are_bad(tmp_path: Path)
         assert [each.location for each in dead] == [place]
 
 
-def test_a_file_without_any_time_cannot_be_planned(tmp_path: Path) -> None:
-    write(tmp_path / "data/x.parquet", table([None, None]))
-    with pytest.raises(DataError, match="no row has a time in 'at'"):
-        source(tmp_path).scan(days(1))
-
-
 CASTS = {"date": pa.date32(), "seconds": pa.timestamp("s")}
 
 
@@ -305,12 +299,6 @@ def test_rows_whose_time_contradicts_their_path_stay_in_the_path_s_window(tmp_pa
     halves = [Interval(START, START + HOUR), Interval(START + HOUR, START + DAY)]
     opened = source(tmp_path, options)
     assert [numbers(read(opened, halves, index)) for index in (0, 1)] == [[0, 2], [1, 3]]
-
-
-def test_a_missing_event_time_is_found_while_planning(tmp_path: Path) -> None:
-    write(tmp_path / "data/x.parquet", table(evenly(START, 3, HOUR)))
-    with pytest.raises(DataError, match=r"x\.parquet: there is no column 'att'.*'at'"):
-        source(tmp_path, event_time="att").scan(days(1))
 
 
 def test_where_a_row_lies(tmp_path: Path) -> None:

@@ -10,19 +10,9 @@ import pyarrow as pa
 import pytest
 from support.cpu_limits import cpu_limit
 from support.hostile.forged_footers import Claim, forged_file
-from support.parquet_source import (
-    DAY,
-    HOUR,
-    START,
-    days,
-    evenly,
-    numbers,
-    read,
-    source,
-    table,
-    write,
-)
+from support.parquet_source import DAY, START, days, evenly, numbers, read, source, table, write
 
+from forebay.config.specs.windows import HOUR
 from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.parquet import footer_process, plan
 from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner

@@ -9,20 +9,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.parquet_source import (
-    DAY,
-    HOUR,
-    START,
-    days,
-    evenly,
-    numbers,
-    open_task,
-    read,
-    source,
-    table,
-)
+from support.parquet_source import DAY, START, days, evenly, numbers, open_task, read, source, table
 from support.s3_server import S3Server
 
+from forebay.config.specs.windows import HOUR
 from forebay.datatasks.sources.common.files.listing import Files
 from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
 from forebay.testing.source_suite import tasks_of

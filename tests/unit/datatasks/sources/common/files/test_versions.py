@@ -85,11 +85,6 @@ def test_behind_a_file_system_that_keeps_no_times(tmp_path: Path) -> None:
     system.rm("/versions", recursive=True)
 
 
-def test_a_file_that_is_gone_is_bad_data(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="was planned but is gone"):
-        Files(".", tmp_path, {}, ".parquet").version("x.parquet")
-
-
 def test_a_copy_that_kept_size_and_time_has_another_state(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"12345")
