@@ -63,23 +63,14 @@ def meaning(value: Any, rule: LabelSpec) -> float:
 def rules(draw: st.DrawFn) -> Case:
     kind = draw(st.sampled_from(list(ARROW)))
     values = draw(st.lists(VALUES[kind] | st.none(), min_size=1, max_size=8))
-    words = ["positive", "one positive"]
+    one, several = POSITIVES[kind], st.lists(POSITIVES[kind], max_size=3)
+    fields: list[dict[str, st.SearchStrategy[Any]]] = [{"positive": one}, {"positive": several}]
     if kind in {ColumnType.INT, ColumnType.FLOAT}:
-        words += ["greater_than", "less_than"]
+        fields += [{"greater_than": NUMBERS}, {"less_than": NUMBERS}]
     if kind is not ColumnType.STRING:
-        words.append("none")
-    word = draw(st.sampled_from(words))
-    if word == "none":
-        return kind, values, LabelSpec(column="c")
-    if word == "one positive":
-        return kind, values, LabelSpec(column="c", positive=draw(POSITIVES[kind]))
-    if word == "positive":
-        return (
-            kind,
-            values,
-            LabelSpec(column="c", positive=draw(st.lists(POSITIVES[kind], max_size=3))),
-        )
-    return kind, values, LabelSpec.model_validate({"column": "c", word: draw(NUMBERS)})
+        fields.append({})
+    rule = draw(st.fixed_dictionaries(draw(st.sampled_from(fields))))
+    return kind, values, LabelSpec.model_validate({"column": "c", **rule})
 
 
 @given(rules())

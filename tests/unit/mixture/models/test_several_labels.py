@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.learning import COLUMNS, FEATURES, make_towers, minibatch
+from support.python_code import printed_json
 
 from forebay.errors import ConfigError
 from forebay.mixture.minibatch import LabelRows, Minibatch
@@ -223,10 +223,7 @@ def test_the_saved_model_answers_each_label_by_name(tmp_path: Path) -> None:
     for seed in range(4):
         one.learn(two("stream" if seed % 2 else "batch", seed))
     one.export(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", SERVE, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    found = json.loads(done.stdout)
+    found = printed_json(SERVE, os.environ, str(tmp_path))
     outputs = ["click", "sale", "memory_of_click", "memory_of_sale"]
     assert sorted(found) == sorted(outputs)
     assert json.loads((tmp_path / "features.json").read_text())["outputs"] == outputs
