@@ -42,12 +42,8 @@ POSITIVES: dict[ColumnType, st.SearchStrategy[Any]] = {
 }
 
 
-def is_null(value: Any) -> bool:
-    return value in {None, "", SMALLEST} or (isinstance(value, float) and math.isnan(value))
-
-
 def meaning(value: Any, rule: LabelSpec) -> float:
-    if is_null(value):
+    if value in {None, "", SMALLEST} or (isinstance(value, float) and math.isnan(value)):
         return math.nan
     if rule.positive is not None:
         listed = rule.positive if isinstance(rule.positive, list) else [rule.positive]

@@ -28,10 +28,6 @@ def late(feed: Any, seed: int, rows: int = 128, share: float = 0.5) -> Any:
     return replace(batch, waits=waits, known=known)
 
 
-def head_of(learner: Any) -> Any:
-    return learner._seeds[0].heads[0]
-
-
 def shares(learner: Any, batch: Any) -> Any:
     """What the delay head says of rows."""
     import tensorflow as tf
@@ -45,7 +41,7 @@ def shares(learner: Any, batch: Any) -> Any:
     waits = tf.constant(batch.waits)
     delays = DelayRows(waits, tf.fill(waits.shape, float("nan")))
     inputs = Inputs(tf.constant(batch.dense), places)
-    return head_of(learner).known_share(inputs, delays).numpy()
+    return learner._seeds[0].heads[0].known_share(inputs, delays).numpy()
 
 
 def parts(learner: Any) -> dict[str, Any]:

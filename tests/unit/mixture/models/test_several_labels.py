@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.learning import COLUMNS, FEATURES, make_towers, minibatch
+from support.learning import COLUMNS, area, make_towers, minibatch
 from support.python_code import printed_json
 
 from forebay.errors import ConfigError
@@ -43,11 +43,6 @@ def two(feed: Any, seed: int, rows: int = 64, said: float = 1.0) -> Minibatch:
 
 def state(one: Any) -> dict[str, Any]:
     return {name: each.numpy() for name, each in one._seeds[0].variables.items()}
-
-
-def area(labels: Any, scores: Any) -> float:
-    above = scores[labels > 0.5][:, None] > scores[labels < 0.5][None, :]
-    return float(above.mean())
 
 
 @pytest.mark.parametrize("said", [1.0, 0.5])
@@ -235,7 +230,7 @@ SCORES_OF_ONE = [0.97154, 0.99138, 0.85717, 0.65997, 0.69893, 0.43767, 0.41781, 
 
 
 def test_one_label_learns_what_it_learnt_before_there_were_several() -> None:
-    one = make_towers("mixture+head", "stream+fnw", features=FEATURES)
+    one = make_towers("mixture+head", "stream+fnw")
     for seed in range(40):
         one.learn(replace(two("stream" if seed % 2 else "batch", seed), further=()))
     scores = one.score(minibatch("stream", 99))

@@ -80,24 +80,23 @@ def test_a_run_that_was_never_cleared_is_in_its_first_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("try_number", "max_tries", "clears"),
+    ("try_number", "max_tries", "retries", "clears"),
     [
-        (2, 3, 0),  # a retry
-        (2, 4, 1),  # cleared after the first try
-        (5, 7, 4),  # cleared after a try, its retries used up
-        (1, 5, 0),  # `retries` was 5 when the run was made; nothing was cleared
-        (2, 1, 0),  # `retries` was smaller when the run was made
+        (2, 3, 3, 0),  # a retry
+        (2, 4, 3, 1),  # cleared after the first try
+        (5, 7, 3, 4),  # cleared after a try, its retries used up
+        (1, 5, 3, 0),  # `retries` was 5 when the run was made; nothing was cleared
+        (2, 1, 3, 0),  # `retries` was smaller when the run was made
+        (2, 0, 0, 0),
+        (2, 1, 0, 1),  # without retries each clear counts
     ],
 )
-def test_clears_are_told_from_retries(try_number: int, max_tries: int, clears: int) -> None:
-    found = asked(try_number, max_tries)
+def test_clears_are_told_from_retries(
+    try_number: int, max_tries: int, retries: int, clears: int
+) -> None:
+    found = asked(try_number, max_tries, retries)
     assert (found.clear_count, found.again) == (clears, clears > 0)
     assert found.claim == f"ads/manual__1/sink/{clears}"
-
-
-@pytest.mark.parametrize(("max_tries", "clears"), [(0, 0), (1, 1)])
-def test_without_retries_each_clear_counts(max_tries: int, clears: int) -> None:
-    assert asked(2, max_tries, retries=0).clear_count == clears
 
 
 def test_conf_asks_to_do_it_again() -> None:
