@@ -65,8 +65,6 @@ while True: time.sleep(600)""")
 
 
 class ScriptedSigns:
-    """A process that beats for as long as the test says so."""
-
     def __init__(self) -> None:
         self.beats = 0
         self.alive = True

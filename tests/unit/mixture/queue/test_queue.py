@@ -56,7 +56,6 @@ def made(
 
 
 def open_both(served: PrioritisedQueue) -> None:
-    """Task a of the first source, and task b of the second."""
     for source, task in enumerate("ab"):
         served.open_task(source, task, 0)
 
@@ -182,7 +181,6 @@ def test_bytes_are_given_back_when_the_last_rows_of_a_chunk_are_sent() -> None:
 
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_tasks_that_ended_make_way_as_far_as_there_is_room_for_the_next(first: str) -> None:
-    """Whichever of them ended first."""
     served, second = queue(minibatch_rows=1, rows_max=24), "ab".replace(first, "")
     for task in ("a", "b"):
         served.open_task(0, task, 0)

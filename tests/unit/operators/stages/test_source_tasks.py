@@ -50,8 +50,6 @@ def other(day: int, state: str = "running") -> OtherRun:
 
 
 class Place:
-    """A home, a stand-in for stages, and the other runs that Airflow knows."""
-
     def __init__(self, root: Path) -> None:
         self.home = Home(root / "home")
         self.toy = ToyStage.make(root / "toy")

@@ -20,8 +20,6 @@ POLICY = RestartPolicy(
 
 @dataclass
 class Played:
-    """A process that ends when the test says so."""
-
     code: int | None = None
 
     def poll(self) -> int | None:
