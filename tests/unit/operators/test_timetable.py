@@ -62,9 +62,7 @@ def next_start(timetable: WindowTimetable, last: str, *, catchup: bool = True) -
     return f"{there(info).logical_date:%Y-%m-%dT%H}"
 
 
-def test_without_catchup_the_newest_closed_window_is_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_catchup_the_newest_closed_window_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
     class Clock(datetime):
         @classmethod
         def now(cls, tz: object = None) -> datetime:

@@ -51,11 +51,7 @@ def test_by_publication_each_copy_counts_at_its_age() -> None:
         fresh([1, 1, 2, 3, 4], [0, 1, 0, 1, 1], waits), complete([1, 2, 3, 4], [1, 1, 1, 1])
     )
     assert found.basis == "publication"
-    assert ages(found) == [
-        (0, 900, 0, 1),
-        (3600, 3 * 3600, 1, 2),
-        (24 * 3600, 48 * 3600, 1, 1),
-    ]
+    assert ages(found) == [(0, 900, 0, 1), (3600, 3 * 3600, 1, 2), (24 * 3600, 48 * 3600, 1, 1)]
     share = there(found.at_publication)
     assert (share.part, share.whole, found.wait_seconds) == (2, 4, 2 * HOUR)
 
