@@ -53,13 +53,6 @@ def test_a_first_try_is_asked_by_its_pass() -> None:
     assert (found.scheduled, asked(1, 3, run_type="scheduled").scheduled) == (False, True)
 
 
-def test_runs_of_two_dags_have_names_of_their_own() -> None:
-    """Two DAGs train two lines of one pipeline, and their runs have the same ids."""
-    one, two = asked(1, 3), asked(1, 3, dag_id="ads_trial")
-    assert one.asked_by != two.asked_by
-    assert one.claim != two.claim
-
-
 def test_a_run_was_there_when_its_tasks_were_made() -> None:
     assert (asked(1, 3).since, asked(1, 3, start_date=None).since) == (MADE_AT, MADE_AT)
     retried = asked(2, 3, start_date=MADE_AT - timedelta(hours=1))
