@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import re
 import tomllib
 from pathlib import Path
+
+from support.budgets import imported_modules, source_files
 
 TEXT = Path("pyproject.toml").read_text()
 TOOLS = tomllib.loads(TEXT)["tool"]
@@ -55,10 +56,7 @@ def test_packages_without_types_ship_none_and_are_imported() -> None:
     names = {module.removesuffix(".*") for module in override["module"]}
     typed = {name for name in names if ships_types(name)}
     assert typed == set()
-    imported = {name for file in Path("forebay").rglob("*.py") for name in imports(file)}
-    for link in (path for path in Path("forebay").iterdir() if path.is_symlink()):
-        imported |= {name for file in link.rglob("*.py") for name in imports(file)}
-    assert names <= imported
+    assert names <= {name for file in source_files() for name in imported_modules(file)}
 
 
 def ships_types(name: str) -> bool:
@@ -66,17 +64,6 @@ def ships_types(name: str) -> bool:
     assert spec is not None, name
     folders = [Path(folder) for folder in spec.submodule_search_locations or []]
     return any((folder / "py.typed").exists() for folder in folders)
-
-
-def imports(file: Path) -> set[str]:
-    """First parts of what the file imports."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.split(".")[0])
-    return found
 
 
 def test_ruff_leaves_no_file_out() -> None:

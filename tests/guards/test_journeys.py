@@ -15,7 +15,6 @@ LINK = re.compile(r"\[(\w+)\]\(\.\./\.\./([\w/]+\.py)\)")
 
 
 def steps(journey: str) -> list[tuple[int, str]]:
-    """Number and text of each step."""
     text = PAGE.read_text()
     section = re.split(r"^## ", text.partition(f"## {journey}\n")[2], flags=re.MULTILINE)[0]
     return [(int(number), step) for number, step in STEP.findall(section)]

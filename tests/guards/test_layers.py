@@ -44,7 +44,6 @@ def test_the_contracts_hold() -> None:
 
 
 def test_the_four_processes_stand_in_one_row() -> None:
-    """The four processes stand in one row, and a contract of its own keeps them apart."""
     layers = layers_of("forebay.executors")
     processes = ("supervisor", "driver", "data_executor", "trainer")
     assert " | ".join(processes) in layers["layers"]
@@ -70,7 +69,6 @@ def test_source_kinds_know_nothing_of_each_other() -> None:
 
 @pytest.mark.parametrize("room", ROOMS, ids=str)
 def test_a_room_is_small_and_says_what_it_is_for(room: Path) -> None:
-    """And what it may not know, and in which process it runs."""
     assert len(list(room.glob("*.py"))) <= FILES_MAX
     says = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
     says = " ".join(says.split())

@@ -27,7 +27,6 @@ PUBLIC = dict(sections())
 
 
 def modules_with_names() -> set[str]:
-    """Modules of the product that have `__all__`."""
     files = {file.resolve() for file in source_files()}
     found = [file for file in files if re.search(r"^__all__", file.read_text(), re.MULTILINE)]
     parts = [file.relative_to(Path.cwd()).with_suffix("").parts for file in found]

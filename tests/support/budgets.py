@@ -83,3 +83,14 @@ def written_pages() -> list[Path]:
 def words(page: Path) -> int:
     """Words of a page that people write."""
     return len(BY_PROGRAMS.sub("", page.read_text()).split())
+
+
+def imported_modules(file: Path) -> set[str]:
+    """First parts of the names that a file imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found

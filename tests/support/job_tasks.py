@@ -25,15 +25,7 @@ from support.toy_stage import ToyStage
 GRID = WindowGrid(WindowSize.DAY)
 KEY = "2026-03-01"
 JOB = "ads.main.2026-03-01.g1"
-REQUEST = StageRequest(
-    dag_id="ads",
-    run_id="run",
-    task_id="data_executors",
-    window=GRID.parse(KEY),
-    clear_number=0,
-    clear_count=0,
-    reprocess=False,
-)
+REQUEST = StageRequest("ads", "run", "data_executors", GRID.parse(KEY), 0, 0, reprocess=False)
 SUBMITTED = {"state": "submitted", "window": KEY, "job_id": JOB, "epoch": 1, "generation": 1}
 WAITING = {"state": "waiting", "window": KEY, "reason": "job other trains the line"}
 HANDLE = {

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.config.specs.datasets import DatasetSpec, Feed
-from forebay.config.specs.models import ModelSpec
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES
@@ -65,34 +64,35 @@ FEATURES: dict[str, Any] = {
 COLUMNS = {"user": "string", "item": "int", "price": "float", "tags": "list<string>"}
 
 
-def make_towers(
+def declared_towers(
     *paradigms: str,
-    features: dict[str, Any] | None = None,
-    columns: dict[str, str] | None = None,
-    sources: int = 2,
+    features: dict[str, Any] = FEATURES,
     model: dict[str, Any] | None = None,
     train: dict[str, Any] | None = None,
     labels: dict[str, Any] | None = None,
-) -> Any:
-    """A TowersLearner on `FEATURES`, of variants `stream`, `stream+head`, …
+) -> PipelineSpec:
+    """A pipeline of variants `stream`, `stream+head`, …; labels: several, in place of `y`."""
+    answers: dict[str, Any] = {} if labels is None else {"label": None, "named_labels": labels}
+    variants = {**variant(paradigms[0]), "compare": [*map(variant, paradigms[1:])]}
+    return PipelineSpec.model_validate(
+        {
+            "name": "p",
+            "dataset": dataset(features, **answers).model_dump(mode="json"),
+            "model": model or {},
+            "train": variants | (train or {}),
+        }
+    )
 
-    labels: several ones, in place of the label `y`.
-    """
+
+def make_towers(
+    *paradigms: str, columns: dict[str, str] = COLUMNS, sources: int = 2, **declared: Any
+) -> Any:
+    """A TowersLearner of `declared_towers`."""
     start_tensorflow(THREADS)
     from forebay.mixture.make_learner import make_learner
 
-    answers: dict[str, Any] = {} if labels is None else {"label": None, "named_labels": labels}
-    pipeline = PipelineSpec.model_validate(
-        {
-            "name": "p",
-            "dataset": dataset(features or FEATURES, **answers).model_dump(mode="json"),
-            "model": ModelSpec.model_validate(model or {}).model_dump(mode="json"),
-            "train": {**variant(paradigms[0]), "compare": [*map(variant, paradigms[1:])]}
-            | (train or {}),
-        }
-    )
-    kinds = source(columns or COLUMNS).columns
-    return make_learner(pipeline, kinds, sources, THREADS)
+    kinds = source(columns).columns
+    return make_learner(declared_towers(*paradigms, **declared), kinds, sources, THREADS)
 
 
 def variant(name: str) -> dict[str, str]:
@@ -127,3 +127,9 @@ def minibatch(feed: Feed, seed: int, rows: int = 64, sources: int = 2) -> Miniba
         ids=ids,
         lists=((splits, tags),),
     )
+
+
+def area(labels: Any, scores: Any) -> float:
+    """The share of pairs of a positive and a negative row whose scores are in their order."""
+    above = scores[labels > 0.5][:, None] > scores[labels < 0.5][None, :]
+    return float(above.mean())

@@ -14,11 +14,9 @@ from examples.demo.data.ad_market import (
     START,
     Events,
     Market,
-    features_of,
     generate,
 )
 from examples.demo.data.ad_tastes import CATEGORIES, ITEMS, USERS
-from forebay.config.specs.datasets import DatasetSpec
 
 LATE = MARKETS["late conversions"]
 SEEDS = (1, 2, 3, 4, 5)
@@ -119,10 +117,3 @@ def test_a_short_log_begins_late() -> None:
     events = small(MARKETS["short log"])
     assert pc.min(events.stream()["published"]).as_py() >= START + 5 * HORIZON
     assert pc.min(events.history()["at"]).as_py() < START + HORIZON / 24
-
-
-def test_features_are_a_valid_declaration() -> None:
-    fields = {"start": "2026-03-01", "event_id": "id", "label": {"column": "converted"}}
-    streams = {"streams": {"history": {"sources": ["history"]}}}
-    declared = DatasetSpec.model_validate(fields | streams | {"features": features_of(LATE)})
-    assert set(declared.features) == {*small(LATE).features, "hour"}

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from examples.demo.conversions import story
+from examples.demo.conversions import _RIVALS, story
 from examples.demo.count import log_rows, parquet_rows
 from examples.demo.data import market_data
 from examples.demo.data.ad_market import HORIZON, features_of
@@ -120,6 +120,4 @@ def test_the_story_follows_what_was_measured() -> None:
 
 
 def test_every_rival_of_the_story_is_trained() -> None:
-    from examples.demo.conversions import _RIVALS
-
     assert [*PIPELINE.train.paradigms[1:]] == [*_RIVALS]

@@ -27,11 +27,8 @@ class Guarded(CountingLearner):
 @pytest.mark.parametrize(
     ("others", "says"),
     [
-        (
-            True,
-            "While every source of the stream is paused, scores come from the memory tower alone;",
-        ),
-        (False, "Until labels arrive again, scores come from the memory tower alone;"),
+        (True, "While every source of the stream is paused, scores"),
+        (False, "Until labels arrive again, scores"),
     ],
 )
 def test_each_change_is_told_once_and_names_the_source(
@@ -48,7 +45,7 @@ def test_each_change_is_told_once_and_names_the_source(
     assert (
         "1.2 of its last rows were positive (weighted by age), but memory expected 40.0" in paused
     )
-    assert says in paused
+    assert f"{says} come from the memory tower alone;" in paused
     assert resumed == "window 2026-03-01, step 7: mixture+head, stream trains on web again"
 
 

@@ -5,11 +5,10 @@ import-linter follows the import statements; this is what happens when they run.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+
+from support.python_code import printed_json
 
 HEAVY = {
     *("boto3", "grpc", "kafka", "numpy", "pandas", "pyarrow", "pyiceberg", "scipy", "tensorflow")
@@ -36,15 +35,8 @@ def modules() -> list[str]:
 def test_no_module_brings_a_heavy_package(tmp_path: Path) -> None:
     names = modules()
     assert {"forebay.operators.plugin", "forebay.dags.factory"} < set(names)
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT, *names],
-        env={**os.environ, "AIRFLOW_HOME": str(tmp_path), "_AIRFLOW__AS_LIBRARY": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    library = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "_AIRFLOW__AS_LIBRARY": "1"}
+    found = printed_json(IMPORT, library, *names)
     guilty = {name: sorted(HEAVY & set(roots)) for name, roots in found.items()}
     first = next(((name, heavy) for name, heavy in guilty.items() if heavy), None)
     assert first is None, f"{first[0]} is the first that brings {first[1]}" if first else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from airflow.sdk import DAG
@@ -11,6 +11,7 @@ from airflow.timetables.base import DataInterval, TimeRestriction
 from hypothesis import given
 from hypothesis import strategies as st
 from pendulum import instance
+from support.there import there
 
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.operators import timetable as module
@@ -52,24 +53,16 @@ def backfill(timetable: WindowTimetable, first: str, last: str) -> list[str]:
     return [f"{info.logical_date:%Y-%m-%dT%H}" for info in infos]
 
 
-@pytest.mark.parametrize(
-    ("zone", "first", "hours"),
-    [
-        ("America/New_York", "2026-03-07T05:00:00", [24, 23, 24]),
-        ("America/New_York", "2026-10-31T04:00:00", [24, 25, 24]),
-        ("America/Sao_Paulo", "2018-11-03T03:00:00", [24, 23, 24]),  # 4 November has no midnight
-        ("UTC", "2026-03-07T00:00:00", [24, 24, 24]),
-    ],
-)
-def test_days_follow_the_zone(zone: str, first: str, hours: list[int]) -> None:
-    found = walk(WindowTimetable("1d", zone), at(first), None, 3)
-    assert [(end - start).total_seconds() / 3600 for start, end, _ in found] == hours
-    assert [end for _, end, _ in found[:-1]] == [start for start, _, _ in found[1:]]
+def next_start(timetable: WindowTimetable, last: str, *, catchup: bool = True) -> str:
+    """Start of the window after an automated run of the hour that began at `last`."""
+    info = timetable.next_dagrun_info(
+        last_automated_data_interval=DataInterval(at(last), at(last) + timedelta(hours=1)),
+        restriction=TimeRestriction(at("2026-03-01"), None, catchup=catchup),
+    )
+    return f"{there(info).logical_date:%Y-%m-%dT%H}"
 
 
-def test_without_catchup_the_newest_closed_window_is_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_catchup_the_newest_closed_window_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
     class Clock(datetime):
         @classmethod
         def now(cls, tz: object = None) -> datetime:
@@ -82,14 +75,7 @@ def test_without_catchup_the_newest_closed_window_is_first(
     # A start behind it is kept, and what has run already is never run again.
     (later,) = walk(hourly, at("2026-03-10T11:00:00"), None, 1, catchup=False)
     assert f"{later[0]:%H:%M}" == "11:00"
-    after = hourly.next_dagrun_info(
-        last_automated_data_interval=DataInterval(
-            at("2026-03-10T09:00:00"), at("2026-03-10T10:00:00")
-        ),
-        restriction=TimeRestriction(at("2026-03-01"), None, catchup=False),
-    )
-    assert after is not None
-    assert f"{after.logical_date:%H:%M}" == "10:00"
+    assert next_start(hourly, "2026-03-10T09:00:00", catchup=False) == "2026-03-10T10"
 
 
 def test_nothing_runs_behind_the_end_or_without_a_start() -> None:
@@ -110,14 +96,7 @@ def test_bounds_of_its_own_are_for_scheduled_runs() -> None:
 
 def test_a_change_of_size_goes_on_at_the_next_border() -> None:
     """The last run was hourly and ended at 05:00; the first day that starts after it is next."""
-    info = WindowTimetable("1d").next_dagrun_info(
-        last_automated_data_interval=DataInterval(
-            at("2026-03-10T04:00:00"), at("2026-03-10T05:00:00")
-        ),
-        restriction=TimeRestriction(at("2026-03-01"), None, catchup=True),
-    )
-    assert info is not None
-    assert f"{info.logical_date:%Y-%m-%dT%H}" == "2026-03-11T00"
+    assert next_start(WindowTimetable("1d"), "2026-03-10T04:00:00") == "2026-03-11T00"
 
 
 @pytest.mark.parametrize(

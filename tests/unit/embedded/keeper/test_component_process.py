@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.there import there
+from support.toy_roles.jobs import eventually
 
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.components import Component
@@ -55,13 +57,6 @@ def group(layout: Layout) -> Iterator[ComponentGroup]:
     group.stop(("part", "other"), 0.0)
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 # What hangs and dies of nothing but SIGKILL, and writes what it gets.
 HANGING = python("""import signal, time
 signal.signal(signal.SIGUSR1, lambda *_: print('stacks', flush=True))
@@ -70,8 +65,6 @@ while True: time.sleep(600)""")
 
 
 class ScriptedSigns:
-    """A process that beats for as long as the test says so."""
-
     def __init__(self) -> None:
         self.beats = 0
         self.alive = True
@@ -89,19 +82,17 @@ def test_one_that_hangs_is_ended_and_started_again(group: ComponentGroup, layout
     other = group.start(Component("other", SLEEP))
     signs = ScriptedSigns()
     process.guard(HangGuard("part", signs, deadline_seconds=1.5))
-    until(lambda: b"up" in layout.log("part").read_bytes())
-    first = process.pid
-    assert first is not None
+    eventually(lambda: b"up" in layout.log("part").read_bytes())
+    first = there(process.pid)
     os.kill(first, signal.SIGSTOP)
     signs.alive = False
-    until(lambda: group.tick() == ["part"])
+    eventually(lambda: group.tick() == ["part"])
     assert process.pid not in {None, first}
     status = process.status
     assert (status.state, status.restarts, status.hangs) == ("running", 1, 1)
-    assert status.hung is not None
-    assert "Z hung: no sign of life for " in status.hung
+    assert "Z hung: no sign of life for " in there(status.hung)
     assert b"stacks" in layout.log("part").read_bytes()  # it was woken before it was killed
-    until(lambda: not group.tick())
+    eventually(lambda: not group.tick())
     assert (other.status.restarts, other.status.hangs, process.status.hangs) == (0, 0, 1)
 
 
@@ -111,10 +102,9 @@ def states(group: ComponentGroup) -> dict[str, str]:
 
 def test_a_component_that_is_killed_comes_back(group: ComponentGroup) -> None:
     process = group.start(Component("part", SLEEP))
-    first = process.pid
-    assert first is not None
+    first = there(process.pid)
     os.kill(first, signal.SIGKILL)
-    until(lambda: group.tick() == ["part"])
+    eventually(lambda: group.tick() == ["part"])
     assert process.pid not in {None, first}
     assert (process.status.state, process.status.restarts) == ("running", 1)
 
@@ -122,18 +112,17 @@ def test_a_component_that_is_killed_comes_back(group: ComponentGroup) -> None:
 def test_what_it_left_behind_is_ended_before(group: ComponentGroup, layout: Layout) -> None:
     """LocalExecutor's workers live for ever when their scheduler is killed."""
     process = group.start(Component("part", PARENT))
-    until(lambda: len(left_processes(layout)) == 2)
+    eventually(lambda: len(left_processes(layout)) == 2)
     before = left_processes(layout)
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    until(lambda: group.tick() == ["part"])
+    os.kill(there(process.pid), signal.SIGKILL)
+    eventually(lambda: group.tick() == ["part"])
     assert not any(process.alive() for process in before)
 
 
 def test_one_that_ends_again_and_again_is_given_up(layout: Layout) -> None:
     group = ComponentGroup(layout, at_once(restarts_max=2))
     process = group.start(Component("part", ("/bin/false",)))
-    until(lambda: group.tick() is not None and group.given_up())
+    eventually(lambda: group.tick() is not None and group.given_up())
     assert (process.status.state, process.status.restarts, process.pid) == ("failed", 2, None)
 
 
@@ -149,10 +138,10 @@ def test_one_that_cannot_be_started_is_tried_again(layout: Layout) -> None:
     process = ComponentProcess(component, layout, starter, at_once(restarts_max=1000))
     process.start()
     memory = False
-    until(lambda: not process.tick() and process.status.restarts > 1)
+    eventually(lambda: not process.tick() and process.status.restarts > 1)
     assert (process.status.state, process.pid) == ("restarting", None)
     memory = True
-    until(process.tick)
+    eventually(process.tick)
     process.wait_stopped(time.monotonic() + PATIENCE_SECONDS)
 
 
@@ -162,10 +151,8 @@ def at_once(restarts_max: int) -> RestartPolicy:
 
 def test_a_deaf_component_is_killed_at_the_deadline(group: ComponentGroup, layout: Layout) -> None:
     process = group.start(Component("part", DEAF))
-    until(lambda: b"deaf" in layout.log("part").read_bytes())
-    pid = process.pid
-    assert pid is not None
-    began = time.monotonic()
+    eventually(lambda: b"deaf" in layout.log("part").read_bytes())
+    pid, began = process.pid, time.monotonic()
     group.stop(("part",), 0.5)
     assert 0.5 <= time.monotonic() - began < PATIENCE_SECONDS
     assert not Path(f"/proc/{pid}").exists()
@@ -176,7 +163,7 @@ def test_work_below_is_ended_first_where_a_component_waits_for_it(
     group: ComponentGroup, layout: Layout
 ) -> None:
     group.start(Component("part", PARENT, waits_for_work=True))
-    until(lambda: len(left_processes(layout)) == 2)
+    eventually(lambda: len(left_processes(layout)) == 2)
     group.stop(("part",), PATIENCE_SECONDS)
     assert left_processes(layout) == []
 
@@ -189,7 +176,7 @@ def test_a_stopped_component_stays_down(group: ComponentGroup) -> None:
 
 def test_a_failure_names_the_log_and_its_last_line(group: ComponentGroup, layout: Layout) -> None:
     group.start(Component("part", ("/bin/echo", "no space left")))
-    until(lambda: layout.log("part").stat().st_size)
+    eventually(lambda: layout.log("part").stat().st_size)
     text = str(group.failure("part", "is not ready"))
     assert str(layout.log("part")) in text
     assert text.endswith("its last line: no space left")
@@ -213,28 +200,27 @@ def test_a_component_ends_with_its_keeper(layout: Layout) -> None:
         text=True,
         env=component_environment(layout, "keeper"),
     )
-    assert keeper.stdout is not None
-    pid = int(keeper.stdout.readline())
-    until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"/bin/sleep"))
-    part = ProcessIdentity.of(pid)
-    assert part is not None
+    output = there(keeper.stdout)
+    pid = int(output.readline())
+    eventually(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"/bin/sleep"))
+    part = there(ProcessIdentity.of(pid))
     keeper.kill()
     keeper.wait()
-    keeper.stdout.close()
-    until(lambda: not part.alive())
+    output.close()
+    eventually(lambda: not part.alive())
 
 
 def test_what_runs_for_a_deleted_home_is_ended(tmp_path: Path) -> None:
     embedded = Embedded(Home(tmp_path / "deleted"))
     left = subprocess.Popen(SLEEP, env=component_environment(embedded.layout, "scheduler"))
-    until(lambda: left_processes(embedded.layout))
+    eventually(lambda: left_processes(embedded.layout))
     assert (embedded.stop(), left.wait(PATIENCE_SECONDS)) == ([], -signal.SIGKILL)
     assert not embedded.layout.root.exists()
 
 
 def test_a_keeper_that_does_not_end_is_killed(layout: Layout) -> None:
     keeper = subprocess.Popen(DEAF, env=component_environment(layout, "keeper"))
-    until(lambda: b"SIG_IGN" in Path(f"/proc/{keeper.pid}/cmdline").read_bytes())
+    eventually(lambda: b"SIG_IGN" in Path(f"/proc/{keeper.pid}/cmdline").read_bytes())
     Embedded(layout.home).stop(timeout_seconds=1.0)
     assert keeper.wait(PATIENCE_SECONDS) in {-signal.SIGKILL, -signal.SIGTERM}
 
@@ -245,7 +231,7 @@ def test_jobs_are_no_part_of_it_but_end_when_it_is_told(layout: Layout) -> None:
         JOB_ID_NAME: "ads.main.2026-03-01.g1",
     }
     job = subprocess.Popen(SLEEP, env=environment, start_new_session=True)
-    until(lambda: Path(f"/proc/{job.pid}/cmdline").read_bytes().startswith(b"/bin/sleep"))
+    eventually(lambda: Path(f"/proc/{job.pid}/cmdline").read_bytes().startswith(b"/bin/sleep"))
     assert left_processes(layout, **{COMPONENT_NAME: "scheduler"}) == []
     assert cancel_jobs(layout) == ["ads.main.2026-03-01.g1"]
     assert (job.wait(PATIENCE_SECONDS), cancel_jobs(layout)) == (-signal.SIGKILL, [])

@@ -43,7 +43,6 @@ def me() -> Account:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """With a folder for its data."""
     made = Place(tmp_path, tmp_path / "socket", None)
     made.data.mkdir()
     return made

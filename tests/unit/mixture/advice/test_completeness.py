@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from support.there import there
 
 from forebay.mixture.advice.completeness import (
     AGES_SECONDS,
@@ -44,26 +45,14 @@ def ages(found: Completeness) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_first_labelled_copy_of_an_event_counts() -> None:
-    found = measure_completeness(fresh([1, 1, 1], [NAN, 0, 1]), complete([1, 1], [1, 0]))
-    share = found.at_publication
-    assert share is not None
-    assert (share.part, share.whole, found.events, found.twins) == (0, 1, 1, 1)
-
-
 def test_by_publication_each_copy_counts_at_its_age() -> None:
     waits = [0.1 * HOUR, 2 * HOUR, 2 * HOUR, 30 * HOUR, NAN]
     found = measure_completeness(
         fresh([1, 1, 2, 3, 4], [0, 1, 0, 1, 1], waits), complete([1, 2, 3, 4], [1, 1, 1, 1])
     )
     assert found.basis == "publication"
-    assert ages(found) == [
-        (0, 900, 0, 1),
-        (3600, 3 * 3600, 1, 2),
-        (24 * 3600, 48 * 3600, 1, 1),
-    ]
-    share = found.at_publication
-    assert share is not None
+    assert ages(found) == [(0, 900, 0, 1), (3600, 3 * 3600, 1, 2), (24 * 3600, 48 * 3600, 1, 1)]
+    share = there(found.at_publication)
     assert (share.part, share.whole, found.wait_seconds) == (2, 4, 2 * HOUR)
 
 

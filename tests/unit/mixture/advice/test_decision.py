@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from support.there import there
 
 from forebay.mixture.advice.decision import (
     LOSS_MAX,
@@ -35,9 +36,7 @@ def regime(name: str, completeness: float, variants: dict[str, float], **more: A
 
 
 def recommended(situation: Situation, *regimes: Regime, declared: str = "stream") -> Recommendation:
-    found = recommend(situation, declared, {}, table(*regimes))
-    assert found is not None
-    return found
+    return there(recommend(situation, declared, {}, table(*regimes)))
 
 
 @pytest.mark.parametrize("like", TABLE.regimes, ids=lambda like: like.name)
@@ -54,11 +53,10 @@ def test_advice_is_near_the_best_of_every_regime_and_asks_no_more(like: Regime) 
     assert "no measured variant clearly beats" in again.words
 
 
-def test_late_labels_are_corrected() -> None:
-    for completeness in (0.1, 0.3, 0.5, 0.7, 0.89):
-        found = recommend(Situation(completeness), "mixture", {}, TABLE)
-        assert found is not None
-        assert found.variant.partition("+")[2] in {"head", "fnw"}
+@pytest.mark.parametrize("completeness", [0.1, 0.3, 0.5, 0.7, 0.89])
+def test_late_labels_are_corrected(completeness: float) -> None:
+    found = there(recommend(Situation(completeness), "mixture", {}, TABLE))
+    assert found.variant.partition("+")[2] in {"head", "fnw"}
 
 
 def test_what_cannot_be_declared_is_not_recommended() -> None:
@@ -132,20 +130,16 @@ def test_who_learns_late_labels_as_they_are(variant: str) -> None:
 
 
 def test_few_positives_say_nothing() -> None:
-    few, enough = Share.of([5], [29]), Share.of([5], [30])
+    few, enough = there(Share.of([5], [29])), there(Share.of([5], [30]))
     for known, is_late in ((few, False), (enough, True)):
-        assert known is not None
         found = advise(known, Situation(known.value), "mixture", {}, TABLE)
         assert (found.is_late, found.recommendation is not None) == (is_late, is_late)
-    assert (
-        "too little is known to recommend"
-        in advise(few, Situation(0.17), "mixture", {}, TABLE).words
-    )
+    words = advise(few, Situation(0.17), "mixture", {}, TABLE).words
+    assert "too little is known to recommend" in words
 
 
-def test_the_limit_is_nine_of_ten() -> None:
-    for part, is_late in ((899, True), (900, False)):
-        known = Share.of([part], [1000])
-        assert known is not None
-        assert advise(known, Situation(known.value), "mixed", {}, TABLE).is_late is is_late
-        assert not advise(known, Situation(known.value), "mixed+head", {}, TABLE).is_late
+@pytest.mark.parametrize(("part", "is_late"), [(899, True), (900, False)])
+def test_the_limit_is_nine_of_ten(part: int, is_late: bool) -> None:
+    known = there(Share.of([part], [1000]))
+    assert advise(known, Situation(known.value), "mixed", {}, TABLE).is_late is is_late
+    assert not advise(known, Situation(known.value), "mixed+head", {}, TABLE).is_late

@@ -36,23 +36,25 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read_table(path) == measured_regimes()
 
 
-def test_another_form_is_refused_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"), [("completeness", 1.5), ("seeds", 0), ("variants", []), ("aucs", 1)]
+)
+def test_another_form_is_refused_by_name(tmp_path: Path, key: str, value: object) -> None:
     with pytest.raises(DataError, match=r"regimes\.json is not a table of measured regimes"):
         read_table(tmp_path / "regimes.json")
-    for key, value in (("completeness", 1.5), ("seeds", 0), ("variants", []), ("aucs", 1)):
-        wrong = document()
-        wrong["regimes"][0][key] = value
-        with pytest.raises(DataError, match=key):
-            read_table(written(tmp_path, wrong))
+    wrong = document()
+    wrong["regimes"][0][key] = value
+    with pytest.raises(DataError, match=key):
+        read_table(written(tmp_path, wrong))
 
 
 def test_a_variant_is_measured_once_over_all_seeds(tmp_path: Path) -> None:
     wrong = document()
-    wrong["regimes"][0]["variants"].append(wrong["regimes"][0]["variants"][0])
+    first = wrong["regimes"][0]
+    first["variants"].append(first["variants"][0])
     with pytest.raises(DataError, match="names one variant with the same options twice"):
         read_table(written(tmp_path, wrong))
-    wrong = document()
-    first = wrong["regimes"][0]
+    del first["variants"][-1]
     first["variants"][0]["auc_by_seed"] = [0.7]
     name, seeds = first["variants"][0]["variant"], first["seeds"]
     with pytest.raises(DataError, match=f"'late conversions', {name}: 1 seeds, not {seeds}"):

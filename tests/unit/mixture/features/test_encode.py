@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.learning import dataset, encode, layout_of, record_batch, source
+from support.there import there
 
 from forebay.config.specs.datasets import DatasetSpec
 from forebay.config.specs.sources import SourceSpec
@@ -180,17 +181,15 @@ HOUR = 3_600_000_000
 def _timed_parts() -> tuple[DatasetSpec, SourceSpec, FeatureLayout]:
     label = {"column": "y", "known_at": "known"}
     data = dataset({"f": {"encode": "numeric", "column": "n"}}, label=label)
-    columns = {"e": "string", "y": "int", "n": "int", "at": "timestamp", "known": "timestamp"}
-    fields = {"name": "s", "kind": "memory", "columns": columns, "event_time": "at"}
-    spec = SourceSpec.model_validate(fields)
+    spec = source({"n": "int", "at": "timestamp", "known": "timestamp"})
+    spec = spec.model_copy(update={"event_time": "at"})
     return data, spec, FeatureLayout.of(data, spec.columns)
 
 
 def _timed_batch() -> pa.RecordBatch:
     at: list[int | None] = [0, HOUR, None, 0, 5 * HOUR]
     known: list[int | None] = [2 * HOUR, None, 3 * HOUR, 9 * HOUR, 4 * HOUR]
-    rows: dict[str, list[Any]] = {"n": [0] * 5, "at": at, "known": known}
-    return record_batch(_timed_parts()[1], rows)
+    return record_batch(_timed_parts()[1], {"n": [0] * 5, "at": at, "known": known})
 
 
 ALL_TIMES = ServedTimes(event_times=True, waits=True, label_ages=True)
@@ -205,13 +204,10 @@ def test_stream_rows_say_when_they_happened_and_how_long_they_waited() -> None:
     assert found.not_known is None
     assert found.batch.schema == served_schema(layout, ALL_TIMES)
     batch = to_minibatch(found.batch, [(0, 5)], "stream", layout)
-    assert batch.event_times is not None
-    assert batch.event_times.tolist() == [0, HOUR, -(2**63), 0, 5 * HOUR]
-    assert batch.waits is not None
+    assert there(batch.event_times).tolist() == [0, HOUR, -(2**63), 0, 5 * HOUR]
     # The second was published before its event.
-    np.testing.assert_array_equal(batch.waits, [3600, 0, math.nan, math.nan, 7200])
-    assert batch.label_ages is not None
-    assert np.isnan(batch.label_ages).all()
+    np.testing.assert_array_equal(there(batch.waits), [3600, 0, math.nan, math.nan, 7200])
+    assert np.isnan(there(batch.label_ages)).all()
 
 
 def test_batch_rows_count_from_when_their_label_was_known() -> None:
@@ -219,15 +215,13 @@ def test_batch_rows_count_from_when_their_label_was_known() -> None:
     encoder = Encoder(data, spec, layout, ALL_TIMES, "batch")
     assert encoder.columns == ("n", "y", "e", "at", "known")
     found = encoder.encode(_timed_batch(), np.arange(5), None, 3 * HOUR)
-    assert found.not_known is not None
     # Known at the very end of the window is not known before it.
-    assert found.not_known.tolist() == [False, False, True, True, True]
+    assert there(found.not_known).tolist() == [False, False, True, True, True]
     assert dict(found.bad) == {4: "its label was known before the event"}
     batch = to_minibatch(found.batch, [(0, 5)], "batch", layout)
-    assert batch.waits is not None
-    assert np.isnan(batch.waits).all()
-    assert batch.label_ages is not None
-    np.testing.assert_array_equal(batch.label_ages, [7200, math.nan, math.nan, 9 * 3600, 0])
+    assert np.isnan(there(batch.waits)).all()
+    ages = there(batch.label_ages)
+    np.testing.assert_array_equal(ages, [7200, math.nan, math.nan, 9 * 3600, 0])
 
 
 def test_without_times_nothing_of_them_is_read_or_served() -> None:
@@ -240,12 +234,12 @@ def test_without_times_nothing_of_them_is_read_or_served() -> None:
     assert (batch.event_times, batch.waits, batch.label_ages) == (None, None, None)
 
 
-def test_an_id_outside_of_its_feature_is_refused() -> None:
+@pytest.mark.parametrize("wrong", [10, -1])
+def test_an_id_outside_of_its_feature_is_refused(wrong: int) -> None:
     feature = {"f": {"encode": "hash", "column": "c", "buckets": 10}}
     found, layout = encode(feature, {"c": "string"}, {"c": ["a", "b"]})
     place = found.batch.schema.get_field_index("ids")
-    for wrong in (10, -1):
-        ids_of = pa.array([[1], [wrong]], pa.list_(pa.int64(), 1))
-        batch = found.batch.set_column(place, found.batch.schema.field(place), ids_of)
-        with pytest.raises(ValueError, match=f"feature 'f': id {wrong} is outside of 0 to 9"):
-            to_minibatch(batch, [(0, 2)], "batch", layout)
+    ids_of = pa.array([[1], [wrong]], pa.list_(pa.int64(), 1))
+    batch = found.batch.set_column(place, found.batch.schema.field(place), ids_of)
+    with pytest.raises(ValueError, match=f"feature 'f': id {wrong} is outside of 0 to 9"):
+        to_minibatch(batch, [(0, 2)], "batch", layout)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from support.learning import dataset, record_batch, source
+from support.there import there
 
 from forebay.config.specs.datasets import Feed
 from forebay.mixture.features.encode import Encoded, Encoder
@@ -35,16 +36,11 @@ def encoded(
     spec = source({**columns, "seen": "timestamp"}).model_copy(update={"event_time": "at"})
     data = dataset(FEATURES, label=None, named_labels=LABELS)
     layout, count = FeatureLayout.of(data, spec.columns), len(rows["y"])
-    made = {
-        "n": [0.5] * count,
-        "at": [AT] * count,
-        "sold": [None] * count,
-        "seen": [None] * count,
-        **rows,
-    }
-    batch = record_batch(spec, made)
+    made = {"n": [0.5] * count, "at": [AT] * count, "sold": [None] * count, "seen": [None] * count}
     found = Encoder(data, spec, layout, TIMES, feed).encode(
-        batch, np.arange(count), window_end=None if end is None else to_us(end)
+        record_batch(spec, made | rows),
+        np.arange(count),
+        window_end=None if end is None else to_us(end),
     )
     return found, to_minibatch(found.batch, [(0, count)], feed, layout)
 
@@ -68,14 +64,11 @@ def test_labels_are_beside_each_other_in_their_order() -> None:
 def test_a_label_that_is_known_too_late_is_not_said_and_the_others_are() -> None:
     late = hours(9, 10, 11)
     found, rows = encoded({"y": [0, 1, 0], "z": [1, 1, 2], "v": [0, 1, 1], "sold": late})
-    assert found.not_known is not None
-    assert not found.not_known.any()
+    assert not there(found.not_known).any()
     sale, visit = rows.further
     assert (shown(sale.labels), shown(visit.labels)) == ([0, None, None], [0, 1, 1])
-    assert sale.label_ages is not None
-    assert sale.label_ages.tolist() == [9 * 3600, 10 * 3600, 11 * 3600]
-    assert visit.label_ages is not None
-    assert np.isnan(visit.label_ages).all()
+    assert there(sale.label_ages).tolist() == [9 * 3600, 10 * 3600, 11 * 3600]
+    assert np.isnan(there(visit.label_ages)).all()
     every, _ = encoded({"y": [0], "z": [1], "v": [0], "sold": hours(99)}, end=None)
     assert every.not_known is None
 
@@ -83,9 +76,8 @@ def test_a_label_that_is_known_too_late_is_not_said_and_the_others_are() -> None
 def test_rows_of_which_nothing_is_said_are_late_or_null() -> None:
     none = [None, None, None]
     found, _ = encoded({"y": none, "z": [None, 1, 1], "v": none, "sold": hours(None, 12, 9)})
-    assert found.not_known is not None
     assert found.null_label.tolist() == [True, False, False]
-    assert found.not_known.tolist() == [False, True, False]
+    assert there(found.not_known).tolist() == [False, True, False]
 
 
 def test_streams_say_what_they_know() -> None:

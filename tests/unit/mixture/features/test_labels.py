@@ -42,12 +42,8 @@ POSITIVES: dict[ColumnType, st.SearchStrategy[Any]] = {
 }
 
 
-def is_null(value: Any) -> bool:
-    return value in {None, "", SMALLEST} or (isinstance(value, float) and math.isnan(value))
-
-
 def meaning(value: Any, rule: LabelSpec) -> float:
-    if is_null(value):
+    if value in {None, "", SMALLEST} or (isinstance(value, float) and math.isnan(value)):
         return math.nan
     if rule.positive is not None:
         listed = rule.positive if isinstance(rule.positive, list) else [rule.positive]
@@ -63,23 +59,14 @@ def meaning(value: Any, rule: LabelSpec) -> float:
 def rules(draw: st.DrawFn) -> Case:
     kind = draw(st.sampled_from(list(ARROW)))
     values = draw(st.lists(VALUES[kind] | st.none(), min_size=1, max_size=8))
-    words = ["positive", "one positive"]
+    one, several = POSITIVES[kind], st.lists(POSITIVES[kind], max_size=3)
+    fields: list[dict[str, st.SearchStrategy[Any]]] = [{"positive": one}, {"positive": several}]
     if kind in {ColumnType.INT, ColumnType.FLOAT}:
-        words += ["greater_than", "less_than"]
+        fields += [{"greater_than": NUMBERS}, {"less_than": NUMBERS}]
     if kind is not ColumnType.STRING:
-        words.append("none")
-    word = draw(st.sampled_from(words))
-    if word == "none":
-        return kind, values, LabelSpec(column="c")
-    if word == "one positive":
-        return kind, values, LabelSpec(column="c", positive=draw(POSITIVES[kind]))
-    if word == "positive":
-        return (
-            kind,
-            values,
-            LabelSpec(column="c", positive=draw(st.lists(POSITIVES[kind], max_size=3))),
-        )
-    return kind, values, LabelSpec.model_validate({"column": "c", word: draw(NUMBERS)})
+        fields.append({})
+    rule = draw(st.fixed_dictionaries(draw(st.sampled_from(fields))))
+    return kind, values, LabelSpec.model_validate({"column": "c", **rule})
 
 
 @given(rules())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.python_code import printed, printed_json
 
 from forebay.mixture.kernels import library
 from forebay.mixture.kernels.library import KernelsError, kernels, machine_code, target_machine
@@ -15,15 +15,13 @@ from forebay.mixture.kernels.library import KernelsError, kernels, machine_code,
 LOADED = """
 import json, sys
 {code}
-print(json.dumps(sorted(name for name in ("numba", "llvmlite") if name in sys.modules)))
+found = [name for name in ("llvmlite", "numba") if name in sys.modules]
+print(json.dumps({{"loaded": found}}))
 """
 
 
-def loaded_by(code: str) -> list[str]:
-    command = [sys.executable, "-c", LOADED.format(code=code)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: list[str] = json.loads(ran.stdout)
-    return found
+def loaded_by(code: str) -> Any:
+    return printed_json(LOADED.format(code=code), os.environ)["loaded"]
 
 
 def test_processes_that_encode_never_import_numba() -> None:
@@ -94,6 +92,4 @@ library._linked(machine, code).view_columns
 
 def test_kernels_are_linked_where_memory_is_in_pieces() -> None:
     kernels()
-    command = [sys.executable, "-c", CUT_UP]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
+    printed(CUT_UP, os.environ)

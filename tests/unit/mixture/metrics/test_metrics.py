@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from support.there import there
 
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.estimate import Estimate
@@ -57,20 +58,18 @@ def test_a_difference_takes_what_both_have_in_common_off() -> None:
 
 
 def test_one_row_of_a_class_counts_with_the_largest_variance() -> None:
-    found = estimate_auc(np.array([1, 0, 0]), np.array([[0.6, 0.3], [0.5, 0.5], [0.7, 0.7]]))
-    assert found is not None
+    scores = np.array([[0.6, 0.3], [0.5, 0.5], [0.7, 0.7]])
+    found = there(estimate_auc(np.array([1, 0, 0]), scores))
     assert (found.positives, found.negatives, found.pairs) == (1, 2, 2)
     assert found.values.tolist() == [0.5, 0.0]
     # The one positive: 1/4 for each vector; the negatives: their own variance, shared by two.
     np.testing.assert_allclose(found.covariance, [[0.25 + 0.5 / 2, 0.0], [0.0, 0.25]])
-    mirrored = estimate_auc(np.array([0, 1, 1]), -np.array([0.6, 0.5, 0.7]))
-    assert mirrored is not None
+    mirrored = there(estimate_auc(np.array([0, 1, 1]), -scores[:, 0]))
     np.testing.assert_allclose(mirrored.covariance, [[0.25 + 0.5 / 2]])
 
 
 def test_a_label_of_one_half_is_negative() -> None:
-    found = estimate_auc(np.array([0.5, 0.6]), np.array([0.1, 0.2]))
-    assert found is not None
+    found = there(estimate_auc(np.array([0.5, 0.6]), np.array([0.1, 0.2])))
     assert found.values.tolist() == [1.0]
     assert log_loss(np.array([0.5, 0.6]), np.array([0.2, 0.8])) == pytest.approx(-math.log(0.8))
     assert calibration(np.array([0.5, 0.6]), np.array([0.2, 0.8])) == pytest.approx(1.0)
@@ -95,8 +94,7 @@ def test_a_certain_wrong_answer_costs_a_finite_loss() -> None:
 
 def test_windows_are_pooled_by_their_pairs() -> None:
     first, second = auc(0.8, 0.01, 1, 3), auc(0.6, 0.02, 3, 3)
-    found = pool([first, None, second])
-    assert found is not None
+    found = there(pool([first, None, second]))
     assert found.values[0] == pytest.approx(0.25 * 0.8 + 0.75 * 0.6)
     assert found.covariance[0, 0] == pytest.approx(0.25**2 * 0.01 + 0.75**2 * 0.02)
     assert (found.positives, found.negatives, found.pairs) == (4, 6, 12)

@@ -28,10 +28,6 @@ def late(feed: Any, seed: int, rows: int = 128, share: float = 0.5) -> Any:
     return replace(batch, waits=waits, known=known)
 
 
-def head_of(learner: Any) -> Any:
-    return learner._seeds[0].heads[0]
-
-
 def shares(learner: Any, batch: Any) -> Any:
     """What the delay head says of rows."""
     import tensorflow as tf
@@ -45,7 +41,7 @@ def shares(learner: Any, batch: Any) -> Any:
     waits = tf.constant(batch.waits)
     delays = DelayRows(waits, tf.fill(waits.shape, float("nan")))
     inputs = Inputs(tf.constant(batch.dense), places)
-    return head_of(learner).known_share(inputs, delays).numpy()
+    return learner._seeds[0].heads[0].known_share(inputs, delays).numpy()
 
 
 def parts(learner: Any) -> dict[str, Any]:
@@ -53,7 +49,6 @@ def parts(learner: Any) -> dict[str, Any]:
 
 
 def moved(learner: Any, batch: Any) -> set[str]:
-    """Models that a minibatch moves."""
     before = parts(learner)
     learner.learn(batch)
     names = {name for name, value in parts(learner).items() if (value != before[name]).any()}
@@ -205,18 +200,15 @@ def test_head_and_guard_continue_bit_for_bit_from_a_checkpoint(tmp_path: Path) -
 
 
 def of(source: int, feed: Any, seed: int, rows: int = 128) -> Minibatch:
-    """Rows of one source."""
     return replace(minibatch(feed, seed, rows), sources=np.full(rows, source, np.int32))
 
 
 def warm(learner: Any, steps: int = 120) -> None:
-    """Both feeds agree for a while."""
     for seed in range(steps):
         learner.learn(of(1, "stream", seed) if seed % 2 else of(0, "batch", seed))
 
 
 def paused(learner: Any) -> bool:
-    """Whether the only source of the stream is held."""
     _, state = learner.guards()["stream"]
     return state is not None and bool(state.paused)
 

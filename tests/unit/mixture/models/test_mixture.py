@@ -110,15 +110,6 @@ def test_without_gain_the_adapt_tower_is_the_stream_tower() -> None:
         learner.learn(batch)
 
 
-def test_gain_lets_the_memory_tower_speak() -> None:
-    batch = minibatch("stream", 3)
-    quiet, loud = (
-        make_towers("mixture", model={"mixture": {"mode": "paper", "gain": gain}}).score(batch)
-        for gain in (0, 5)
-    )
-    assert not np.allclose(quiet, loud)
-
-
 @pytest.mark.parametrize(
     ("memory_output", "hidden", "memory_inputs", "memory_embeddings"),
     [

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from support.learning import FEATURES, dataset, make_towers, variant
+from support.learning import FEATURES, declared_towers, make_towers
 
 from forebay.config.checks.model_size import model_size
-from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.executors.trainer import train as trainer
 from forebay.executors.trainer.train import require_memory
@@ -23,20 +22,6 @@ MIXTURES: list[dict[str, Any]] = [
     {"mode": "paper", "memory_output": "hidden"},
     {"memory_embeddings": True, "adapt_tower": {"hidden": []}},
 ]
-
-
-def declared(*paradigms: str, **parts: Any) -> PipelineSpec:
-    """What `make_towers` builds."""
-    labels = parts.get("labels")
-    answers = {} if labels is None else {"label": None, "named_labels": labels}
-    value = {
-        "name": "p",
-        "dataset": dataset(parts.get("features", FEATURES), **answers).model_dump(mode="json"),
-        "model": parts.get("model", {}),
-        "train": {**variant(paradigms[0]), "compare": [*map(variant, paradigms[1:])]}
-        | parts.get("train", {}),
-    }
-    return PipelineSpec.model_validate(value)
 
 
 def built(learner: Any) -> tuple[int, int]:
@@ -69,18 +54,18 @@ def built(learner: Any) -> tuple[int, int]:
     ],
 )
 def test_it_is_what_is_built(paradigms: tuple[str, ...], parts: dict[str, Any]) -> None:
-    size = model_size(declared(*paradigms, **parts))
+    size = model_size(declared_towers(*paradigms, **parts))
     assert (size.parameters, size.bytes) == built(make_towers(*paradigms, **parts))
     assert size.building_bytes >= size.bytes
 
 
 def test_a_model_that_only_counts_takes_nothing() -> None:
-    assert model_size(declared("stream", model={"kind": "count"})).building_bytes == 0
+    assert model_size(declared_towers("stream", model={"kind": "count"})).building_bytes == 0
 
 
 def test_a_host_without_the_memory_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     huge = {**FEATURES, "user": {"encode": "hash", "buckets": 2**31 - 1, "dimension": 1}}
-    pipeline = declared("mixture", "stream", features=huge, train={"seeds": 2})
+    pipeline = declared_towers("mixture", "stream", features=huge, train={"seeds": 2})
     monkeypatch.setattr(trainer, "available_bytes", lambda: 64 << 30)
     with pytest.raises(ConfigError) as refused:
         require_memory(pipeline)
@@ -93,4 +78,4 @@ def test_a_host_without_the_memory_refuses_it(monkeypatch: pytest.MonkeyPatch) -
 
 def test_hidden_units_count_too() -> None:
     units = {"tower": {"hidden": [65536, 65536]}}
-    assert model_size(declared("batch", model=units)).building_bytes > 5 * 4 * 2**32
+    assert model_size(declared_towers("batch", model=units)).building_bytes > 5 * 4 * 2**32

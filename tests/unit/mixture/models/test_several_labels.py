@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.learning import COLUMNS, FEATURES, make_towers, minibatch
+from support.learning import COLUMNS, area, make_towers, minibatch
+from support.python_code import printed_json
 
 from forebay.errors import ConfigError
 from forebay.mixture.minibatch import LabelRows, Minibatch
@@ -43,11 +43,6 @@ def two(feed: Any, seed: int, rows: int = 64, said: float = 1.0) -> Minibatch:
 
 def state(one: Any) -> dict[str, Any]:
     return {name: each.numpy() for name, each in one._seeds[0].variables.items()}
-
-
-def area(labels: Any, scores: Any) -> float:
-    above = scores[labels > 0.5][:, None] > scores[labels < 0.5][None, :]
-    return float(above.mean())
 
 
 @pytest.mark.parametrize("said", [1.0, 0.5])
@@ -223,10 +218,7 @@ def test_the_saved_model_answers_each_label_by_name(tmp_path: Path) -> None:
     for seed in range(4):
         one.learn(two("stream" if seed % 2 else "batch", seed))
     one.export(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", SERVE, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    found = json.loads(done.stdout)
+    found = printed_json(SERVE, os.environ, str(tmp_path))
     outputs = ["click", "sale", "memory_of_click", "memory_of_sale"]
     assert sorted(found) == sorted(outputs)
     assert json.loads((tmp_path / "features.json").read_text())["outputs"] == outputs
@@ -238,7 +230,7 @@ SCORES_OF_ONE = [0.97154, 0.99138, 0.85717, 0.65997, 0.69893, 0.43767, 0.41781, 
 
 
 def test_one_label_learns_what_it_learnt_before_there_were_several() -> None:
-    one = make_towers("mixture+head", "stream+fnw", features=FEATURES)
+    one = make_towers("mixture+head", "stream+fnw")
     for seed in range(40):
         one.learn(replace(two("stream" if seed % 2 else "batch", seed), further=()))
     scores = one.score(minibatch("stream", 99))

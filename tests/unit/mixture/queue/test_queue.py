@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from support.cpu_limits import cpu_limit
 
-from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer
+from forebay.mixture.queue.buffer import BufferedChunk
 from forebay.mixture.queue.queue import (
     FrameRows,
     Limits,
@@ -20,7 +20,6 @@ from forebay.mixture.queue.queue import (
     QueueClosedError,
     QueueSources,
 )
-from forebay.mixture.queue.room import Room, Size
 
 TWO = QueueSources(["old", "new"], ["batch", "stream"], (1.0, 1.0), [0, 1], (0.0, 0.0))
 
@@ -57,7 +56,6 @@ def made(
 
 
 def open_both(served: PrioritisedQueue) -> None:
-    """Task a of the first source, and task b of the second."""
     for source, task in enumerate("ab"):
         served.open_task(source, task, 0)
 
@@ -183,7 +181,6 @@ def test_bytes_are_given_back_when_the_last_rows_of_a_chunk_are_sent() -> None:
 
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_tasks_that_ended_make_way_as_far_as_there_is_room_for_the_next(first: str) -> None:
-    """Whichever of them ended first."""
     served, second = queue(minibatch_rows=1, rows_max=24), "ab".replace(first, "")
     for task in ("a", "b"):
         served.open_task(0, task, 0)
@@ -210,18 +207,6 @@ def test_memory_is_stronger_than_order() -> None:
     assert served.pop(0) is None, "one row waits for company"
     assert served.reserve(0, "c", 0.01)
     assert served.queued()["old"] == 1
-
-
-def test_rows_of_one_source_in_a_row_are_one_segment() -> None:
-    served = queue(minibatch_rows=6)
-    for task, count in (("a", 3), ("b", 2)):
-        served.open_task(0, task, 0)
-        put(served, 0, task, chunk([0] * count))
-        served.end_task(0, task, f"end of {task}")
-    served.open_task(0, "c", 0)
-    put(served, 0, "c", chunk([0]))
-    tokens = {"a": "end of a", "b": "end of b", "c": 1}
-    assert popped(served.pop(0)) == ("batch", 0, [(0, 6)], tokens)
 
 
 def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
@@ -310,15 +295,6 @@ def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
     frames = [served.pop(0), served.pop(0)]
     assert sorted(popped(frame)[2:3] for frame in frames) == [([(0, 6)],), ([(1, 7)],)]
     assert all(batch.num_rows for frame in frames if frame for batch in frame.batches)
-
-
-def test_what_a_task_may_still_bring_is_not_earlier_than_its_last_row() -> None:
-    buffer = ServingBuffer(Room(Size(10, 2_000), 10, 1))
-    buffer.open_task("a", 0)
-    buffer.put("a", chunk([0, 0, 2]))
-    assert (buffer.take(0, 9).rows, buffer.hour()) == (2, 2)
-    buffer.take(2, 1)
-    assert (buffer.hour(), buffer.reading(), buffer.available(2)) == (2, {"a": 2}, 0)
 
 
 def test_an_empty_queue_looks_again_only_when_something_may_have_changed() -> None:

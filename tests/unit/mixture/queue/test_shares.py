@@ -29,12 +29,6 @@ def test_an_empty_queue_never_wins_and_the_first_of_equals_does() -> None:
     assert (take([1.0, 1.0], [1, 1], 1), take([1.0], [3], 0)) == ([(0, 1)], [])
 
 
-def test_huge_units_go_row_by_row_and_wide_runs_at_once() -> None:
-    assert take([1.0, 1.0], [2, 2], 4, 1e15) == [(0, 1), (1, 1), (0, 1), (1, 1)]
-    assert take([1.0, 1.0], [2, 2], 4, 1e300) == [(0, 2), (1, 2)], "all priorities are equal"
-    assert take([2.0, 1.0], [1000, 1000], 1500) == [(0, 1000), (1, 500)]
-
-
 def test_what_is_owed_starts_at_nothing_and_grows_with_what_is_served() -> None:
     floored, queued = FlooredPriority([100.0, 1.0], [0, 1], [0.0, 0.25]), [1_000, 1_000]
     first = floored.take(queued, 3)

@@ -15,7 +15,7 @@ from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import stored_job
 from forebay.home.paths import Home
 from forebay.operators.job import progress_line as module
-from forebay.operators.job.progress_line import ProgressLines, in_words, progress_line, shares
+from forebay.operators.job.progress_line import ProgressLines, in_words, progress_line
 
 NOW = 1_000.0
 
@@ -51,7 +51,8 @@ def test_a_job_that_begins() -> None:
     assert progress_line(status(), None, NOW) == "job ads.main.2026-03-01.g1 is starting"
     starting = progress_line(status(driver=1), Progress(), NOW)
     assert starting.endswith("is starting; restarts: driver 1")
-    first = progress_line(status(), Progress(window="2026-03-01", lag_seconds=86_400), NOW)
+    waits = Progress(window="2026-03-01", lag_seconds=86_400, rows={"history": 0, "clicks": 0})
+    first = progress_line(status(), waits, NOW)
     assert first == "window 2026-03-01: step 0, 0 rows/s, lag 1 d; no rows yet; no seal"
 
 
@@ -61,10 +62,6 @@ def test_a_job_that_begins() -> None:
 )
 def test_spans_in_their_largest_unit(seconds: float, text: str) -> None:
     assert in_words(seconds) == text
-
-
-def test_shares_of_no_rows() -> None:
-    assert shares({"history": 0, "clicks": 0}) == "no rows yet"
 
 
 def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,8 +48,6 @@ def run(hour: int, minute: int = 0, state: str = "running", clear_number: int = 
 
 
 class Airflow:
-    """Answers as Airflow's supervisor does."""
-
     def __init__(self, *runs: DagRun) -> None:
         self.runs = runs
         self.states: dict[str, dict[str, str | None]] = {}

@@ -53,13 +53,6 @@ def test_a_first_try_is_asked_by_its_pass() -> None:
     assert (found.scheduled, asked(1, 3, run_type="scheduled").scheduled) == (False, True)
 
 
-def test_runs_of_two_dags_have_names_of_their_own() -> None:
-    """Two DAGs train two lines of one pipeline, and their runs have the same ids."""
-    one, two = asked(1, 3), asked(1, 3, dag_id="ads_trial")
-    assert one.asked_by != two.asked_by
-    assert one.claim != two.claim
-
-
 def test_a_run_was_there_when_its_tasks_were_made() -> None:
     assert (asked(1, 3).since, asked(1, 3, start_date=None).since) == (MADE_AT, MADE_AT)
     retried = asked(2, 3, start_date=MADE_AT - timedelta(hours=1))
@@ -80,24 +73,23 @@ def test_a_run_that_was_never_cleared_is_in_its_first_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("try_number", "max_tries", "clears"),
+    ("try_number", "max_tries", "retries", "clears"),
     [
-        (2, 3, 0),  # a retry
-        (2, 4, 1),  # cleared after the first try
-        (5, 7, 4),  # cleared after a try, its retries used up
-        (1, 5, 0),  # `retries` was 5 when the run was made; nothing was cleared
-        (2, 1, 0),  # `retries` was smaller when the run was made
+        (2, 3, 3, 0),  # a retry
+        (2, 4, 3, 1),  # cleared after the first try
+        (5, 7, 3, 4),  # cleared after a try, its retries used up
+        (1, 5, 3, 0),  # `retries` was 5 when the run was made; nothing was cleared
+        (2, 1, 3, 0),  # `retries` was smaller when the run was made
+        (2, 0, 0, 0),
+        (2, 1, 0, 1),  # without retries each clear counts
     ],
 )
-def test_clears_are_told_from_retries(try_number: int, max_tries: int, clears: int) -> None:
-    found = asked(try_number, max_tries)
+def test_clears_are_told_from_retries(
+    try_number: int, max_tries: int, retries: int, clears: int
+) -> None:
+    found = asked(try_number, max_tries, retries)
     assert (found.clear_count, found.again) == (clears, clears > 0)
     assert found.claim == f"ads/manual__1/sink/{clears}"
-
-
-@pytest.mark.parametrize(("max_tries", "clears"), [(0, 0), (1, 1)])
-def test_without_retries_each_clear_counts(max_tries: int, clears: int) -> None:
-    assert asked(2, max_tries, retries=0).clear_count == clears
 
 
 def test_conf_asks_to_do_it_again() -> None:

@@ -76,14 +76,6 @@ def test_a_clear_and_conf_ask_for_it_again(asked: Any, place: Place, job: ToldJo
     assert "--again" in place.toy.calls("submit")[0]
 
 
-def test_one_data_executor_is_waited_for_by_default(place: Place, job: ToldJob) -> None:
-    job.register(0)
-    operator = place.data()
-    assert operator.executors == 1
-    with job.supervised():
-        assert operator.work(REQUEST, context())["job_id"] == JOB
-
-
 def test_a_window_that_is_trained_needs_no_job(place: Place) -> None:
     place.submits({"state": "trained", "window": KEY, "generation": 3, "reason": "g3"})
     left = place.data().work(REQUEST, context())
@@ -253,9 +245,7 @@ def test_executors_that_never_register(place: Place, job: ToldJob) -> None:
     assert job.cancel_seen is not None
 
 
-def test_a_kill_while_it_waits_for_executors_ends_the_job(place: Place) -> None:
-    job = ToldJob(place.home)
-    place.submits(SUBMITTED)
+def test_a_kill_while_it_waits_for_executors_ends_the_job(place: Place, job: ToldJob) -> None:
     operator = place.data()
     later(lambda: job.tell("cancelled", cancelled_by=1), 1.5)
     with job.supervised(), killed(operator, 1.0), pytest.raises((InfrastructureError, UsageError)):
@@ -263,28 +253,25 @@ def test_a_kill_while_it_waits_for_executors_ends_the_job(place: Place) -> None:
     assert job.cancel_seen == 1
 
 
-def test_a_kill_during_the_submission_ends_what_it_started(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("state", "seconds", "left"),
+    [
+        ("submitted", 0.7, "cancelled"),
+        ("submitted", 0, "submitted"),  # there before: it belongs to somebody else
+        ("succeeded", 0.7, "succeeded"),  # it has ended
+    ],
+)
+def test_a_kill_during_the_submission_ends_only_what_it_started(
+    place: Place, state: str, seconds: float, left: str
+) -> None:
     """The stage was ended before it could say which job it had submitted."""
     job = ToldJob(place.home)
-    place.toy.answer(submit=[{"prints": SUBMITTED, "seconds": 30}])
-    operator = place.data()
-    later(lambda: job.tell("submitted"), 0.7)
-    with killed(operator, 1.0), pytest.raises(InfrastructureError, match="ended by SIGTERM"):
-        operator.work(REQUEST, context())
-    assert job.row.state == "cancelled"
-
-
-@pytest.mark.parametrize("when", ["before", "ended"])
-def test_a_kill_during_the_submission_ends_no_other_job(when: str, place: Place) -> None:
-    """A job that was there before belongs to somebody else; one that has ended needs no end."""
-    job = ToldJob(place.home)
-    if when == "before":
-        job.tell("submitted")
+    if seconds:
+        later(lambda: job.tell(state), seconds)
     else:
-        later(lambda: job.tell("succeeded"), 0.7)
+        job.tell(state)
     place.toy.answer(submit=[{"prints": SUBMITTED, "seconds": 30}])
     operator = place.data()
     with killed(operator, 1.0), pytest.raises(InfrastructureError, match="ended by SIGTERM"):
         operator.work(REQUEST, context())
-    assert job.row.cancel_epoch is None
-    assert job.row.state == ("submitted" if when == "before" else "succeeded")
+    assert (job.row.state, job.row.cancel_epoch) == (left, None)

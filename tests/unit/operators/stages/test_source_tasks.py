@@ -50,8 +50,6 @@ def other(day: int, state: str = "running") -> OtherRun:
 
 
 class Place:
-    """A home, a stand-in for stages, and the other runs that Airflow knows."""
-
     def __init__(self, root: Path) -> None:
         self.home = Home(root / "home")
         self.toy = ToyStage.make(root / "toy")
@@ -129,32 +127,24 @@ def test_alone_it_asks_for_nobody_else(place: Place) -> None:
     assert "--asked" not in call
 
 
-def head(asked_by: str) -> ListingHead:
-    day = datetime(2026, 3, 5, tzinfo=UTC)
-    return ListingHead(
-        plan=SourcePlan(
-            stream="clicks",
-            source="clicks",
-            feed="stream",
-            data_from=day,
-            data_to=day + timedelta(days=1),
-            tasks=1,
-            files=1,
-            rows=9,
-        ),
-        asked_by=asked_by,
-        listed_at=day,
-        storage_calls=1,
-        windows_scanned=1,
-    )
-
-
 def found(place: Place, asked_by: str) -> None:
     """As a scan of another window stores what it found for this one."""
-    nothing = Stored(name="none", checksum="", size_bytes=0)
-    database_of(place.home).transact(
-        lambda rows: store_listing(rows, "ads", KEY, head(asked_by), nothing)
+    day = datetime(2026, 3, 5, tzinfo=UTC)
+    plan = SourcePlan(
+        stream="clicks",
+        source="clicks",
+        feed="stream",
+        data_from=day,
+        data_to=day + timedelta(days=1),
+        tasks=1,
+        files=1,
+        rows=9,
     )
+    head = ListingHead(
+        plan=plan, asked_by=asked_by, listed_at=day, storage_calls=1, windows_scanned=1
+    )
+    nothing = Stored(name="none", checksum="", size_bytes=0)
+    database_of(place.home).transact(lambda rows: store_listing(rows, "ads", KEY, head, nothing))
 
 
 def test_what_another_scan_has_found_is_only_fetched(place: Place) -> None:

@@ -126,21 +126,19 @@ def test_the_run_that_unpausing_made_is_skipped_where_others_come_before_it(
 
     scheduled = replace(ASKED, scheduled=True)
     assert skipped(scheduled) == "", "the line begins here"
-    runs[:] = [
-        SimpleNamespace(run_id="first", run_type="backfill", state="queued", window="2026-03-01")
-    ]
+    first = SimpleNamespace(run_id="first", run_type="backfill", state="queued")
+    first.window = "2026-03-01"
+    runs.append(first)
     assert skipped(scheduled).startswith("run first has not ended")
-    runs[0].window = "2026-03-04"
+    first.window = "2026-03-04"
     assert skipped(scheduled) == "", "its turn comes after that run"
-    runs[:] = [
-        SimpleNamespace(run_id="first", run_type="backfill", state="success", window="2026-03-01")
-    ]
+    first.window, first.state = "2026-03-01", "success"
     assert skipped(scheduled) == ""
     record(ModelChain(Home(tmp_path / "home"), "ads"), link("2026-03-01", {"clicks": 12}))
     assert skipped(scheduled).startswith("windows 2026-03-02 to 2026-03-04 are not trained yet")
     assert skipped(ASKED) == "", "somebody asked for it"
     assert skipped(replace(scheduled, clear_count=1)) == "", "the same"
-    runs[0].run_type = "scheduled"
+    first.run_type = "scheduled"
     assert skipped(scheduled) == "", "a gap in a schedule is red, not skipped"
 
 

@@ -29,7 +29,6 @@ from forebay.operators.triggers.job import JobTrigger
 
 @pytest.fixture
 def job(place: Place) -> ToldJob:
-    """The job that it follows, which runs."""
     made = ToldJob(place.home)
     made.tell("running")
     return made

@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import Engine, event, update
 from support.database_files import bring_back, take_away
 from support.jobs import ToldJob, request, store_job
+from support.toy_roles.jobs import eventually
 
 from forebay.home.database.format import record_format
 from forebay.home.database.open import database_of
@@ -40,13 +41,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def polling() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == THREAD]
-
-
-def eventually(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SOON
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:

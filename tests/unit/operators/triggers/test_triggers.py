@@ -47,7 +47,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def told(home: Home) -> ToldJob:
-    """A job that runs."""
     made = ToldJob(home)
     made.tell("running")
     return made

@@ -65,7 +65,6 @@ class Dag:
         return {run_id: self.trainings[int(run_id)] for run_id in run_ids}
 
     def step(self, number: int) -> None:
-        """What the run of a window does next."""
         if number in self.jobs:
             self._end_job(number)
         elif number not in self._planned:

@@ -32,7 +32,6 @@ from forebay.system.files.durable import (
 
 @pytest.fixture
 def open_umask() -> Iterator[None]:
-    """A umask that hides nothing."""
     before = os.umask(0)
     yield
     os.umask(before)

@@ -59,16 +59,14 @@ def test_a_tree_that_is_there_is_kept(tmp_path: Path) -> None:
     write(target, "1")
     with pytest.raises(TreeExistsError, match=str(target)):
         write(target, "2")
-    assert tree_at(target) == tree_of("1")
-    assert names(tmp_path) == {"g1"}
+    assert (tree_at(target), names(tmp_path)) == (tree_of("1"), {"g1"})
 
 
 def test_a_tree_that_came_first_is_kept(tmp_path: Path) -> None:
     target = tmp_path / "g1"
     with pytest.raises(TreeExistsError), new_tree(target):
         fill(target, "1")  # by somebody who knows no lock
-    assert tree_at(target) == tree_of("1")
-    assert names(tmp_path) == {"g1"}
+    assert (tree_at(target), names(tmp_path)) == (tree_of("1"), {"g1"})
 
 
 def test_writers_of_one_folder_take_turns(tmp_path: Path) -> None:
@@ -93,8 +91,7 @@ def test_a_replaced_tree_is_removed(tmp_path: Path) -> None:
     write(target, "1", replace=True)
     (target / "more").write_text("of the old one")
     write(target, "2", replace=True)
-    assert tree_at(target) == tree_of("2")
-    assert names(tmp_path) == {"g1"}
+    assert (tree_at(target), names(tmp_path)) == (tree_of("2"), {"g1"})
 
 
 def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:
@@ -105,8 +102,7 @@ def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:
         new_tree(target, replace=True) as folder,
     ):
         [fill(folder, text) for text in "23"]
-    assert tree_at(target) == tree_of("1")
-    assert names(tmp_path) == {"g1"}
+    assert (tree_at(target), names(tmp_path)) == (tree_of("1"), {"g1"})
 
 
 def test_what_the_disk_refuses_is_named(tmp_path: Path) -> None:

@@ -131,12 +131,7 @@ def test_what_dead_writers_left_anywhere_below_is_found_and_removed(tmp_path: Pa
     killed(lambda: remove_and_die(tmp_path / "gone" / "two"))
     (tmp_path / "a" / ".hidden").touch()
     (tmp_path / "a" / ".unfinished").mkdir()  # nobody writes trees there
-    found = [
-        ".two.0.unfinished",
-        "a/b/.one.0.unfinished",
-        "gone/.removed",
-        "trees/.unfinished",
-    ]
+    found = [".two.0.unfinished", "a/b/.one.0.unfinished", "gone/.removed", "trees/.unfinished"]
     assert (left(tmp_path, time.time() - 60), left(tmp_path)) == ([], found)
     with new_tree(tree):
         assert left(tmp_path) == found[:-1], "its writer lives"

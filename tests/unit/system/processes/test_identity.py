@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from support.there import there
 from support.toy_roles.jobs import eventually
 
 from forebay.errors import InfrastructureError
@@ -47,9 +47,7 @@ def sleeper(environment: dict[str, str] | None = None) -> subprocess.Popen[bytes
 
 
 def identity_of(process: subprocess.Popen[bytes]) -> ProcessIdentity:
-    found = ProcessIdentity.of(process.pid)
-    assert found is not None
-    return found
+    return there(ProcessIdentity.of(process.pid))
 
 
 def test_an_identity_ends_with_its_process() -> None:
@@ -101,9 +99,8 @@ def test_processes_of_job_wants_id_and_home(tmp_path: Path) -> None:
     ours = sleeper(marks)
     others = [sleeper({**marks, name: "other"}) for name in sorted(marks)]
     try:
-        deadline = time.monotonic() + 10
-        while not (found := processes_of_job("j1", tmp_path)):  # between fork and exec
-            assert time.monotonic() < deadline
+        eventually(lambda: processes_of_job("j1", tmp_path))  # between fork and exec
+        found = processes_of_job("j1", tmp_path)
         assert [identity.pid for identity in found] == [ours.pid]
         kill_all(found)
         assert all(process.poll() is None for process in others)
@@ -129,10 +126,9 @@ def test_a_role_ends_with_its_parent(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, ROLE, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as parent:
-        assert parent.stdout is not None
-        child = ProcessIdentity.of(int(parent.stdout.readline()))
-        assert child is not None
-        assert parent.stdout.readline() == "up\n"
+        output = there(parent.stdout)
+        child = there(ProcessIdentity.of(int(output.readline())))
+        assert output.readline() == "up\n"
         parent.kill()
         eventually(lambda: not child.alive())
 
@@ -146,14 +142,14 @@ def test_a_role_whose_parent_is_gone_does_not_start(tmp_path: Path) -> None:
     assert "the supervisor ended" in result.stderr
 
 
+class Deaf(ProcessIdentity):
+    def signal(self, number: signal.Signals) -> bool:
+        return True
+
+
 def test_kill_all_has_a_deadline() -> None:
     with sleeper() as process:
-        identity = identity_of(process)
-
-        class Deaf(ProcessIdentity):
-            def signal(self, number: signal.Signals) -> bool:
-                return True
-
+        deaf = Deaf(**identity_of(process).model_dump())
         with pytest.raises(InfrastructureError, match=r"still running .* after SIGKILL"):
-            kill_all([Deaf(**identity.model_dump())], wait_seconds=0.05)
+            kill_all([deaf], wait_seconds=0.05)
         process.kill()
