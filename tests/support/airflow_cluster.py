@@ -34,8 +34,6 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Run:
-    """One DAG run as the API tells it."""
-
     dag_id: str
     run_id: str
     state: str
@@ -103,7 +101,6 @@ class Airflow:
     def trigger(
         self, pipeline: Pipeline, logical_date: datetime, conf: Mapping[str, Any] | None = None
     ) -> str:
-        """A manual run; its id."""
         return str(self.api.trigger(pipeline.name, logical_date, conf)["dag_run_id"])
 
     def backfill(
@@ -120,13 +117,11 @@ class Airflow:
         return int(found["id"])
 
     def unpause(self, *pipelines: Pipeline) -> None:
-        """Resume DAGs, once Airflow knows them."""
         for pipeline in pipelines:
             self.until(f"{pipeline.name} is a DAG", partial(self.knows, pipeline), 60, pipeline)
             self.api.pause(pipeline.name, paused=False)
 
     def knows(self, pipeline: Pipeline) -> bool:
-        """Whether Airflow has parsed a pipeline."""
         return pipeline.name in {dag["dag_id"] for dag in self.api.dags()}
 
     def form(self, pipeline: Pipeline, first: int, last: int) -> None:
@@ -149,7 +144,6 @@ class Airflow:
         self.http.post("/backfills", body)
 
     def backfills_complete(self, pipeline: Pipeline) -> None:
-        """Wait until Airflow has noticed that all backfills of a pipeline are complete."""
         self.until(
             f"backfills of {pipeline.name} are complete",
             lambda: all(each["completed_at"] for each in self.backfills(pipeline)),
@@ -177,7 +171,6 @@ class Airflow:
         return found[-1]
 
     def tasks(self, run: Run) -> dict[str, Json]:
-        """Task instances by task id."""
         return {task["task_id"]: task for task in self.api.task_instances(run.dag_id, run.run_id)}
 
     def states(self, run: Run) -> dict[str, str | None]:
@@ -185,7 +178,6 @@ class Airflow:
         return {name: task["state"] for name, task in self.tasks(run).items()}
 
     def log(self, run: Run, task_id: str, attempt: int | None = None) -> str:
-        """A task's log of its newest attempt, or of one."""
         if attempt is None:
             attempt = max(
                 1, int(self.api.task_instance(run.dag_id, run.run_id, task_id)["try_number"])
@@ -193,7 +185,6 @@ class Airflow:
         return "\n".join(self.api.log(run.dag_id, run.run_id, task_id, attempt))
 
     def result(self, run: Run, task_id: str) -> Json:
-        """What a stage returned."""
         found: Json = self.api.xcom(run.dag_id, run.run_id, task_id)
         return found
 
@@ -209,11 +200,9 @@ class Airflow:
         return {each["name"]: each for each in json.loads(path.read_text())["components"]}
 
     def heartbeat(self, component: str) -> str:
-        """When a component told last that it lives."""
         return str(self.api.health()[component][f"latest_{component.replace('-', '_')}_heartbeat"])
 
     def answers(self) -> bool:
-        """Whether the API server does."""
         try:
             return bool(self.api.health())
         except InfrastructureError:

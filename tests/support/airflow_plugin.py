@@ -63,7 +63,6 @@ def timed(tell: Tell) -> Timed:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests told, in the order of their ends."""
     reports = [
         report
         for outcome in ("passed", "failed")

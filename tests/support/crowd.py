@@ -46,7 +46,6 @@ class Member:
         self.longest_seconds = 0.0
 
     def finish(self, number: int) -> None:
-        """Everything that is stored of one window."""
         window, end = f"{number:05}", START + (number + 1) * HOUR
         if self.timed(lambda: self.ledger.latest_plan(window)) is None:
             plan = WindowPlan(

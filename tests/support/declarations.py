@@ -255,7 +255,6 @@ def declarations() -> dict[str, Value]:
 
 
 def write(config: Path, files: dict[str, Value]) -> None:
-    """Write a project's YAML files."""
     for file, value in files.items():
         path = config / file
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -96,14 +96,12 @@ def kafka_sums(
 
 
 def message_row_ids(topic: str, record: Any, rows: int) -> npt.NDArray[np.int64]:
-    """Ids of the rows of one message."""
     message = row_ids(f"{topic}/{record.partition}", np.array([record.offset]))
     ids = np.repeat(message.view(np.uint64), rows) + np.arange(rows, dtype=np.uint64)
     return splitmix64(ids).view(np.int64)
 
 
 def messages(bootstrap: str, topic: str) -> Iterator[Any]:
-    """Every record of a topic as kafka-python gives it."""
     with _consumer(bootstrap, topic, None) as (consumer, partitions):
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)

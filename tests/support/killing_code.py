@@ -104,7 +104,6 @@ class KillingCode:
 
 
 def marked(rows: pa.Table, row: int) -> pa.Table:
-    """Rows of which one has the marker."""
     users = rows.column("user").to_pylist()
     users[row] = MARKER
     index = rows.schema.get_field_index("user")
@@ -121,7 +120,6 @@ def mark_row_group(project: Project, group: int, rows: int) -> tuple[str, int, i
 
 
 def mark_segment(project: Project, number: int, partition: int = 0) -> Path:
-    """Put the marker into a segment of a partition."""
     path = sorted((project.log / str(partition)).glob("*.arrow"))[number]
     with pa.OSFile(str(path)) as source:
         table = marked(pa.ipc.open_file(source).read_all(), 0)

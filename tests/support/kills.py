@@ -31,13 +31,11 @@ def used_rows(project: Project, window: str, generation: int = 1) -> int:
 
 
 def status(project: Project) -> dict[str, Any]:
-    """The newest job's status as it is stored."""
     jobs = jobs_of(Home(project.home), "ads")
     return json.loads(jobs[0].row.document) if jobs else {}
 
 
 def progress_of(project: Project) -> dict[str, Any]:
-    """The newest job's progress as its trainer wrote it."""
     folders = sorted((project.home / "jobs").glob("*/progress.json"))
     return json.loads(folders[-1].read_text())
 
@@ -59,7 +57,6 @@ def wait_for_rows(project: Project, window: str, rows: int, run: subprocess.Pope
 
 
 def kill_role(project: Project, role: str) -> int:
-    """SIGKILL one process of a role (`driver`, `data`, `trainer`, `supervisor`); its pid."""
     return signal_role(project, role, signal.SIGKILL)
 
 
@@ -100,7 +97,6 @@ def is_alive(pid: int) -> bool:
 
 
 def pid_of(project: Project, name: str) -> int:
-    """The pid of a live process of the newest job by name, such as `trainer-0`."""
     return int(status(project)["pids"][name])
 
 
@@ -145,7 +141,6 @@ def running(project: Project, *arguments: str) -> Iterator[subprocess.Popen[str]
 
 
 def no_process_left(project: Project, seconds: float = 10) -> bool:
-    """Whether every process of the project's jobs ends within a few seconds."""
     deadline = time.monotonic() + seconds
     while job_processes(project):
         if time.monotonic() > deadline:

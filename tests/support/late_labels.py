@@ -25,7 +25,6 @@ DAYS = 3
 
 
 def with_labels(table: pa.Table, labels: Any) -> pa.Table:
-    """The same rows with other labels."""
     return table.set_column(table.schema.get_field_index("clicked"), "clicked", pa.array(labels))
 
 

@@ -29,7 +29,6 @@ environment variable beside it. `forebay --debug COMMAND` shows the full traceba
 
 
 def manual_page() -> str:
-    """The page in Markdown."""
     root = typer.main.get_command(build_app())
     context = typer.Context(root, info_name="forebay")
     parts = [HEAD, "## Options before the command\n", _options(root, context)]

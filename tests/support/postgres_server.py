@@ -35,8 +35,6 @@ _NO_POWER_CUTS = ("-c", "fsync=off")
 
 @dataclass
 class PostgresServer:
-    """A server that a test may kill and start again."""
-
     programs: Path
     place: Place
     log: Path
@@ -76,7 +74,6 @@ class PostgresServer:
             process.suspend()
 
     def resume(self) -> None:
-        """Let them go on."""
         for process in self._processes():
             process.resume()
 
@@ -86,7 +83,6 @@ class PostgresServer:
         return [main, *main.children(recursive=True)]
 
     def new_database(self) -> str:
-        """The address of an empty database."""
         name = f"test_{uuid.uuid4().hex[:12]}"
         admin = create_engine(f"postgresql+psycopg2{self.place.url}", isolation_level="AUTOCOMMIT")
         with admin.connect() as connection:
@@ -95,7 +91,6 @@ class PostgresServer:
         return f"postgresql{self.place.url.replace('/postgres?', f'/{name}?')}"
 
     def initialise(self) -> None:
-        """Make the server's files."""
         assert self._run(initdb_command(self.programs, self.place)).wait(60) == 0
 
     def _run(self, command: list[str]) -> subprocess.Popen[bytes]:
@@ -132,5 +127,4 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgr
 
 @pytest.fixture
 def new_database(postgres_server: PostgresServer) -> Callable[[], str]:
-    """Makes an empty database and gives its address."""
     return postgres_server.new_database

@@ -53,16 +53,12 @@ def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a real broker."""
-
     bootstrap: str
     name: str
 
 
 @dataclass
 class Project:
-    """A generated project folder and the commands run in it."""
-
     root: Path
     pipeline: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -229,7 +225,6 @@ def hourly_batches(
 
 
 def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed: int = 1) -> None:
-    """One day of stream rows as log segments."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
     writers = [LogWriter(folder, partition) for partition in range(partitions)]

@@ -37,8 +37,6 @@ class Reader:
 
 
 class World:
-    """Readers in any order, and a trainer that takes a frame now and then."""
-
     def __init__(
         self,
         readers: list[Reader],
@@ -100,7 +98,6 @@ class World:
         return True
 
     def pop(self) -> bool:
-        """Let the trainer ask once."""
         frame = self.queue.pop(0)
         if frame is not None:
             self.frames.append(frame)

@@ -54,7 +54,6 @@ def reference_page(schema: Node) -> str:
 
 
 def keys_without_meaning(schema: Node) -> list[str]:
-    """Keys that have no description, by the definition that they are in."""
     definitions = schema["$defs"]
     return [
         f"{name}.{key}"

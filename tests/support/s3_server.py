@@ -65,7 +65,6 @@ class S3Server:
         self.endpoint = found[1]
 
     def stop(self) -> None:
-        """End it."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(30)
@@ -82,7 +81,6 @@ class S3Server:
         )
 
     def new_bucket(self) -> str:
-        """The name of an empty bucket."""
         name = f"test-{uuid.uuid4().hex[:12]}"
         self.client.create_bucket(Bucket=name)
         return name
@@ -90,7 +88,6 @@ class S3Server:
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """The session's server."""
     server = S3Server(tmp_path_factory.mktemp("s3") / "server.log")
     try:
         server.start()
@@ -113,7 +110,6 @@ def s3_access(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def new_s3_address(s3_server: S3Server, s3_access: None) -> Callable[[], str]:
-    """Makes an empty bucket, and gives the address of a store in it."""
     return lambda: s3_url(s3_server.endpoint, s3_server.new_bucket())
 
 

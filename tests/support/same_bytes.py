@@ -243,7 +243,6 @@ class Runs:
 
     @classmethod
     def of(cls, folder: Path, *, sale: bool = False) -> Runs:
-        """Write the rows and run them."""
         made = Project(written(folder / "rows", sale=sale), home_folder=folder / "home")
         made.forebay(*arguments(made), timeout_seconds=400)
         return cls(made, ("", "sale") if sale else ("",))

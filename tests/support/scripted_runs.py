@@ -57,8 +57,6 @@ class Clock:
 
 @dataclass
 class Told:
-    """What a run reported."""
-
     planned: list[tuple[PlanReport, list[tuple[str, int]]]] = field(default_factory=list)
     submitted: list[tuple[str, Path]] = field(default_factory=list)
     progress: list[tuple[Progress, JobStatus]] = field(default_factory=list)
@@ -131,7 +129,6 @@ class Runs:
         return keep_checkpoint(chain, link)
 
     def trained(self, day: int, **more: Any) -> Link:
-        """A day that was planned and trained before."""
         self.plan(day)
         plan = self.stages.ledger.latest_plan(self.stages.window(day).key)
         assert plan is not None
@@ -194,5 +191,4 @@ def scripted_runs(root: Path, monkeypatch: pytest.MonkeyPatch, **declared: Any) 
 
 
 def reports(supervisor: ScriptedSupervisor, **told: Any) -> None:
-    """What the trainer of its job reports."""
     write_atomically(supervisor.folder.path / PROGRESS_NAME, Progress(**told).model_dump_json())

@@ -140,7 +140,6 @@ class StockAirflow:
         }
 
     def command(self, name: str, *arguments: str) -> str:
-        """Standard output of a program of this environment."""
         done = subprocess.run(
             [str(self.python.parent / name), *arguments],
             cwd=self.home,

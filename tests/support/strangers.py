@@ -32,7 +32,6 @@ _APART = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length"
 
 @contextmanager
 def serving_history(root: Path) -> Iterator[DataPath]:
-    """A driver and a data executor that serve inside the block."""
     write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
     pipeline = ads_pipeline()
     del pipeline["dataset"]["streams"]["clicks"]
@@ -44,7 +43,6 @@ def serving_history(root: Path) -> Iterator[DataPath]:
 
 
 def sockets_of(job_dir: Path, role: str = "") -> list[Path]:
-    """Where processes of a job listen now."""
     found = sorted((job_dir / "sockets").glob(f"{role}*"))
     return [path for path in found if path.is_socket()]
 
@@ -55,7 +53,6 @@ def call_at(path: Path) -> str:
 
 
 def token_of(path: Path) -> str:
-    """The token of a socket."""
     return path.with_name(f"{path.name}.token").read_text()
 
 
@@ -71,7 +68,6 @@ def short(path: Path) -> Iterator[str]:
 
 @contextmanager
 def channel(path: Path) -> Iterator[grpc.Channel]:
-    """A connection of its own to a socket."""
     with short(path) as name, grpc.insecure_channel(f"unix:{name}", _APART) as found:
         yield found
 

@@ -62,7 +62,6 @@ def delete_before(topic: Topic, offset: int, partition: int = 0) -> None:
 
 
 def grow(topic: Topic, partitions: int) -> None:
-    """More partitions."""
     from kafka import KafkaAdminClient
 
     with closing(KafkaAdminClient(bootstrap_servers=topic.bootstrap)) as admin:
@@ -70,7 +69,6 @@ def grow(topic: Topic, partitions: int) -> None:
 
 
 def configure(topic: Topic, settings: Mapping[str, str]) -> None:
-    """Change settings of the topic."""
     from kafka.admin import ConfigResourceType
 
     _configure(topic.bootstrap, ConfigResourceType.TOPIC, topic.name, settings)

@@ -85,19 +85,16 @@ def trained_rows(home: Path, pipeline: str, window: str, generation: int) -> int
 
 
 def plan_of(home: Path, pipeline: str, window: str, generation: int) -> str:
-    """The document of a plan."""
     ((document,),) = rows_of(home, _PLAN, pipeline, window, generation)
     return str(document)
 
 
 def served_of(home: Path, pipeline: str, line: str = "main") -> tuple[str, int, Path]:
-    """Window, generation and model of the link that serves."""
     ((window, generation, name),) = rows_of(home, _SERVED, pipeline, line)
     return window, generation, _place(home, name)
 
 
 def serves(home: Path, pipeline: str, line: str = "main") -> bool:
-    """Whether some model of the line serves."""
     return _has_tables(home) and bool(rows_of(home, _SERVED, pipeline, line))
 
 
@@ -149,6 +146,5 @@ def _figures(row: Mapping[str, Any], when: str) -> Json:
 
 
 def _place(home: Path, name: str) -> Path:
-    """Where the store has the content of a name."""
     path = home / "store" / name
     return path / "content" if path.suffix == ".tree" else path

@@ -46,7 +46,6 @@ def changed_stream(chance: random.Random) -> bytes:
 def stream(
     batches: list[pa.RecordBatch], schema: pa.Schema, compression: str | None = None
 ) -> bytes:
-    """An IPC stream."""
     options = pa.ipc.IpcWriteOptions(compression=compression, emit_dictionary_deltas=True)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema, options=options) as writer:

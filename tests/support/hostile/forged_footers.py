@@ -30,7 +30,6 @@ class Claim(NamedTuple):
 
 
 def forged_file(claims: Sequence[Claim], column: str = "at") -> bytes:
-    """A file with one column of times, and these row groups."""
     name = column.encode()
     elements = [
         _struct(_text(4, b"schema"), _int(5, 1, _I32)),

@@ -44,7 +44,6 @@ _REPEATED = (b"[", b"{", b'{"x":', b'[{"x":', b"1", b"0", b"\\", b'"', b" ", b",
 
 
 def changed_object(chance: random.Random) -> bytes:
-    """One message."""
     row = dict(_ROW if chance.random() < 0.5 else _PLAIN)
     if chance.random() < 0.3:
         row[chance.choice(list(row))] = chance.choice((None, 2**70, 1e300, "", [], {}, [[1]], -1))

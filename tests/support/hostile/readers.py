@@ -44,17 +44,14 @@ def read_arrow(chance: random.Random, _folder: Path) -> str:
 
 
 def read_json(chance: random.Random, _folder: Path) -> str:
-    """The same for JSON."""
     return _between(chance, "json", changed_object(chance), b'{"i": 1}')
 
 
 def read_avro(chance: random.Random, folder: Path) -> str:
-    """The same for Avro, framed or not."""
     return _written_between(chance, "avro", folder)
 
 
 def read_protobuf(chance: random.Random, folder: Path) -> str:
-    """The same for protobuf."""
     return _written_between(chance, "protobuf", folder)
 
 
@@ -73,7 +70,6 @@ def read_batch(chance: random.Random, _folder: Path) -> str:
 
 
 def read_segment(chance: random.Random, folder: Path) -> str:
-    """A log segment, by its file."""
     path, original = chance.choice(_segments(folder))
     path.write_bytes(changed(original.content, original.places, chance))
     columns = chance.sample(list(COLUMNS), chance.randrange(len(COLUMNS) + 1))

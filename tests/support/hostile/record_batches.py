@@ -82,7 +82,6 @@ def _bomb() -> bytes:
 
 
 def compressed(codec: int, body: bytes) -> bytes:
-    """A body as Kafka's producers compress it."""
     if codec == 0:
         return body
     if codec == 1:

@@ -63,12 +63,10 @@ class Messages:
 
     @property
     def is_framed(self) -> bool:
-        """Whether they begin with the id of their schema."""
         return self.schemas.is_framed
 
 
 def written_by(format_name: str, folder: Path, *, is_framed: bool) -> Messages:
-    """Messages of a format, whose schema is a file of the folder."""
     key = (format_name, folder, is_framed)
     if key not in _MADE:
         number = _ID if is_framed else None

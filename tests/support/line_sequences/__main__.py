@@ -48,7 +48,6 @@ def shrunk(seed: int, steps: Sequence[int], without: Sequence[str], kind: str) -
 
 
 def cpu() -> float:
-    """Seconds of this process and its children that have ended."""
     both = (resource.getrusage(each) for each in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return round(sum(each.ru_utime + each.ru_stime for each in both), 1)
 

@@ -31,7 +31,6 @@ def day(number: float) -> datetime:
 
 
 def key(number: int) -> str:
-    """The window of a day."""
     return f"{day(number):%Y-%m-%d}"
 
 
@@ -116,7 +115,6 @@ class Declared:
     changes: list[Change] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """The declaration that all changes begin from."""
         self._declare()
 
     def _declare(self) -> None:
@@ -126,7 +124,6 @@ class Declared:
             _set(self.values, place, copy.deepcopy(value))
 
     def move_log(self, path: str) -> None:
-        """The log is elsewhere from now on, with or without changes."""
         self.log = path
         self._declare()
 
@@ -141,7 +138,6 @@ class Declared:
         return f"{'.'.join(place[1:])} = {value}"
 
     def undo(self, which: int = -1) -> str:
-        """Take one change back; by default the newest one."""
         place, _ = self.changes.pop(which)
         self._declare()
         return ".".join(place[1:])
@@ -159,7 +155,6 @@ class Declared:
         )
 
     def project(self) -> Project:
-        """As commands read it."""
         sources = {
             name: SourceSpec.model_validate({"name": name, **copy.deepcopy(values)})
             for name, values in self.values["sources"].items()

@@ -28,7 +28,6 @@ class _FooterChild:
         del command
 
     def answer(self, call: bytes) -> bytes:
-        """The child's own answer."""
         head, _, content = call.partition(b"\n")
         asked: dict[str, Any] = json.loads(head)
         return json.dumps(footer_process.answer(asked, content)).encode()

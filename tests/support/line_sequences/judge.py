@@ -119,7 +119,6 @@ class Judge:
                 del known[name]
 
     def span(self, line: str, window: str, generation: int) -> Span:
-        """The time of a trained window."""
         link = self.links[line, window, generation]
         return datetime.fromisoformat(link["start"]), datetime.fromisoformat(link["end"])
 
@@ -132,7 +131,6 @@ class Judge:
         )
 
     def trained_rows(self, line: str, window: str, generation: int) -> dict[str, int]:
-        """How many rows a link has of each use."""
         trained = self.links[line, window, generation]["trained"]
         return {use: sums["rows"] for use, sums in trained.items()}
 
@@ -323,7 +321,6 @@ def _asked(use: Use, whole: Span) -> Span:
 
 
 def _longer(before: Lineage, parts: Mapping[str, Part], link: Facts) -> Lineage:
-    """A lineage with one more link."""
     rows, begin, floor = dict(before.rows), dict(before.begin), dict(before.floor)
     until, reached = dict(before.until), dict(before.reached)
     for name, part in parts.items():

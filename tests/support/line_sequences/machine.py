@@ -500,12 +500,10 @@ class Life:
         return random.choice(["main", "main", "main", "b"])
 
     def _days(self, line: str) -> list[int]:
-        """Numbers of the days that a line has trained."""
         order = self.facts["lines"][line]["order"]
         return [number for number in range(DAYS) if key(number) in order]
 
     def _names(self, line: str) -> set[tuple[str, int]]:
-        """Every link of a line."""
         links = self.facts["lines"][line]["links"]
         return {(link["window"], link["generation"]) for link in links}
 

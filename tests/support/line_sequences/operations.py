@@ -47,7 +47,6 @@ class Ended:
 
     @property
     def notes(self) -> list[str]:
-        """What it told besides."""
         return list(self.answer.get("notes", ())) if isinstance(self.answer, dict) else []
 
 
@@ -79,7 +78,6 @@ class Operations:
         return target.at(parse_window_or_warm_start(target.pipeline, window))
 
     def plan(self, first: str, last: str) -> dict[str, Any]:
-        """`forebay plan`."""
         target = self.target("main")
         report = plan_windows(
             target.project.root,
@@ -96,7 +94,6 @@ class Operations:
     def run(
         self, first: str, last: str, line: str, *, reprocess: bool = False, **more: Any
     ) -> dict[str, Any]:
-        """`forebay run`; what it trained and its notes."""
         summary = Run(self.target(line)).execute(first, last, reprocess=reprocess, **more)
         return {name: summary[name] for name in ("trained_windows", "notes", "rows_agree", "seen")}
 
@@ -125,7 +122,6 @@ class Operations:
         return {"state": ended.state, "reason": ended.reason, "notes": sunk.notes}
 
     def forget(self, window: str, line: str) -> None:
-        """`forebay forget`."""
         if not self.target(line).ledger.forget(window):
             raise UsageError(f"line {line!r} has no plan for {window!r}")
 
@@ -135,11 +131,9 @@ class Operations:
         self.begun_anew.add(line)
 
     def collect(self) -> None:
-        """`forebay gc`."""
         remove_garbage(self.home, self.declared.project())
 
     def why(self, window: str, line: str) -> Why:
-        """`forebay why`."""
         return why_window(self.at(window, line), _now)
 
     def follow(self, command: str) -> dict[str, Any]:
@@ -163,13 +157,11 @@ class Operations:
         return {}
 
     def look(self) -> Facts:
-        """What the home says now."""
         database = database_of(self.home)
         database.prepare()
         return database.read(_rows) | {"lines": {line: self._line(line) for line in LINES}}
 
     def faults(self) -> list[str]:
-        """What `forebay home check` finds."""
         return [str(fault) for fault in HomeCheck(self.home).faults()]
 
     def _line(self, line: str) -> Facts:
@@ -192,7 +184,6 @@ class Operations:
 
 
 def _options(words: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """Options with their values, and arguments."""
     options: dict[str, Any] = {}
     left: list[str] = []
     while words:

@@ -55,7 +55,6 @@ class Files:
     by_path: dict[str, File] = field(default_factory=dict)
 
     def write(self, number: int, rows: int, minutes: int, begin_hours: float = 0) -> None:
-        """A new file in the folder of a day."""
         begin = day(number) + timedelta(hours=begin_hours)
         times = tuple(begin + each * timedelta(minutes=minutes) for each in range(rows))
         path = f"date={day(number):%Y-%m-%d}/f{len(self.by_path)}.parquet"
@@ -124,7 +123,6 @@ class Clicks(Log):
         return (own or max(newest, default=day(0) - STEP)) + STEP
 
     def write(self, name: str, begin: datetime, segments: int, step: timedelta = STEP) -> None:
-        """Segments of a partition."""
         stamps = [begin + number * step for number in range(segments)]
         self.append(name, [(stamp, SEGMENT_ROWS, (), False) for stamp in stamps])
 
@@ -158,11 +156,9 @@ class Clicks(Log):
         self.touched.add("0")
 
     def is_there(self, name: str) -> bool:
-        """Whether any segment of a partition can be read."""
         return name not in self.gone and name not in self.emptied
 
     def rows_of(self, partition: Partition, segments: Iterable[Segment]) -> Rows:
-        """Their rows."""
         return frozenset(
             Row(partition.name, row, self.epoch)
             for each in segments
@@ -171,8 +167,6 @@ class Clicks(Log):
 
 
 class World:
-    """All sources of a project."""
-
     def __init__(self, root: Path, random: Random) -> None:
         """History of a few days, and the stream's first days; of some, the first ones are empty."""
         self.begins = random.choice([0, 0, 0, 0, 0, 2])
@@ -199,5 +193,4 @@ def sums_of(rows: Rows) -> independent.Sums:
 
 
 def within(times: Mapping[Row, datetime], first: datetime, end: datetime) -> Rows:
-    """The rows of a span of time."""
     return frozenset(row for row, time in times.items() if first <= time < end)

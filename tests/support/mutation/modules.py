@@ -38,8 +38,6 @@ _FAR = 3
 
 @dataclass(frozen=True)
 class Tree:
-    """A checkout, with what imports what."""
-
     root: Path
 
     def rule_modules(self) -> list[Path]:

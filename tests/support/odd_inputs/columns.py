@@ -40,14 +40,12 @@ class Form(NamedTuple):
     is_encoded: bool
 
     def array(self, chance: random.Random, rows: int) -> pa.Array:
-        """Values, some of them nulls."""
         values = [None if chance.random() < self.nulls else self.value(chance) for _ in range(rows)]
         array = pa.array(values, self.stored)
         return array.dictionary_encode() if self.is_encoded else array
 
 
 def forms(chance: random.Random, count: int) -> list[Form]:
-    """Of some columns, none of which has another's name."""
     taken = {"id", "at", "y"}
     found = []
     for _ in range(count):
@@ -62,7 +60,6 @@ def forms(chance: random.Random, count: int) -> list[Form]:
 
 
 def _column_name(chance: random.Random, taken: set[str]) -> str:
-    """A name that no other column has."""
     name = chance.choice(_NAMES) if chance.random() < 0.6 else f"c{chance.randrange(1000)}"
     while name in taken:
         name += "_"

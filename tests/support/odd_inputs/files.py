@@ -28,7 +28,6 @@ _FAULTS = 0.3  # of all files
 
 
 def parquet_case(chance: random.Random, root: Path) -> Case:
-    """A few files in an odd folder, written in odd ways."""
     folder = chance.choice(_FOLDERS)
     case = Case(root, "parquet", f"parquet in {folder!r}", objects=["odd", folder])
     place = root / folder
@@ -61,7 +60,6 @@ def parquet_case(chance: random.Random, root: Path) -> Case:
 
 
 def log_case(chance: random.Random, root: Path) -> Case:
-    """Segments of a few partitions."""
     case = Case(root, "log", "log", objects=["odd", "log data"])
     forms = odd.forms(chance, chance.randrange(5))
     declared = _declared(forms)
@@ -87,7 +85,6 @@ def log_case(chance: random.Random, root: Path) -> Case:
 
 
 def iceberg_case(chance: random.Random, root: Path) -> Case:
-    """A table of a catalog in SQLite, appended to a few times."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     case = Case(root, "iceberg", "iceberg", objects=["odd"], by_time=True)
@@ -145,7 +142,6 @@ def _written(chance: random.Random) -> dict[str, object]:
 
 
 def _break(chance: random.Random, case: Case, path: Path) -> None:
-    """Do something to a file."""
     content = path.read_bytes()
     name, change = chance.choice(list(_WAYS.items()))
     path.unlink()

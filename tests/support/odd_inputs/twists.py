@@ -79,7 +79,6 @@ def _of_dataset(key: str, values: tuple[Any, ...]) -> _Twist:
 
 
 def _feature(chance: random.Random, source: Value, pipeline: Value) -> str:
-    """Any encoding of any column."""
     name = chance.choice(list(source["columns"]))
     feature = chance.choice(
         (

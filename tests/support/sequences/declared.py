@@ -27,12 +27,10 @@ def day(number: int) -> datetime:
 
 
 def key(number: int) -> str:
-    """The window of a day."""
     return f"{day(number):%Y-%m-%d}"
 
 
 def number_of(instant: datetime) -> int:
-    """The day that an instant lies in."""
     return (instant - FIRST_DAY) // DAY
 
 

@@ -23,7 +23,6 @@ Facts = dict[str, Any]
 
 
 def facts_of(home: Home) -> Facts:
-    """All of it."""
     database = database_of(home)
     database.prepare()
     return database.read(_rows) | {

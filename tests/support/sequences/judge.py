@@ -84,7 +84,6 @@ class Judge:
     def _foretold(
         self, partition: Partition, borders: dict[datetime, int], before: set[datetime]
     ) -> None:
-        """New borders of a partition are where the rule says."""
         known = self.borders.get(partition.name, {})
         for instant, foretold in foretold_borders(partition, known, borders, before):
             words = f"partition {partition.name}, {instant}: {borders[instant]} is not {foretold}"
@@ -178,7 +177,6 @@ class Judge:
                 reached[name] = end
 
     def trained(self, line: str) -> list[str]:
-        """Windows of a line, in order."""
         found: list[str] = self.facts["lines"][line]["order"] if self.facts else []
         return found
 

@@ -80,8 +80,6 @@ class TopicPartition(Partition):
 
 
 class Topic(Log):
-    """One topic of a real broker."""
-
     partitions: dict[str, TopicPartition]
 
     def __init__(self, writer: RemoteWriter, name: str, form: Form) -> None:
@@ -116,7 +114,6 @@ class Topic(Log):
             self._ended(partition, offsets, end)
 
     def finish(self, end: End) -> None:
-        """End the open transaction."""
         assert self.opened is not None
         partition = self.partitions[self.opened]
         self.opened = None

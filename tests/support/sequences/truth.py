@@ -158,11 +158,9 @@ class Log:
         return f"log data/{self.folder.name}, partition"
 
     def partition(self, name: str) -> Partition:
-        """An old one, or a new one."""
         return self.partitions.setdefault(name, Partition(name))
 
     def append(self, name: str, added: Iterable[Added]) -> None:
-        """Segments."""
         partition = self.partition(name)
         for stamp, rows, nulls, odd in added:
             segment = Segment(partition.end, rows, stamp, nulls, odd)
@@ -198,7 +196,6 @@ class Log:
         return dict.fromkeys(("records", "control", "aborted", "compacted"), 0)
 
     def letter(self, location: dict[str, Any]) -> tuple[str, ...]:
-        """The place of a dead row."""
         return str(location["partition"]), str(location["offset"])
 
     def outside(

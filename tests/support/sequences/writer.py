@@ -24,8 +24,6 @@ _OPEN_MS = 15 * 60 * 1000
 
 
 class Writer:
-    """What can be done to topics of one broker."""
-
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._producers: dict[str | None, Any] = {}
@@ -95,7 +93,6 @@ class Writer:
             producer.close()
 
     def _producer(self, kind: str | None) -> Any:
-        """kind: of transactions, or none."""
         if kind not in self._producers:
             from kafka import KafkaProducer
 
@@ -145,8 +142,6 @@ class Writer:
 
 
 class RemoteWriter:
-    """A writer in another process."""
-
     def __init__(self, bootstrap: str) -> None:
         spawned = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawned.Pipe()

@@ -28,8 +28,6 @@ _FACTS = ("executor", "epoch", "rows", "hour", "feed")
 
 
 class Recorded:
-    """Frames by window, on disk."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -48,12 +46,10 @@ class Recorded:
             reader.close()
 
     def frames(self, window: str) -> list[Frame]:
-        """In the order in which they came."""
         documents = json.loads((self._folder / window / "frames.json").read_text())
         return [self._frame(window, number, each) for number, each in enumerate(documents)]
 
     def letters(self, window: str) -> dict[str, list[str]]:
-        """Lines of dead letters by task."""
         files = sorted((self._folder / window / DEAD_FOLDER).iterdir())
         return {file.stem: file.read_text().splitlines(keepends=True) for file in files}
 
@@ -98,8 +94,6 @@ class Recorded:
 
 
 class _Keeper(Counter):
-    """Keeps every frame that it uses."""
-
     def __init__(self, path: DataPath) -> None:
         super().__init__(path)
         self.kept: list[Frame] = []

@@ -67,14 +67,12 @@ class WatchedDisk:
         self._seed = seed
 
     def install(self) -> None:
-        """From now on every operation of this process counts."""
         for name in CALLS:
             setattr(os, name, partial(self._called, name, getattr(os, name)))
         trees._exchange = partial(self._called, "", trees._exchange)
         event.listen(Engine, "commit", self._before_commit)
 
     def leave(self) -> None:
-        """Look no more."""
         self._is_left = True
         self._synced.close()
 
