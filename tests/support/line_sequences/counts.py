@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from support.line_sequences.declared import CLICKS, DAILY, HISTORY
+from support.sequences.declared import CLICKS, DAILY, HISTORY
 
 # Refusals of the same kind have one name, whatever words are around these.
 REFUSALS = {

@@ -12,11 +12,12 @@ from typing import Any
 
 from forebay.home.paths import Home
 from support.line_sequences.counts import Seen, kind_of
-from support.line_sequences.declared import CLICKS, DAILY, DAYS, HISTORY, Declared, day, key
-from support.line_sequences.gaps import Told, names_loss
-from support.line_sequences.judge import Fault, Judge
-from support.line_sequences.operations import Ended, Facts, Operations, attempt
+from support.line_sequences.declared import DAYS, Declared
+from support.line_sequences.judge import Fault, Judge, Told, names_loss
+from support.line_sequences.operations import LineOperations
 from support.line_sequences.world import World
+from support.sequences.declared import CLICKS, DAILY, HISTORY, day, key
+from support.sequences.operations import Ended, Facts, attempt
 
 # What a window that was trained may be called.
 _DONE = {"trained", "stale", "data changed", "running"}
@@ -65,7 +66,7 @@ class Life:
         random = Random(f"{seed} begins")
         self.declared = Declared(self.root, warm=random.random() < 0.4)
         self.world = World(self.root, random)
-        self.operations = Operations(self.declared, Home(self.root / ".forebay"))
+        self.operations = LineOperations(self.declared.project, Home(self.root / ".forebay"))
         self.judge = Judge(self.world, self.declared)
         self.seen = Seen()
         self.facts: Facts = {}
@@ -74,6 +75,7 @@ class Life:
         self.lost = False  # whether data went that has not come back
         self.cut: set[tuple[str, int, int]] = set()  # reprocesses that did not come to their end
         self.number = -1
+        self.claims = 0
 
     def play(self, steps: Iterable[int], without: Collection[str] = ()) -> None:
         """Do the operations of these numbers, but those of some names.
@@ -173,7 +175,7 @@ class Life:
         number = max(0, self._untrained(line) - random.choice([0, 0, 1, 2]))
         if number >= DAYS:
             return None
-        ended = self._do(line, lambda: self.operations.stages(key(number), line, again=False))
+        ended = self._dag(line, number, again=False)
         return f"--line {line} {key(number)}: {_words(ended)}"
 
     def _stages_again(self, random: Random) -> str | None:
@@ -183,7 +185,7 @@ class Life:
             return None
         number = random.choice(trained)
         before = self._green(line, trained)
-        ended = self._do(line, lambda: self.operations.stages(key(number), line, again=True))
+        ended = self._dag(line, number, again=True)
         self._still_green(line, trained, before, ended)
         return f"--line {line} {key(number)}: {_words(ended)}"
 
@@ -194,8 +196,13 @@ class Life:
         if not trained:
             return None
         number = random.choice(trained)
-        work = lambda: self.operations.stages(key(number), line, again=True, submits=False)  # noqa: E731
-        return f"--line {line} {key(number)}: {_words(self._do(line, work))}"
+        ended = self._dag(line, number, again=True, submits=False)
+        return f"--line {line} {key(number)}: {_words(ended)}"
+
+    def _dag(self, line: str, number: int, **how: bool) -> Ended:
+        self.claims += 1
+        claim = f"run-{self.claims}"
+        return self._do(line, lambda: self.operations.stages(key(number), line, claim, **how))
 
     def _plan(self, random: Random) -> str:
         first = random.randrange(DAYS)
@@ -425,8 +432,9 @@ class Life:
             found = attempt(lambda: self.operations.why(link["window"], line))
             why = found.refusal or f"{found.answer.reason}; {found.answer.next}"
             of_stage = isinstance(ended.answer, dict) and "state" in ended.answer
-            notes = None if of_stage or ended.refusal else []  # a run that fails later prints none
-            return Told(link, why, ended.notes if notes is not None else None)
+            none = of_stage or ended.refusal  # a run that fails later prints none
+            notes = None if none else _notes(ended)
+            return Told(link, why, notes)
 
         self.judge.look(facts, told)
 
@@ -540,6 +548,10 @@ class Life:
 def _settled(line: Facts) -> set[str]:
     """Windows of a line that were trained as they were planned last."""
     return {name for name, of in line["newest"].items() if line["planned"].get(name) == of}
+
+
+def _notes(ended: Ended) -> list[str]:
+    return list(ended.answer.get("notes", ())) if isinstance(ended.answer, dict) else []
 
 
 def _words(ended: Ended) -> str:

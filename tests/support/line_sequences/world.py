@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support import independent
-from support.line_sequences.declared import CLICKS, DAILY, DAY, DAYS, HISTORY, day
+from support.line_sequences.declared import DAYS
+from support.sequences.declared import CLICKS, DAILY, DAY, HISTORY, day
 from support.sequences.truth import Log, Partition, Segment
 
 STEP = timedelta(hours=3)

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from support import independent
-from support.sequences.declared import DAY, OFFSETS, SOURCES, STREAM
-from support.sequences.home_facts import Facts
+from support.sequences.declared import CLICKS, DAY, OFFSETS, SOURCES
+from support.sequences.operations import Facts
 from support.sequences.truth import Files, Log, Partition, Rows
 
 Offsets = dict[str, tuple[int, int]]
@@ -65,10 +65,10 @@ class Judge:
 
     # Borders --------------------------------------------------------------------------------
 
-    def _borders(self, rows: list[tuple[str, int, int]]) -> None:
+    def _borders(self, rows: list[tuple[str, str, int, int]]) -> None:
         """None has moved or gone, they are in order, and new ones are where the rule says."""
         found: dict[str, dict[datetime, int]] = {}
-        for name, instant_us, offset in rows:
+        for _, name, instant_us, offset in rows:
             found.setdefault(name, {})[_EPOCH + timedelta(microseconds=instant_us)] = offset
         for name, known in self.borders.items():
             for instant, offset in known.items():
@@ -101,11 +101,11 @@ class Judge:
         for name, source in sources.items():
             span = [datetime.fromisoformat(source[each]) for each in ("data_from", "data_to")]
             assert span == [first - OFFSETS[name], end - OFFSETS[name]]
-        offsets = {name: (a, b) for name, (a, b) in sources[STREAM]["offsets"].items()}
+        offsets = {name: (a, b) for name, (a, b) in sources[CLICKS]["offsets"].items()}
         for name, span in offsets.items():
             of_partition = self.borders[name]
             assert span == (of_partition[first], of_partition[end]), f"{plan['window']}: {name}"
-        rows = {STREAM: self.log.rows(offsets)}
+        rows = {CLICKS: self.log.rows(offsets)}
         for name in self.files.by_source:
             rows[name] = self.files.rows(name, first - OFFSETS[name], end - OFFSETS[name])
         for name, source in sources.items():
@@ -129,14 +129,14 @@ class Judge:
             assert link["trained"][source] == rows.sums, f"{name}: {source}"
             assert sorted(letters[source]) == sorted(rows.dead), f"{name}: {source}"
             assert (read["rows"], read["dead"]) == (rows.count, len(rows.dead)), f"{name}: {source}"
-        read = link["read"][STREAM]
+        read = link["read"][CLICKS]
         assert (read["late"], read["odd_timestamps"]) == (expected.late, expected.odd), name
         assert read["offsets"] == self.log.offsets(expected.offsets), name
         self._parent(line, link)
         self.links[name] = link
 
     def _place(self, source: str, location: dict[str, Any]) -> tuple[str, ...]:
-        if source == STREAM:
+        if source == CLICKS:
             return self.log.letter(location)
         return str(location["file"]), str(location["row"])
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support import independent
-from support.sequences.declared import BY_PATH, BY_TIME
+from support.sequences.declared import DAILY, HISTORY
 
 JUMP = timedelta(hours=1)
 # When it was written, rows, rows without a label, and whether its clock was wrong.
@@ -228,9 +228,7 @@ class Files:
     """
 
     data: Path
-    by_source: dict[str, dict[str, File]] = field(
-        default_factory=lambda: {BY_TIME: {}, BY_PATH: {}}
-    )
+    by_source: dict[str, dict[str, File]] = field(default_factory=lambda: {HISTORY: {}, DAILY: {}})
     changed_at: dict[str, int] = field(default_factory=dict)
     changes: int = 0
 
@@ -262,7 +260,7 @@ class Files:
             inside = [
                 row
                 for row, time in enumerate(file.times)
-                if first <= (file.day if source == BY_PATH else time) < end
+                if first <= (file.day if source == DAILY else time) < end
             ]
             nulls = set(file.nulls)
             kept = [row for row in inside if row not in nulls]
