@@ -25,14 +25,9 @@ _LINKS = """
     ORDER BY links.generation
 """
 _PLAIN = (
-    "window",
-    "generation",
-    "started_at",
-    "finished_at",
-    "steps",
-    "resumed_from_step",
+    "window", "generation", "started_at", "finished_at", "steps", "resumed_from_step",
     "reread_rows",
-)
+)  # fmt: skip
 _SUMS = "SELECT * FROM link_rows WHERE link_id = ? ORDER BY position"
 _PLAN = """
     SELECT document FROM plans JOIN windows ON windows.id = plans.window_id

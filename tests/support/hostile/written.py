@@ -37,19 +37,10 @@ _ROW: dict[str, Any] = {
 # Numbers of which the last byte does not come, lengths and counts that nothing follows, groups that
 # begin or end, and a message inside of itself.
 _PARTS = (
-    b"\xff" * 9 + b"\x7f",
-    b"\xff" * 9 + b"\x01",
-    b"\x80" * 40,
-    b"\xfe\xff\xff\xff\x0f",
-    b"\x01" * 30,
-    b"\x0a",
-    b"\x1a\xff\xff\xff\xff\x07",
-    b"\xa3\x06",
-    b"\xa4\x06",
-    b"\xfa\x01\x02\xfa\x01\x00",
-    b"\x00",
-    b"\x02",
-)
+    b"\xff" * 9 + b"\x7f", b"\xff" * 9 + b"\x01", b"\x80" * 40, b"\xfe\xff\xff\xff\x0f",
+    b"\x01" * 30, b"\x0a", b"\x1a\xff\xff\xff\xff\x07", b"\xa3\x06", b"\xa4\x06",
+    b"\xfa\x01\x02\xfa\x01\x00", b"\x00", b"\x02",
+)  # fmt: skip
 _MADE: dict[tuple[str, Path, bool], Messages] = {}
 
 

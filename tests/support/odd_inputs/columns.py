@@ -14,10 +14,9 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
 _NAMES = (
     "user", "a b", "naïve", "日本", "x.y", "it's", 'say "hi"', "a/b", "1st", "50%", "k=v",
-    "emoji😀",
-    "UPPER", "class", "from", "null", "true", "~", "-", "a:b", "#x", "[0]", "{a}", "$x", "${",
-    "a\\b",
-    "*", "\u00a0", "e\u0301", "\u202e", "l" * 199, "__index_level_0__", "list", "element", "time",
+    "emoji😀", "UPPER", "class", "from", "null", "true", "~", "-", "a:b", "#x", "[0]", "{a}", "$x",
+    "${", "a\\b", "*", "\u00a0", "e\u0301", "\u202e", "l" * 199, "__index_level_0__", "list",
+    "element", "time",
 )  # fmt: skip
 TEXTS = (
     "", " ", "a", "ä", "日本語", "😀", "null", "NaN", "x" * 5_000, "a\nb", "\t", "\u202egnp.exe",

@@ -210,8 +210,8 @@ _ID_TYPES = (
     pa.decimal128(38, 10), pa.decimal256(50, 2), pa.time64("us"), pa.duration("s"), pa.float16(),
     pa.list_(pa.int64()), pa.list_view(pa.int64()), pa.list_(pa.list_(pa.int64())), pa.null(),
     pa.map_(pa.string(), pa.int64()), pa.struct([("a", pa.int64())]), pa.date64(),
-    pa.run_end_encoded(pa.int32(), pa.int64()),
-    pa.dictionary(pa.int32(), pa.large_string()), pa.timestamp("s"), pa.month_day_nano_interval(),
+    pa.run_end_encoded(pa.int32(), pa.int64()), pa.dictionary(pa.int32(), pa.large_string()),
+    pa.timestamp("s"), pa.month_day_nano_interval(),
 )  # fmt: skip
 
 
