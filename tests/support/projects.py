@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from support.called import called
+from forebay.cli import run
+from forebay.home.database.open import close_databases
 from support.declarations import COLUMNS
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -25,6 +28,34 @@ DAY = timedelta(days=1)
 
 # They start daemons, or become Airflow.
 _PROCESSES = {"up", "down", "airflow", "kafka"}
+
+
+def called(
+    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, as a function. environment: all of its variables."""
+    out, err = io.StringIO(), io.StringIO()
+    close_databases()
+    with _environment(environment), chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = run(arguments)
+        finally:
+            close_databases()
+    return subprocess.CompletedProcess(
+        ["forebay", *arguments], code, out.getvalue(), err.getvalue()
+    )
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:

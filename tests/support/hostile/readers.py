@@ -26,11 +26,10 @@ from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.datatasks.sources.parquet.footer_reader import FooterReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import ForebayError
-from support.hostile.arrow_streams import Original, changed_stream, streams
+from support.hostile.arrow_streams import Original, changed_stream, odd, plain, streams
 from support.hostile.bytes_changed import Places, changed
 from support.hostile.json_objects import changed_object
 from support.hostile.record_batches import changed_batch, stored
-from support.hostile.tables import odd, plain
 from support.hostile.written import changed_message, written_by
 from support.message_columns import COLUMNS
 
