@@ -5,7 +5,7 @@ Expected rows are counted from the files by `support.independent`, without a lin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -88,23 +88,20 @@ NEVER = Stored("never", "parquet")
 TORN = Stored("torn", "parquet")
 
 
-def write_base(root: Path) -> None:
-    """Three days behind most pipelines, hourly ones too."""
-    _pair(root, HISTORY, CLICKS, FIRST_DAY, 3, ROWS)
-
-
-def write_ads(root: Path, days: int) -> None:
-    """Days that nothing but the pipeline `ads` reads, so that its reads can be counted."""
-    _pair(root, ADS_HISTORY, ADS_CLICKS, FIRST_DAY, days, ROWS)
-
-
-def write_recent(root: Path, days: int) -> None:
-    _pair(root, RECENT_HISTORY, RECENT_CLICKS, today() - days * DAY, days, ROWS)
+def write_pair(
+    root: Path, pair: Iterable[Stored], first: datetime, days: int, rows: int = ROWS
+) -> None:
+    """Days of history, and of the clicks a day later."""
+    history, clicks = pair
+    for number in range(days):
+        day = first + number * DAY
+        write_history(root / "data" / history.folder, day - OFFSET, rows, seed=100 + number)
+        write_log(root / "data" / clicks.folder, day, rows, seed=300 + number)
 
 
 def write_many(root: Path, days: int) -> None:
     """Days that train long enough to be met in the middle."""
-    _pair(root, MANY_HISTORY, MANY_CLICKS, FIRST_DAY, days, MANY_ROWS)
+    write_pair(root, (MANY_HISTORY, MANY_CLICKS), FIRST_DAY, days, MANY_ROWS)
 
 
 def write_marked(root: Path, stored: Stored, marked: list[bool]) -> None:
@@ -168,12 +165,3 @@ def by_day(stored: Stored, **changes: Any) -> dict[str, Any]:
 
 def marked_source(stored: Stored, wait: str, late: str) -> dict[str, Any]:
     return by_day(stored, ready={"marker": MARKER, "wait": wait, "late": late})
-
-
-def _pair(
-    root: Path, history: Stored, clicks: Stored, first: datetime, days: int, rows: int
-) -> None:
-    for number in range(days):
-        day = first + number * DAY
-        write_history(root / "data" / history.folder, day - OFFSET, rows, seed=100 + number)
-        write_log(root / "data" / clicks.folder, day, rows, seed=300 + number)

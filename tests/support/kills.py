@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from support.projects import Project
 from support.truth_rows import trained_rows
 
 
-def used_rows(project: Project, window: str, generation: int = 1) -> int:
+def used_rows(project: Project, window: str, generation: int = 1, pipeline: str = "ads") -> int:
     """Rows that trainers of this window have used so far, straight from the mapped counter."""
-    folder = project.home / "training" / "ads" / "main" / window / f"g{generation}"
+    folder = project.home / "training" / pipeline / "main" / window / f"g{generation}"
     counters = folder / "counters.bin"
     if not counters.exists() or counters.stat().st_size < 8:
-        return trained_rows(project.home, "ads", window, generation)
+        return trained_rows(project.home, pipeline, window, generation)
     return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
 
 
@@ -61,20 +61,23 @@ def kill_role(project: Project, role: str) -> int:
 
 
 def signal_role(project: Project, role: str, number: signal.Signals) -> int:
+    return signal_first(lambda: status(project)["pids"], role, number)
+
+
+def signal_first(
+    told: Callable[[], Mapping[str, int]], role: str, number: signal.Signals, pause: float = 0.05
+) -> int:
     """Signal the first live process of a role; one that is just being restarted is waited for."""
     deadline = time.monotonic() + 30
     while True:
-        pids = status(project)["pids"]  # once: who is restarted in between is not there
-        living = [
-            int(pid)
-            for name, pid in sorted(pids.items())
-            if name.startswith(role) and is_alive(int(pid))
-        ]
-        if living:
-            os.kill(living[0], number)
-            return living[0]
-        assert time.monotonic() < deadline, f"no {role} lives: {status(project)}"
-        time.sleep(0.05)
+        pids = told()  # once: who is restarted in between is not there
+        found = (int(pids[name]) for name in sorted(pids) if name.startswith(role))
+        pid = next(filter(is_alive, found), None)
+        if pid is not None:
+            os.kill(pid, number)
+            return pid
+        assert time.monotonic() < deadline, f"no {role} lives: {pids}"
+        time.sleep(pause)
 
 
 def wait_for_ends(pids: Collection[int]) -> None:

@@ -215,12 +215,8 @@ _ID_TYPES = (
 )  # fmt: skip
 
 
-def _ids_as(kind: pa.DataType) -> Callable[[int], pa.Table]:
-    return lambda rows: _like(rows, id=pa.array([None] * rows, kind))
-
-
-def _times_as(kind: pa.DataType) -> Callable[[int], pa.Table]:
-    return lambda rows: _like(rows, at=pa.array([None] * rows, kind))
+def _nulls_as(column: str, kind: pa.DataType) -> Callable[[int], pa.Table]:
+    return lambda rows: _like(rows, **{column: pa.array([None] * rows, kind)})
 
 
 _TYPES: dict[str, Callable[[int], pa.Table]] = {
@@ -239,19 +235,9 @@ _TYPES: dict[str, Callable[[int], pa.Table]] = {
     "a column twice": _doubled,
     "labels are texts": lambda rows: _like(rows, y=pa.array(["no"] * rows)),
     "labels are nulls": lambda rows: _like(rows, y=pa.nulls(rows)),
-    **{f"ids are {kind}": _ids_as(kind) for kind in _ID_TYPES},
-    **{f"times are {kind}": _times_as(kind) for kind in _ID_TYPES},
+    **{f"ids are {kind}": _nulls_as("id", kind) for kind in _ID_TYPES},
+    **{f"times are {kind}": _nulls_as("at", kind) for kind in _ID_TYPES},
 }
-
-
-def _text(_chance: random.Random, path: Path, _content: bytes) -> str:
-    path.write_text("<html>404 Not Found</html>\n")
-    return ""
-
-
-def _nothing(_chance: random.Random, path: Path, _content: bytes) -> str:
-    path.write_bytes(b"")
-    return ""
 
 
 def _folder(_chance: random.Random, path: Path, content: bytes) -> str:
@@ -260,24 +246,18 @@ def _folder(_chance: random.Random, path: Path, content: bytes) -> str:
     return ""
 
 
-def _dangling(_chance: random.Random, path: Path, _content: bytes) -> str:
-    path.symlink_to(path.with_name("nowhere"))
-    return ""
+def _made(make: Callable[[Path], object]) -> Callable[[random.Random, Path, bytes], str]:
+    def change(_chance: random.Random, path: Path, _content: bytes) -> str:
+        make(path)
+        return ""
 
-
-def _pipe(_chance: random.Random, path: Path, _content: bytes) -> str:
-    os.mkfifo(path)
-    return ""
+    return change
 
 
 def _linked(_chance: random.Random, path: Path, content: bytes) -> str:
     path.write_bytes(content)
     os.link(path, path.with_name(f"z{path.name}"))
     return ""
-
-
-def _gone(_chance: random.Random, _path: Path, _content: bytes) -> str:
-    return "removed"
 
 
 def _renamed(chance: random.Random, path: Path, content: bytes) -> str:
@@ -299,13 +279,13 @@ _WAYS: dict[str, Callable[[random.Random, Path, bytes], str]] = {
     "cut": _cut,
     "bytes changed": _flipped,
     "noise": _tail,
-    "text": _text,
-    "no bytes": _nothing,
+    "text": _made(lambda path: path.write_text("<html>404 Not Found</html>\n")),
+    "no bytes": _made(Path.touch),
     "a folder": _folder,
-    "a broken link": _dangling,
-    "a pipe": _pipe,
+    "a broken link": _made(lambda path: path.symlink_to(path.with_name("nowhere"))),
+    "a pipe": _made(os.mkfifo),
     "two names": _linked,
-    "gone": _gone,
+    "gone": lambda _chance, _path, _content: "removed",
     "renamed": _renamed,
     **{name: _table_like(make) for name, make in _TYPES.items()},
 }
