@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.projects import DAY, FIRST_DAY, Project, Topic, rows_of_day
+from support.projects import DAY, FIRST_DAY, Project, Topic, rows_of_day, with_column
 
 MARKER = "kills its reader"
 _SECONDS = np.timedelta64(1, "s")
@@ -106,8 +106,7 @@ class KillingCode:
 def marked(rows: pa.Table, row: int) -> pa.Table:
     users = rows.column("user").to_pylist()
     users[row] = MARKER
-    index = rows.schema.get_field_index("user")
-    return rows.set_column(index, "user", pa.array(users, rows.schema.field("user").type))
+    return with_column(rows, "user", pa.array(users, rows.schema.field("user").type))
 
 
 def mark_row_group(project: Project, group: int, rows: int) -> tuple[str, int, int]:

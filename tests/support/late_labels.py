@@ -14,9 +14,9 @@ from support.projects import (
     FIRST_DAY,
     Project,
     ads_pipeline,
-    clicks_source,
-    history_source,
+    declared_project,
     rows_of_day,
+    with_column,
     write_history,
 )
 
@@ -24,15 +24,11 @@ ROWS = 3_000
 DAYS = 3
 
 
-def with_labels(table: pa.Table, labels: Any) -> pa.Table:
-    return table.set_column(table.schema.get_field_index("clicked"), "clicked", pa.array(labels))
-
-
 def late_rows(table: pa.Table, known: float, seed: int = 5) -> pa.Table:
     """Rows as a stream has them that knows a share of its positives."""
     clicked = table.column("clicked").to_numpy()
     shown = np.random.default_rng(seed).random(len(clicked)) < known
-    return with_labels(table, np.where(shown, clicked, 0))
+    return with_column(table, "clicked", np.where(shown, clicked, 0))
 
 
 def write_stream(folder: Path, day: int, known: float, wait: timedelta, rows: int = ROWS) -> None:
@@ -63,11 +59,8 @@ def late_project(
     pipeline = ads_pipeline("towers")
     pipeline["model"]["mixture"] = {"embeddings": "separate"}
     pipeline["train"] |= train or {}
-    project = Project(root, pipeline)
+    project = declared_project(root, pipeline, clicks=source)
     for day in range(DAYS):
         write_history(project.files, FIRST_DAY + day * DAY, ROWS, seed=100 + day)
         write_stream(project.log, day, known, wait)
-    project.write_source("history", history_source())
-    project.write_source("clicks", clicks_source(**(source or {})))
-    project.write_pipeline()
     return project

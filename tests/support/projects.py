@@ -82,6 +82,11 @@ def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
     )
 
 
+def with_column(table: pa.Table, name: str, values: Any) -> pa.Table:
+    """The same rows with other values of one column."""
+    return table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+
+
 @dataclass(frozen=True)
 class Topic:
     bootstrap: str
@@ -175,11 +180,18 @@ class Project:
         path.write_text(yaml.safe_dump(spec, sort_keys=False))
 
 
-def declared_project(root: Path) -> Project:
-    """The YAML of a pipeline and its two sources, without any rows."""
-    made = Project(root, ads_pipeline())
-    made.write_source("history", history_source())
-    made.write_source("clicks", clicks_source())
+def declared_project(
+    root: Path,
+    pipeline: dict[str, Any] | None = None,
+    *,
+    history: dict[str, Any] | None = None,
+    clicks: dict[str, Any] | None = None,
+    topic: Topic | None = None,
+) -> Project:
+    """The YAML of a pipeline and its two sources, without any rows; of each, what is changed."""
+    made = Project(root, pipeline or ads_pipeline(), topic=topic)
+    made.write_source("history", history_source(**(history or {})))
+    made.write_source("clicks", topic_source(topic) if topic else clicks_source(**(clicks or {})))
     made.write_pipeline()
     return made
 
@@ -293,14 +305,11 @@ def ads_project(
 ) -> Project:
     """`days` windows of `rows` batch and `rows` stream rows each; the stream is a log, or a
     topic with two partitions that is there already."""
-    project = Project(root, pipeline or ads_pipeline(), topic=topic)
+    project = declared_project(root, pipeline, topic=topic)
     for day in range(days):
         write_history(project.files, FIRST_DAY + (day - 1) * DAY, rows, seed=100 + day - 1)
         if topic is None:
             write_log(project.log, FIRST_DAY + day * DAY, rows, seed=100 + day)
         else:
             publish_day(topic, FIRST_DAY + day * DAY, rows, seed=100 + day)
-    project.write_source("history", history_source())
-    project.write_source("clicks", topic_source(topic) if topic else clicks_source())
-    project.write_pipeline()
     return project

@@ -27,14 +27,14 @@ from forebay.home.paths import Home
 from forebay.mixture.tensorflow_start import start_tensorflow
 from support.declarations import COLUMNS
 from support.kills import summary_of, used_rows
+from support.parquet_files import null_labels
 from support.projects import (
     DAY,
     FIRST_DAY,
     Project,
     ads_pipeline,
-    clicks_source,
     declared_project,
-    history_source,
+    with_column,
 )
 from support.truth_rows import stored_of
 
@@ -92,16 +92,16 @@ def publications(day: datetime, *, sale: bool = False) -> Iterator[tuple[pa.Tabl
     """What the stream says of a day's events 13 hours later, as far as labels are known then."""
     table = events(day, sale=sale)
     here = np.asarray(table.column("delay")) < WAIT_HOURS
-    table = _with(table, "clicked", np.where(here, np.asarray(table.column("clicked")), 0))
+    table = with_column(table, "clicked", np.where(here, np.asarray(table.column("clicked")), 0))
     for number in range(12):
         commit = day + (2 * number + WAIT_HOURS) * HOUR + HOUR / 2
         rows = table.slice(number * HOUR_ROWS, HOUR_ROWS).drop_columns(["delay"])
         if sale:
             if SILENT_FROM <= commit < SILENT_TO:
-                rows = _with(rows, "clicked", np.zeros(HOUR_ROWS, np.int64))
+                rows = with_column(rows, "clicked", np.zeros(HOUR_ROWS, np.int64))
             known = rows.column("known").to_numpy() <= np.datetime64(commit.replace(tzinfo=None))
             fresh = np.where(known, rows.column("sold").to_numpy(), 0)
-            rows = _with(rows, "sold", fresh).drop_columns(["known"])
+            rows = with_column(rows, "sold", fresh).drop_columns(["known"])
         yield rows, commit
 
 
@@ -109,24 +109,16 @@ def written(root: Path, *, sale: bool = False) -> Path:
     """The folder of a project: its YAML and its rows."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
-    made = declared_project(root)
-    if sale:
-        made.write_source(
-            "history", history_source(columns={**_SALE_COLUMNS, "known": "timestamp"})
-        )
-        made.write_source("clicks", clicks_source(columns=_SALE_COLUMNS))
-    made.pipeline = pipeline(sale=sale)
-    made.write_pipeline()
+    history = {"columns": {**_SALE_COLUMNS, "known": "timestamp"}} if sale else None
+    clicks = {"columns": _SALE_COLUMNS} if sale else None
+    made = declared_project(root, pipeline(sale=sale), history=history, clicks=clicks)
     for number in range(-1, DAYS - 1):
         day = FIRST_DAY + number * DAY
-        folder = made.files / f"date={day:%Y-%m-%d}"
-        folder.mkdir(parents=True)
-        table = events(day, sale=sale).drop_columns(["delay"])
+        path = made.files / f"date={day:%Y-%m-%d}" / "part-0.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(events(day, sale=sale).drop_columns(["delay"]), path)
         if sale:
-            sold = table.column("sold").to_pylist()
-            sold[::NULL_EVERY] = [None] * len(sold[::NULL_EVERY])
-            table = _with(table, "sold", pa.array(sold, pa.int64()))
-        pq.write_table(table, folder / "part-0.parquet")
+            null_labels(path, NULL_EVERY, "sold")
     log = LogWriter(made.log, 0)
     for number in range(DAYS):
         for rows, commit in publications(FIRST_DAY + number * DAY, sale=sale):
@@ -268,7 +260,3 @@ def wait_until(made: Project, window: str, rows: int, run: subprocess.Popen[str]
         assert run.poll() is None, f"it ended before {rows} rows: {run.communicate()[0]}"
         assert time.monotonic() < deadline, f"only {used_rows(made, window)} rows"
         time.sleep(0.002)
-
-
-def _with(table: pa.Table, column: str, values: Any) -> pa.Table:
-    return table.set_column(table.schema.get_field_index(column), column, pa.array(values))
