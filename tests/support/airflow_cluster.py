@@ -217,11 +217,7 @@ class Airflow:
     def until(
         self, what: str, look: Callable[[], T | None], seconds: float, *pipelines: Pipeline
     ) -> T:
-        """Wait until `look` finds something; what it found.
-
-        Raises:
-            AssertionError: at the deadline, with everything that is known about the pipelines.
-        """
+        """Wait until `look` finds something; what it found. In vain: all that is known."""
         deadline = time.monotonic() + seconds
         while not (found := look()):
             if time.monotonic() > deadline:

@@ -18,6 +18,7 @@ import psutil
 from forebay.executors.job.stored_jobs import jobs_of
 from forebay.home.paths import Home
 from support.projects import Project
+from support.toy_roles.jobs import processes_of
 from support.truth_rows import trained_rows
 
 
@@ -41,11 +42,7 @@ def progress_of(project: Project) -> dict[str, Any]:
 
 
 def wait_for_rows(project: Project, window: str, rows: int, run: subprocess.Popen[str]) -> None:
-    """Return as soon as `rows` were used.
-
-    Raises:
-        AssertionError: when the run ends first, or nothing happens for a minute.
-    """
+    """Return as soon as `rows` were used; the run may not end before, nor last a minute more."""
     status(project)  # the first look takes longest, and a kill that follows must come in time
     deadline = time.monotonic() + 60
     while used_rows(project, window) < rows:
@@ -111,15 +108,7 @@ def log_of(project: Project, name: str) -> str:
 
 def job_processes(project: Project) -> list[psutil.Process]:
     """All live processes whose environment carries a job id of this project's home."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            environment = process.environ()
-        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-            continue
-        if "FOREBAY_JOB_ID" in environment and environment.get("FOREBAY_HOME") == str(project.home):
-            found.append(process)
-    return found
+    return processes_of(project.home, lambda environment: "FOREBAY_JOB_ID" in environment)
 
 
 def kill_tree(project: Project, run: subprocess.Popen[str]) -> None:

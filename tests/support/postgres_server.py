@@ -109,19 +109,28 @@ class PostgresServer:
             )
 
 
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    """The session's server. A test that stops it starts it again."""
-    folder = tmp_path_factory.mktemp("postgres")
+@contextmanager
+def serving(folder: Path) -> Iterator[PostgresServer]:
+    """A server of this folder's own."""
     layout = Layout(Home(folder))
     layout.create()
     place = database_place(layout)
     server = PostgresServer(prepare_place(layout, place), place, folder / "server.log")
     server.initialise()
-    server.start()
-    yield server
-    server.stop(signal.SIGQUIT)
-    remove_database(place)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop(signal.SIGQUIT)
+        remove_database(place)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """The session's server. A test that stops it starts it again."""
+    folder = tmp_path_factory.mktemp("postgres")
+    with serving(folder) as server:
+        yield server
     shutil.rmtree(folder)
 
 

@@ -150,20 +150,18 @@ class Runs:
     def ends(self, state: State, count: int = 0, **more: Any) -> Script:
         """A job that ends so after so many windows."""
 
-        def script(supervisor: ScriptedSupervisor) -> None:
-            supervisor.run()
-            self.trains(supervisor, count)
-            supervisor.end(state, **more)
-
-        return script
+        return self._script(count, lambda supervisor: supervisor.end(state, **more))
 
     def dies(self, count: int = 0) -> Script:
         """A supervisor that is killed after so many windows."""
 
+        return self._script(count, ScriptedSupervisor.die)
+
+    def _script(self, count: int, then: Script) -> Script:
         def script(supervisor: ScriptedSupervisor) -> None:
             supervisor.run()
             self.trains(supervisor, count)
-            supervisor.die()
+            then(supervisor)
 
         return script
 

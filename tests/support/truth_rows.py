@@ -107,16 +107,6 @@ def stored_of(home: Path, pipeline: str, window: str, kind: str) -> Path | None:
     return _place(home, found[-1]["name"])
 
 
-def drop_checkpoint(home: Path, window: str) -> None:
-    """As if that window's checkpoint were not kept any more."""
-    with sqlite3.connect(home / "forebay.db") as database:
-        database.execute(
-            "DELETE FROM link_files WHERE kind = 'checkpoint' AND link_id IN (SELECT links.id "
-            "FROM links JOIN windows ON windows.id = links.window_id WHERE windows.key = ?)",
-            (window,),
-        )
-
-
 def _has_tables(home: Path) -> bool:
     if os.environ.get("FOREBAY_DATABASE"):
         return bool(rows_of(home, "SELECT to_regclass('served')")[0][0])

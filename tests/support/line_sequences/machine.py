@@ -78,11 +78,7 @@ class Life:
         self.claims = 0
 
     def play(self, steps: Iterable[int], without: Collection[str] = ()) -> None:
-        """Do the operations of these numbers, but those of some names.
-
-        Raises:
-            Fault: for the first thing that is wrong.
-        """
+        """Do the operations of these numbers, but those of some names, up to the first Fault."""
         try:
             self._look(Ended())
             for self.number in steps:

@@ -48,11 +48,7 @@ def work_here() -> None:
 
 
 def in_child(work: Callable[[], Any], dies_at: int | None = None) -> Ended:
-    """Do this in a child, which dies before its operation number `dies_at`.
-
-    Raises:
-        AssertionError: when it ends by itself with anything but a `ForebayError`.
-    """
+    """Do this in a child, which dies before its operation number `dies_at`."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
