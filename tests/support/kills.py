@@ -41,15 +41,15 @@ def progress_of(project: Project) -> dict[str, Any]:
     return json.loads(folders[-1].read_text())
 
 
-def wait_for_rows(project: Project, window: str, rows: int, run: subprocess.Popen[str]) -> None:
-    """Return as soon as `rows` were used; the run may not end before, nor last a minute more."""
+def wait_for_rows(
+    project: Project, window: str, rows: int, run: subprocess.Popen[str], seconds: float = 60
+) -> None:
+    """Return as soon as `rows` were used; the run may not end before, nor that last longer."""
     status(project)  # the first look takes longest, and a kill that follows must come in time
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + seconds
     while used_rows(project, window) < rows:
-        if run.poll() is not None:
-            raise AssertionError(f"the run ended before {rows} rows: {run.communicate()[0]}")
-        if time.monotonic() > deadline:
-            raise AssertionError(f"only {used_rows(project, window)} rows after a minute")
+        assert run.poll() is None, f"the run ended before {rows} rows: {run.communicate()[0]}"
+        assert time.monotonic() < deadline, f"only {used_rows(project, window)} rows"
         time.sleep(0.002)
 
 

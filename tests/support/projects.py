@@ -276,20 +276,14 @@ def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed:
 
 
 def publish_day(
-    topic: Topic,
-    day: datetime,
-    rows: int,
-    *,
-    partitions: int = 2,
-    seed: int = 1,
-    message_rows: int = 1_000,
+    topic: Topic, day: datetime, rows: int, *, seed: int, message_rows: int = 1_000
 ) -> None:
     """The same day as messages of at most `message_rows` rows."""
     from forebay.datatasks.sources.kafka.producer import publish_batches
 
     pieces = (
         (batch.slice(first, message_rows), commit, partition)
-        for batch, commit, partition in hourly_batches(day, rows, partitions, seed)
+        for batch, commit, partition in hourly_batches(day, rows, 2, seed)
         for first in range(0, batch.num_rows, message_rows)
     )
     publish_batches(topic.bootstrap, topic.name, pieces)

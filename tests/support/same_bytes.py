@@ -9,11 +9,10 @@ and of some rows nobody knows. For half a day no click is published, so that its
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from forebay.executors.window_files.scores import Segments
 from forebay.home.paths import Home
 from forebay.mixture.tensorflow_start import start_tensorflow
 from support.declarations import COLUMNS
-from support.kills import summary_of, used_rows
+from support.kills import summary_of, wait_for_rows
 from support.parquet_files import null_labels
 from support.projects import (
     DAY,
@@ -253,10 +252,4 @@ class Runs:
         assert [name for name in wanted if found[name] != wanted[name]] == []
 
 
-def wait_until(made: Project, window: str, rows: int, run: subprocess.Popen[str]) -> None:
-    """Return as soon as a window has used so many rows; others may be trained before it."""
-    deadline = time.monotonic() + 400
-    while used_rows(made, window) < rows:
-        assert run.poll() is None, f"it ended before {rows} rows: {run.communicate()[0]}"
-        assert time.monotonic() < deadline, f"only {used_rows(made, window)} rows"
-        time.sleep(0.002)
+wait_until = partial(wait_for_rows, seconds=400)  # others may be trained before the window

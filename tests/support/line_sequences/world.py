@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from support import independent
 from support.line_sequences.declared import DAYS
 from support.sequences.declared import CLICKS, DAILY, DAY, HISTORY, day
-from support.sequences.truth import Log, Partition, Segment
+from support.sequences.truth import Log, Partition, Segment, table
 
 STEP = timedelta(hours=3)
 # A row's other time: `event_time` may be changed to it.
@@ -60,18 +60,10 @@ class Files:
         times = tuple(begin + each * timedelta(minutes=minutes) for each in range(rows))
         path = f"date={day(number):%Y-%m-%d}/f{len(self.by_path)}.parquet"
         self.by_path[path] = File(path, day(number), times)
-        seen = [time + SEEN_LATER for time in times]
-        table = pa.table(
-            {
-                "event": pa.array(range(rows), pa.int64()),
-                "at": pa.array(times, pa.timestamp("us", "UTC")),
-                "seen": pa.array(seen, pa.timestamp("us", "UTC")),
-                "price": [1.0] * rows,
-                "clicked": [row % 2 for row in range(rows)],
-            }
-        )
+        seen = pa.array([time + SEEN_LATER for time in times], pa.timestamp("us", "UTC"))
+        written = table(times, ()).append_column("seen", seen)
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, self.folder / path, row_group_size=8)
+        pq.write_table(written, self.folder / path, row_group_size=8)
 
     def mark(self, name: str) -> None:
         """The marker of the source's folder and of each day's."""
