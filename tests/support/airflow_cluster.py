@@ -32,6 +32,7 @@ POLL_SECONDS = 0.5
 # A page of Airflow's API costs about 50 ms of CPU, so many things are asked for in one.
 ENDED = frozenset({"success", "failed"})
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+_FAULT = "{filename}: {stack_trace}"
 _LOG_LINES = 25
 _SOUND = frozenset({"success", "skipped", "upstream_failed", None})
 
@@ -260,14 +261,8 @@ class Airflow:
         """Wait until a component has told so many times that it lives."""
         for _ in range(count):
             seen = self.heartbeat(component)
-            self.until(
-                f"{component} tells that it lives",
-                partial(self._beats_since, component, seen),
-                60,
-            )
-
-    def _beats_since(self, component: str, seen: str) -> bool:
-        return self.heartbeat(component) > seen
+            later = lambda seen=seen: self.heartbeat(component) > seen  # noqa: E731
+            self.until(f"{component} tells that it lives", later, 60)
 
     def task_is(
         self, pipeline: Pipeline, run: Run, task_id: str, state: str, seconds: float
@@ -293,10 +288,10 @@ def diagnosis(project: Project, api: AirflowApi, dag_ids: Sequence[str]) -> str:
     """Components, import errors, runs with their tasks, logs of tasks that are not done, jobs."""
     parts = [
         _said("components", lambda: [project.forebay("status", check=False).stdout]),
-        _said("import errors", lambda: _import_errors(api)),
+        _said("import errors", lambda: (_FAULT.format(**each) for each in api.import_errors())),
         *(_said(f"runs of {name}", partial(_runs, api, name)) for name in dag_ids),
         _said("jobs", lambda: _jobs(project)),
-        _said("component logs", lambda: _component_logs(project)),
+        _said("component logs", lambda: _tails(project.home / "airflow/logs/components")),
     ]
     return "\n".join(parts)
 
@@ -308,11 +303,6 @@ def _said(title: str, look: Callable[[], Iterable[str]]) -> str:
     except (ForebayError, OSError, LookupError, AssertionError) as error:
         text = f"not to be had: {type(error).__name__}: {error}"
     return f"---- {title}\n{text}"
-
-
-def _import_errors(api: AirflowApi) -> Iterator[str]:
-    for each in api.import_errors():
-        yield f"{each['filename']}: {each['stack_trace']}"
 
 
 def _runs(api: AirflowApi, dag_id: str) -> Iterator[str]:
@@ -347,17 +337,11 @@ def _jobs(project: Project) -> Iterator[str]:
         if '"succeeded"' in text:
             continue
         yield f"{folder.name}: {text}"
-        for log in sorted((folder / "logs").glob("*.log")):
-            yield from _tail(log)
+        yield from _tails(folder / "logs")
 
 
-def _component_logs(project: Project) -> Iterator[str]:
-    for log in sorted((project.home / "airflow" / "logs" / "components").glob("*.log")):
-        yield from _tail(log)
-
-
-def _tail(path: Path) -> Iterator[str]:
-    yield f"  {path.name}:"
-    yield from (
-        f"    {line}" for line in path.read_text(errors="replace").splitlines()[-_LOG_LINES:]
-    )
+def _tails(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*.log")):
+        yield f"  {path.name}:"
+        lines = path.read_text(errors="replace").splitlines()
+        yield from (f"    {line}" for line in lines[-_LOG_LINES:])

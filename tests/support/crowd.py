@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, event
 
+from forebay.config.specs.windows import Window
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import FencedError
@@ -46,7 +47,7 @@ class Member:
         self.longest_seconds = 0.0
 
     def finish(self, number: int) -> None:
-        before_it, window = (window_of(_key(each)) for each in (number - 1, number))
+        before_it, window = map(_window, (number - 1, number))
         if self.timed(lambda: self.ledger.latest_plan(window.key)) is None:
             plan = WindowPlan(
                 window=window.key,
@@ -90,8 +91,8 @@ class Member:
             self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
 
 
-def _key(number: int) -> str:
-    return f"{START + number * HOUR:%Y-%m-%dT%H}"
+def _window(number: int) -> Window:
+    return window_of(f"{START + number * HOUR:%Y-%m-%dT%H}")
 
 
 def slow_disk() -> None:

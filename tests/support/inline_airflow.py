@@ -91,7 +91,8 @@ def _main(asked: Path, dag_id: str, toy: Path) -> None:
         run = bag.dags[dag_id].test(
             logical_date=None if date is None else timezone.parse(date), run_conf=scenario["conf"]
         )
-        runs[scenario["name"]] = {**_ended(run), "calls": _calls(stand_in, scenario["answers"])}
+        calls = {stage: stand_in.calls(stage) for stage in scenario["answers"]}
+        runs[scenario["name"]] = {**_ended(run), "calls": calls}
     (asked.parent / "runs.json").write_text(json.dumps(runs))
 
 
@@ -116,10 +117,6 @@ def _ended(run: Any) -> dict[str, Any]:
 
 def _value(stored: Any) -> Any:
     return json.loads(stored.value) if isinstance(stored.value, str) else stored.value
-
-
-def _calls(toy: Any, answers: dict[str, Any]) -> dict[str, list[list[str]]]:
-    return {stage: toy.calls(stage) for stage in answers}
 
 
 if __name__ == "__main__":

@@ -8,11 +8,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,8 @@ def called(
     """Run a command in a folder, as a function. environment: all of its variables."""
     out, err = io.StringIO(), io.StringIO()
     close_databases()
-    with _environment(environment), chdir(folder), redirect_stdout(out), redirect_stderr(err):
+    variables = patch.dict(os.environ, environment, clear=True)
+    with variables, chdir(folder), redirect_stdout(out), redirect_stderr(err):
         try:
             code = run(arguments)
         finally:
@@ -44,18 +46,6 @@ def called(
     return subprocess.CompletedProcess(
         ["forebay", *arguments], code, out.getvalue(), err.getvalue()
     )
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:

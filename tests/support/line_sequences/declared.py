@@ -164,7 +164,7 @@ class Declared:
                 Use(
                     name if sum(each == name for _, each in pairs) == 1 else f"{name}@{stream}",
                     name,
-                    _hours(streams[stream]["offset"]),
+                    timedelta(hours=int(streams[stream]["offset"].removesuffix("h"))),
                     "" if by_path or name == CLICKS else source["event_time"],
                     _instant(source.get("starts")),
                     _instant(source.get("ends")),
@@ -199,10 +199,6 @@ def _set(values: Any, place: Place, value: Any) -> None:
         values.pop(place[-1], None)
     else:
         values[place[-1]] = value
-
-
-def _hours(text: str) -> timedelta:
-    return timedelta(hours=int(text.removesuffix("h")))
 
 
 def _instant(text: str | None) -> datetime | None:

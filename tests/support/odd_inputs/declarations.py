@@ -44,7 +44,7 @@ def declaration_case(chance: random.Random, root: Path) -> Case:
         value = copy.deepcopy(files[name])
         for _ in range(chance.choice((1, 1, 1, 2, 4))):
             case.what += f"{name}: {_change(chance, value)}; "
-        contents[name] = _dumped(value)
+        contents[name] = yaml.safe_dump(value, sort_keys=False, allow_unicode=True).encode()
     else:
         text = contents[name]
         at, piece = chance.randrange(len(text) + 1), chance.choice(_TEXTS)
@@ -82,7 +82,3 @@ def _places(value: Any, path: str = "") -> Any:
         yield value, key, place
         if isinstance(each, (dict, list)):
             yield from _places(each, place)
-
-
-def _dumped(value: Value) -> bytes:
-    return yaml.dump(value, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True).encode()

@@ -199,11 +199,6 @@ def _far(rows: int) -> pa.Table:
     return _like(rows, at=pa.array(values, pa.timestamp("us", "UTC")))
 
 
-def _doubled(rows: int) -> pa.Table:
-    table = _like(rows)
-    return table.append_column("id", table["id"])
-
-
 # Whose values nobody reads as a number or a time, or not all of them.
 _ID_TYPES = (
     pa.string_view(), pa.binary(), pa.binary_view(), pa.large_binary(), pa.binary(3), pa.bool_(),
@@ -232,7 +227,7 @@ _TYPES: dict[str, Callable[[int], pa.Table]] = {
     "times are no times": lambda rows: _like(rows, at=pa.array(["yesterday"] * rows)),
     "times are nulls": lambda rows: _like(rows, at=pa.nulls(rows, pa.timestamp("us", "UTC"))),
     "times are far": _far,
-    "a column twice": _doubled,
+    "a column twice": lambda rows: _like(rows).append_column("id", _like(rows)["id"]),
     "labels are texts": lambda rows: _like(rows, y=pa.array(["no"] * rows)),
     "labels are nulls": lambda rows: _like(rows, y=pa.nulls(rows)),
     **{f"ids are {kind}": _nulls_as("id", kind) for kind in _ID_TYPES},
