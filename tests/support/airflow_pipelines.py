@@ -201,7 +201,6 @@ MISTAKES = ("2h", "24hours", "wieght", "many", "towels")
 
 
 def write_project(project: Project) -> None:
-    """All data and all pipelines but those that are dropped later."""
     airflow_data.write_pair(project.root, _BASE.values(), FIRST_DAY, 3)
     airflow_data.write_pair(project.root, ADS.sources.values(), FIRST_DAY, ADS_DAYS)
     airflow_data.write_pair(project.root, _RECENT.values(), CATCHUP.start, RECENT_DAYS)

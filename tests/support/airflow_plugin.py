@@ -49,8 +49,6 @@ def tell(record_property: Callable[[str, object], None]) -> Tell:
 
 @pytest.fixture
 def timed(tell: Tell) -> Timed:
-    """Tells how many seconds of wall time a scenario took."""
-
     @contextmanager
     def measure(what: str) -> Iterator[None]:
         began = time.monotonic()

@@ -31,7 +31,6 @@ class CoveredLine:
         self.partitions: dict[str, tuple[int, int]] = {}
 
     def declare(self, **keys: str) -> None:
-        """All that the source declares of its own time."""
         self.source = memory_source("a", **keys)
 
     @staticmethod
@@ -61,7 +60,6 @@ class CoveredLine:
         require_all_adjoining(self.chain, {"a": self.source}, plans)
 
     def train(self, *days: int | str, generation: int = 1) -> list[Link]:
-        """As a trainer does, or refuses to."""
         return [self._train(self.plan(day, generation)) for day in days]
 
     def _train(self, plan: WindowPlan) -> Link:

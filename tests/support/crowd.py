@@ -38,8 +38,6 @@ T = TypeVar("T")
 
 
 class Member:
-    """One process: its pipeline's windows one after the other, on a line of its own."""
-
     def __init__(self, home: Home, number: int) -> None:
         self.pipeline = f"ads{number % PIPELINES}"
         self.ledger = Ledger(home, self.pipeline)

@@ -114,7 +114,6 @@ _WORDS = (
 
 
 def mutated(content: bytes, seed: random.Random) -> bytes:
-    """A declaration with a few bytes, words or lines changed."""
     changed = bytearray(content)
     for _ in range(seed.choice((1, 1, 2, 3, 8))):
         at = seed.randrange(len(changed) + 1)

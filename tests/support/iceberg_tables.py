@@ -17,7 +17,6 @@ CATALOG = {"type": "sql", "uri": "sqlite:///lake/catalog.db", "warehouse": "lake
 
 @contextmanager
 def opened_catalog(place: Path) -> Iterator[Any]:
-    """The catalog of CATALOG, as another program would open it."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     (place / "lake").mkdir(exist_ok=True)

@@ -78,7 +78,6 @@ def store_job(
 
 
 def report_job(home: Home, job_id: str, epoch: int, state: Any, **more: Any) -> None:
-    """As the supervisor of a submission reports."""
     told = {"job_id": job_id, "state": state, "epoch": epoch, "submitted_at": datetime.now(UTC)}
     status = JobStatus.model_validate(told | more)
     database_of(home).transact(lambda rows: job_changes.report(rows, status, None))

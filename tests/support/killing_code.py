@@ -128,7 +128,6 @@ def mark_segment(project: Project, number: int, partition: int = 0) -> Path:
 
 
 def publish_marked(topic: Topic, partition: int, at: timedelta) -> None:
-    """Publish a message with the marker, stamped so long after the day's begin."""
     from forebay.datatasks.sources.kafka.producer import publish_batches
 
     stamp: datetime = FIRST_DAY + at

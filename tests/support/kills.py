@@ -101,13 +101,11 @@ def pid_of(project: Project, name: str) -> int:
 
 
 def log_of(project: Project, name: str) -> str:
-    """What a process of the newest job has logged so far, all its lives together."""
     folders = sorted((project.home / "jobs").glob("*/logs"))
     return (folders[-1] / f"{name}.log").read_text()
 
 
 def job_processes(project: Project) -> list[psutil.Process]:
-    """All live processes whose environment carries a job id of this project's home."""
     return processes_of(project.home, lambda environment: "FOREBAY_JOB_ID" in environment)
 
 

@@ -23,7 +23,6 @@ def nobody(address: str) -> str:
 
 
 def forms(secret: str) -> set[bytes]:
-    """How a secret may be written."""
     texts = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
     return {each.encode() for each in texts | {json.dumps(secret)[1:-1], repr(secret)[1:-1]}}
 

@@ -41,7 +41,6 @@ class PostgresServer:
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Serve; returns once connections are accepted."""
         self.process = self._run([*server_command(self.programs, self.place), *_NO_POWER_CUTS])
         deadline = time.monotonic() + _START_SECONDS
         while not is_ready(self.place, self.process.pid):

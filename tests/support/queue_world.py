@@ -76,7 +76,6 @@ class World:
         self.queue.set_pending(pending, is_last=not self.waiting)
 
     def step(self, reader: Reader) -> bool:
-        """Let one reader do its next thing; whether it could."""
         if reader in self.ended:
             settled = self.queue.settle(reader.source, reader.name, 0)
             if settled:

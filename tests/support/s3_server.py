@@ -48,7 +48,6 @@ class S3Server:
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Serve at a free port of the loopback address; returns once it is open."""
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE],
@@ -114,7 +113,6 @@ def new_s3_address(s3_server: S3Server, s3_access: None) -> Callable[[], str]:
 
 
 def s3_url(endpoint: str, bucket: str = "bucket") -> str:
-    """The address of a store on a server without TLS."""
     where = quote(endpoint)
     return f"s3://{bucket}/some/folder?endpoint_override={where}&scheme=http&region=us-east-1"
 

@@ -197,7 +197,6 @@ def scores(made: Project, labels: tuple[str, ...] = ("",)) -> dict[str, list[dic
 
 
 def held_rows(made: Project, window: str, label: str = "") -> list[int]:
-    """Events whose rows the guard of a label held, as the segments of a window say."""
     table = Segments(window, stored_of(made.home, "ads", window, "scores"), label).published()
     assert table is not None
     return list(table.filter(table.column("held")).column("event_id").to_pylist())
@@ -239,11 +238,9 @@ class Runs:
         return cls(made, ("", "sale") if sale else ("",))
 
     def begin(self, home: Path) -> Project:
-        """The same project, of which nothing is trained in this home."""
         return Project(self.unkilled.root, home_folder=home)
 
     def assert_same(self, killed: Project) -> None:
-        """Scores, figures and every file of every model."""
         # As text: NaN is no equal of itself.
         assert repr(scores(killed, self.labels)) == repr(scores(self.unkilled, self.labels))
         assert repr(metrics(killed)) == repr(metrics(self.unkilled))

@@ -148,13 +148,9 @@ class Runs:
         supervisor.end("succeeded")
 
     def ends(self, state: State, count: int = 0, **more: Any) -> Script:
-        """A job that ends so after so many windows."""
-
         return self._script(count, lambda supervisor: supervisor.end(state, **more))
 
     def dies(self, count: int = 0) -> Script:
-        """A supervisor that is killed after so many windows."""
-
         return self._script(count, ScriptedSupervisor.die)
 
     def _script(self, count: int, then: Script) -> Script:
@@ -166,7 +162,6 @@ class Runs:
         return script
 
     def asked(self) -> list[tuple[str, int]]:
-        """Windows of the only job, each with its generation."""
         (supervisor,) = self.supervisors.started
         return [(each.key, each.generation) for each in supervisor.request.windows]
 

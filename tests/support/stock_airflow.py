@@ -83,7 +83,6 @@ class StockAirflow:
         return Endpoint(f"http://127.0.0.1:{self.port}", "admin", PASSWORD)
 
     def prepare(self) -> None:
-        """Settings, a user, and the database's tables."""
         self.dags.mkdir(parents=True)
         passwords = self.home / "passwords.json"
         passwords.write_text(json.dumps({"admin": PASSWORD}))

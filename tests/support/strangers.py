@@ -48,7 +48,6 @@ def sockets_of(job_dir: Path, role: str = "") -> list[Path]:
 
 
 def call_at(path: Path) -> str:
-    """A call that the process of a socket would answer to those who have its token."""
     return DRIVER_CALL if path.name.startswith("driver") else EXECUTOR_CALL
 
 
@@ -204,7 +203,6 @@ class Crowd:
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether something comes true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

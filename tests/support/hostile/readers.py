@@ -169,7 +169,6 @@ def _messages(content: bytes) -> Iterable[Messages]:
 def chunks_of(
     decoder: Decoder, found: Iterable[Messages], first: int, chunk_rows: int
 ) -> Iterable[Chunk]:
-    """Messages as a task of a partition gives them out."""
     maker = ChunkMaker(
         decoder=decoder,
         stretch=Stretch("clicks", 0, first, 2**62),

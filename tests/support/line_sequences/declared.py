@@ -121,7 +121,6 @@ class Declared:
         self._declare()
 
     def change(self, random: Random) -> str:
-        """Change one key that is as it was; what was changed, in words."""
         places = sorted(CHANGES.keys() - {each.place for each in self.changes})
         free = [each for each in places if not self._hides(each)]
         (place,) = random.choices(free, [OFTEN.get(each, 1) for each in free])

@@ -66,7 +66,6 @@ class Files:
         pq.write_table(written, self.folder / path, row_group_size=8)
 
     def mark(self, name: str) -> None:
-        """The marker of the source's folder and of each day's."""
         for folder in (self.folder, *self.folder.glob("date=*")):
             (folder / name).touch()
 
@@ -130,7 +129,6 @@ class Clicks(Log):
         self.touched.add(name)
 
     def empty(self, name: str) -> None:
-        """All segments of a partition go; its folder stays."""
         for each in (self.folder / name).iterdir():
             each.unlink()
         self.partitions[name].kept_from = self.partitions[name].end

@@ -181,7 +181,6 @@ class Judge:
         return found
 
     def planned(self) -> dict[str, int]:
-        """Windows that have a plan now, with the newest generation."""
         found: dict[str, int] = {}
         for plan in self.facts["plans"] if self.facts else []:
             found[plan["window"]] = max(plan["generation"], found.get(plan["window"], 0))

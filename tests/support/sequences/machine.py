@@ -190,7 +190,6 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 2), line=LINE, again=st.booleans(), point=POINT)
     def stages(self, back: int, line: str, again: bool, point: int | None) -> None:
-        """A run of the DAG, which trains one window."""
         number = max(0, self._untrained(line) - back)
         if number >= DAYS:
             return
@@ -272,7 +271,6 @@ class Sequences(RuleBasedStateMachine):
         return ended
 
     def _reason(self, refusal: str, first: int, next_window: int, line: str) -> bool:
-        """Whether what a refusal says is so."""
         trimmed = any(each.kept_from for each in self.log.partitions.values())
         lost = trimmed and self.log.place in refusal
         gone = trimmed and f"data/{CLICKS}/" in refusal

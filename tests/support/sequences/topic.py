@@ -68,7 +68,6 @@ class TopicPartition(Partition):
         return sum(each.base < offset for each in self.segments)
 
     def show(self) -> None:
-        """What can be read has changed."""
         self.segments = [each for each in self.messages if each.base < self.end]
 
     def kinds(self, first: int, end: int) -> Counter[str]:

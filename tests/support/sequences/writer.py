@@ -107,7 +107,6 @@ class Writer:
             producer.abort_transaction()
 
     def _wait(self, topic: str, partition: int, end: int, isolation: str) -> None:
-        """Until what ends a transaction is written."""
         from kafka import KafkaConsumer, TopicPartition
 
         place = TopicPartition(topic, partition)
