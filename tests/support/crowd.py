@@ -21,7 +21,6 @@ from sqlalchemy import Connection, Engine, event
 
 from forebay.config.specs.windows import Window
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import FencedError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import ReadRows
@@ -29,6 +28,7 @@ from forebay.executors.stages.claims import Claims
 from forebay.home.paths import Home
 from forebay.home.store.base import Stored
 from support.links import link, window_of
+from support.model_lines import empty_plan
 
 PIPELINES = 5
 SYNC_SECONDS = 0.02
@@ -47,16 +47,8 @@ class Member:
     def finish(self, number: int) -> None:
         before_it, window = map(_window, (number - 1, number))
         if self.timed(lambda: self.ledger.latest_plan(window.key)) is None:
-            plan = WindowPlan(
-                window=window.key,
-                generation=1,
-                start=window.start,
-                end=window.end,
-                sources={},
-                fingerprint="f",
-            )
             with suppress(FencedError):  # another one planned it at this moment
-                self.timed(lambda: self.ledger.record_plan(plan, {}))
+                self.timed(lambda: self.ledger.record_plan(empty_plan(window.key), {}))
         claim = Claims(self.ledger, window.key)
         generation = self.timed(lambda: claim.decide("run#1", renewed=None))
         assert generation == 1, generation

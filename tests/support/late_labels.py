@@ -14,6 +14,7 @@ from support.projects import (
     Project,
     ads_pipeline,
     declared_project,
+    parts_of,
     rows_of_day,
     with_column,
     write_history,
@@ -34,13 +35,8 @@ def write_stream(folder: Path, day: int, known: float) -> None:
     clicked = table.column("clicked").to_numpy()
     shown = np.random.default_rng(5).random(len(clicked)) < known
     table = with_column(table, "clicked", np.where(shown, clicked, 0))
-    at = table.column("at").to_numpy()
-    step = np.timedelta64(15, "m")
-    first = np.datetime64(start.replace(tzinfo=None), "us")
-    for quarter in range(96):
-        low, high = np.searchsorted(at, [first + quarter * step, first + (quarter + 1) * step])
-        published = start + timedelta(hours=1, minutes=15 * (quarter + 1))
-        writer.append(table.slice(low, high - low), published)
+    for part, end in parts_of(table, start, timedelta(minutes=15)):
+        writer.append(part, end + timedelta(hours=1))
 
 
 def late_project(

@@ -160,12 +160,13 @@ class Project:
         return json.loads(summary.read_text())
 
     def write_pipeline(self) -> None:
-        path = self.root / "config" / "pipelines" / "ads.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(self.pipeline, sort_keys=False))
+        self._write("pipelines/ads.yaml", self.pipeline)
 
     def write_source(self, name: str, spec: dict[str, Any]) -> None:
-        path = self.root / "config" / "sources" / f"{name}.yaml"
+        self._write(f"sources/{name}.yaml", spec)
+
+    def _write(self, file: str, spec: dict[str, Any]) -> None:
+        path = self.root / "config" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(spec, sort_keys=False))
 
@@ -240,21 +241,25 @@ def write_history(folder: Path, day: datetime, rows: int, files: int = 2, seed: 
         pq.write_table(piece, target / f"part-{number}.parquet", row_group_size=20_000)
 
 
+def parts_of(
+    table: pa.Table, day: datetime, length: timedelta
+) -> Iterator[tuple[pa.Table, datetime]]:
+    """Rows of each so long part of a day, and its end."""
+    at, start = table.column("at").to_numpy(), np.datetime64(day.replace(tzinfo=None), "us")
+    for number in range(DAY // length):
+        low, high = np.searchsorted(at, [start + number * length, start + (number + 1) * length])
+        yield table.slice(low, high - low), day + (number + 1) * length
+
+
 def hourly_batches(
     day: datetime, rows: int, partitions: int, seed: int
 ) -> Iterator[tuple[pa.Table, datetime, int]]:
     """One day of stream rows as (micro-batch, publication, partition): each hour, a minute before
     its end."""
-    table = rows_of_day(day, rows, seed)
-    at = table.column("at").to_numpy()
-    start = np.datetime64(day.replace(tzinfo=None), "h")
-    for hour in range(24):
-        low, high = np.searchsorted(at, [start + hour, start + hour + 1])
-        part = table.slice(low, high - low)
-        commit = day + timedelta(hours=hour, minutes=59)
+    for part, end in parts_of(rows_of_day(day, rows, seed), day, timedelta(hours=1)):
         for partition in range(partitions):
             mine = part.take(pa.array(np.arange(partition, part.num_rows, partitions)))
-            yield mine, commit, partition
+            yield mine, end - timedelta(minutes=1), partition
 
 
 def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed: int = 1) -> None:

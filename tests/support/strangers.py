@@ -159,16 +159,15 @@ class Crowd:
                     self.problems.append(f"{act.__name__} at {path.name}: {error!r}")
             self._over.wait(0.2)
 
-    def _count(self, act: str, path: Path, what: object) -> None:
+    def _count(self, act: str, path: Path, what: object, number: int = 1) -> None:
         name = path.name.split("-")[0]
         with self._lock:
-            self.answers[f"{act} at {name}: {what}"] += 1
+            self.answers[f"{act} at {name}: {what}"] += number
 
     def _silent(self, path: Path) -> None:
         with silent_calls(path, 20) as calls:
             for code, number in codes(calls).items():
-                with self._lock:
-                    self.answers[f"silent at {path.name.split('-')[0]}: {code.name}"] += number
+                self._count("silent", path, code.name, number)
 
     def _half_open(self, path: Path) -> None:
         with ExitStack() as opened:

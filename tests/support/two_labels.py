@@ -18,6 +18,7 @@ from support.projects import (
     Project,
     ads_pipeline,
     declared_project,
+    parts_of,
     rows_of_day,
     with_column,
 )
@@ -61,13 +62,9 @@ def write_stream(folder: Path, day: datetime, rows: int = ROWS) -> None:
     """A day of the stream, `WAIT` after each hour: clicks as they are, sales known by then."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
-    writer, table = LogWriter(folder, 0), events(day, rows)
-    at = table.column("at").to_numpy()
-    first = np.datetime64(day.replace(tzinfo=None), "h")
-    for hour in range(24):
-        low, high = np.searchsorted(at, [first + hour, first + hour + 1])
-        piece = table.slice(low, high - low)
-        published = day + timedelta(hours=hour + 1) + WAIT
+    writer = LogWriter(folder, 0)
+    for piece, end in parts_of(events(day, rows), day, timedelta(hours=1)):
+        published = end + WAIT
         here = piece.column("known").to_numpy() <= np.datetime64(published.replace(tzinfo=None))
         fresh = np.where(here, piece.column("sold").to_numpy(), 0)
         writer.append(with_column(piece, "sold", fresh).drop_columns(["known"]), published)

@@ -102,8 +102,12 @@ def _footer_reader() -> FooterReader:
 
 READERS: Mapping[str, Reader] = {
     # A message between sound ones, which are read whatever is in it.
-    "arrow": lambda chance, _: _between(chance, "arrow-ipc", changed_stream(chance), _SOUND),
-    "json": lambda chance, _: _between(chance, "json", changed_object(chance), b'{"i": 1}'),
+    "arrow": lambda chance, _: _between(
+        _decoder("arrow-ipc", chance.randrange(32)), changed_stream(chance), streams()[0].content
+    ),
+    "json": lambda chance, _: _between(
+        _decoder("json", chance.randrange(32)), changed_object(chance), b'{"i": 1}'
+    ),
     "avro": lambda chance, folder: _written_between(chance, "avro", folder),
     "protobuf": lambda chance, folder: _written_between(chance, "protobuf", folder),
     "record_batch": read_batch,
@@ -111,8 +115,6 @@ READERS: Mapping[str, Reader] = {
     "parquet": read_parquet,
     "footer": read_footer,
 }
-
-_SOUND = streams()[0].content
 
 
 @functools.cache
@@ -133,14 +135,10 @@ def _written_between(chance: random.Random, format_name: str, folder: Path) -> s
         _WRITTEN_DECODERS[key] = decoder_named(
             format_name, columns, COLUMNS, written=written.schemas
         )
-    return _between_sound(_WRITTEN_DECODERS[key], value, written.sound)
+    return _between(_WRITTEN_DECODERS[key], value, written.sound)
 
 
-def _between(chance: random.Random, format_name: str, value: bytes, sound: bytes) -> str:
-    return _between_sound(_decoder(format_name, chance.randrange(32)), value, sound)
-
-
-def _between_sound(decoder: Decoder, value: bytes, sound: bytes) -> str:
+def _between(decoder: Decoder, value: bytes, sound: bytes) -> str:
     rows = 0
     reason = ""
     for decoded in decoder.decode([sound, value, sound]):

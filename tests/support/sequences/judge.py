@@ -205,15 +205,10 @@ class Judge:
         return {
             window
             for window, generation in self.planned().items()
-            if self._differs(self.plans[window, generation], window)
-        }
-
-    def _differs(self, expected: Expected, window: str) -> bool:
-        first, end = span_of(window)
-        return any(
-            self.files.rows(name, first - OFFSETS[name], end - OFFSETS[name]) != expected.rows[name]
             for name in self.files.by_source
-        )
+            if self.files.rows(name, *(at - OFFSETS[name] for at in span_of(window)))
+            != self.plans[window, generation].rows[name]
+        }
 
 
 def span_of(window: str) -> tuple[datetime, datetime]:
