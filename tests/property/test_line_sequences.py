@@ -13,10 +13,10 @@ from random import Random
 
 import pytest
 from support.line_sequences.command import require_green
-from support.line_sequences.declared import DAY, Change, Declared, day, key
-from support.line_sequences.gaps import names_loss
-from support.line_sequences.judge import Fault, Judge, may_have_rows
+from support.line_sequences.declared import Change, Declared
+from support.line_sequences.judge import Fault, Judge, may_have_rows, names_loss
 from support.line_sequences.world import World
+from support.sequences.declared import DAY, day, key
 
 pytestmark = pytest.mark.timeout(600)
 

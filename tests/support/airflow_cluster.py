@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from forebay.embedded.airflow.http import Endpoint, HttpSession
 from forebay.embedded.airflow.rest import AirflowApi, Reprocess
-from forebay.errors import InfrastructureError
-from support.airflow_diagnosis import diagnosis
+from forebay.errors import ForebayError, InfrastructureError
+from forebay.executors.job.stored_jobs import find_job
+from forebay.home.paths import Home
 from support.airflow_pipelines import Pipeline
 from support.projects import Project
 
@@ -30,12 +32,13 @@ POLL_SECONDS = 0.5
 # A page of Airflow's API costs about 50 ms of CPU, so many things are asked for in one.
 ENDED = frozenset({"success", "failed"})
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+_FAULT = "{filename}: {stack_trace}"
+_LOG_LINES = 25
+_SOUND = frozenset({"success", "skipped", "upstream_failed", None})
 
 
 @dataclass(frozen=True)
 class Run:
-    """One DAG run as the API tells it."""
-
     dag_id: str
     run_id: str
     state: str
@@ -103,7 +106,6 @@ class Airflow:
     def trigger(
         self, pipeline: Pipeline, logical_date: datetime, conf: Mapping[str, Any] | None = None
     ) -> str:
-        """A manual run; its id."""
         return str(self.api.trigger(pipeline.name, logical_date, conf)["dag_run_id"])
 
     def backfill(
@@ -120,13 +122,11 @@ class Airflow:
         return int(found["id"])
 
     def unpause(self, *pipelines: Pipeline) -> None:
-        """Resume DAGs, once Airflow knows them."""
         for pipeline in pipelines:
             self.until(f"{pipeline.name} is a DAG", partial(self.knows, pipeline), 60, pipeline)
             self.api.pause(pipeline.name, paused=False)
 
     def knows(self, pipeline: Pipeline) -> bool:
-        """Whether Airflow has parsed a pipeline."""
         return pipeline.name in {dag["dag_id"] for dag in self.api.dags()}
 
     def form(self, pipeline: Pipeline, first: int, last: int) -> None:
@@ -149,7 +149,6 @@ class Airflow:
         self.http.post("/backfills", body)
 
     def backfills_complete(self, pipeline: Pipeline) -> None:
-        """Wait until Airflow has noticed that all backfills of a pipeline are complete."""
         self.until(
             f"backfills of {pipeline.name} are complete",
             lambda: all(each["completed_at"] for each in self.backfills(pipeline)),
@@ -177,7 +176,6 @@ class Airflow:
         return found[-1]
 
     def tasks(self, run: Run) -> dict[str, Json]:
-        """Task instances by task id."""
         return {task["task_id"]: task for task in self.api.task_instances(run.dag_id, run.run_id)}
 
     def states(self, run: Run) -> dict[str, str | None]:
@@ -185,7 +183,6 @@ class Airflow:
         return {name: task["state"] for name, task in self.tasks(run).items()}
 
     def log(self, run: Run, task_id: str, attempt: int | None = None) -> str:
-        """A task's log of its newest attempt, or of one."""
         if attempt is None:
             attempt = max(
                 1, int(self.api.task_instance(run.dag_id, run.run_id, task_id)["try_number"])
@@ -193,7 +190,6 @@ class Airflow:
         return "\n".join(self.api.log(run.dag_id, run.run_id, task_id, attempt))
 
     def result(self, run: Run, task_id: str) -> Json:
-        """What a stage returned."""
         found: Json = self.api.xcom(run.dag_id, run.run_id, task_id)
         return found
 
@@ -209,11 +205,9 @@ class Airflow:
         return {each["name"]: each for each in json.loads(path.read_text())["components"]}
 
     def heartbeat(self, component: str) -> str:
-        """When a component told last that it lives."""
         return str(self.api.health()[component][f"latest_{component.replace('-', '_')}_heartbeat"])
 
     def answers(self) -> bool:
-        """Whether the API server does."""
         try:
             return bool(self.api.health())
         except InfrastructureError:
@@ -224,11 +218,7 @@ class Airflow:
     def until(
         self, what: str, look: Callable[[], T | None], seconds: float, *pipelines: Pipeline
     ) -> T:
-        """Wait until `look` finds something; what it found.
-
-        Raises:
-            AssertionError: at the deadline, with everything that is known about the pipelines.
-        """
+        """Wait until `look` finds something; what it found. In vain: all that is known."""
         deadline = time.monotonic() + seconds
         while not (found := look()):
             if time.monotonic() > deadline:
@@ -271,14 +261,8 @@ class Airflow:
         """Wait until a component has told so many times that it lives."""
         for _ in range(count):
             seen = self.heartbeat(component)
-            self.until(
-                f"{component} tells that it lives",
-                partial(self._beats_since, component, seen),
-                60,
-            )
-
-    def _beats_since(self, component: str, seen: str) -> bool:
-        return self.heartbeat(component) > seen
+            later = lambda seen=seen: self.heartbeat(component) > seen  # noqa: E731
+            self.until(f"{component} tells that it lives", later, 60)
 
     def task_is(
         self, pipeline: Pipeline, run: Run, task_id: str, state: str, seconds: float
@@ -298,3 +282,66 @@ class Airflow:
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+def diagnosis(project: Project, api: AirflowApi, dag_ids: Sequence[str]) -> str:
+    """Components, import errors, runs with their tasks, logs of tasks that are not done, jobs."""
+    parts = [
+        _said("components", lambda: [project.forebay("status", check=False).stdout]),
+        _said("import errors", lambda: (_FAULT.format(**each) for each in api.import_errors())),
+        *(_said(f"runs of {name}", partial(_runs, api, name)) for name in dag_ids),
+        _said("jobs", lambda: _jobs(project)),
+        _said("component logs", lambda: _tails(project.home / "airflow/logs/components")),
+    ]
+    return "\n".join(parts)
+
+
+def _said(title: str, look: Callable[[], Iterable[str]]) -> str:
+    """A section; what cannot be asked for must not hide the rest."""
+    try:
+        text = "\n".join(look())
+    except (ForebayError, OSError, LookupError, AssertionError) as error:
+        text = f"not to be had: {type(error).__name__}: {error}"
+    return f"---- {title}\n{text}"
+
+
+def _runs(api: AirflowApi, dag_id: str) -> Iterator[str]:
+    for run in api.dag_runs(dag_id):
+        yield (
+            f"{run['dag_run_id']} {run['state']} window {run['data_interval_start']}"
+            f" from {run['start_date']} to {run['end_date']}"
+        )
+        tasks = api.task_instances(dag_id, run["dag_run_id"])
+        for task in tasks:
+            yield (
+                f"    {task['task_id']:24} {task['state']!s:18} try {task['try_number']}"
+                f" of {task['max_tries'] + 1} {task['start_date']} to {task['end_date']}"
+            )
+        if run["state"] != "success":
+            for task in tasks:
+                yield from _log(api, task)
+
+
+def _log(api: AirflowApi, task: Json) -> Iterator[str]:
+    if task["state"] in _SOUND:
+        return
+    lines = api.log(task["dag_id"], task["dag_run_id"], task["task_id"], max(1, task["try_number"]))
+    yield f"    log of {task['task_id']}:"
+    yield from (f"        {line}" for line in lines[-_LOG_LINES:])
+
+
+def _jobs(project: Project) -> Iterator[str]:
+    for folder in sorted((project.home / "jobs").glob("*")):
+        job = find_job(Home(project.home), folder.name)
+        text = "no status" if job is None else job.row.document
+        if '"succeeded"' in text:
+            continue
+        yield f"{folder.name}: {text}"
+        yield from _tails(folder / "logs")
+
+
+def _tails(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*.log")):
+        yield f"  {path.name}:"
+        lines = path.read_text(errors="replace").splitlines()
+        yield from (f"    {line}" for line in lines[-_LOG_LINES:])

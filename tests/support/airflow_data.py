@@ -5,7 +5,7 @@ Expected rows are counted from the files by `support.independent`, without a lin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,7 +43,7 @@ class Stored:
             return independent.log_sums(folder, first_ms, end_ms)
         where = f"\"at\" >= '{low.isoformat()}' and \"at\" < '{high.isoformat()}'"
         days = [f"date={day}/*.parquet" for day in days_between(low, high)]
-        return together([independent.parquet_sums(folder, where, files) for files in days])
+        return independent.added(*(independent.parquet_sums(folder, where, each) for each in days))
 
     def files(self, root: Path, start: datetime, end: datetime) -> set[str]:
         """Files of whole days that hold the rows of windows [start, end), below `data/`."""
@@ -63,16 +63,9 @@ class Stored:
 
 
 def days_between(low: datetime, high: datetime) -> list[str]:
-    """Days that [low, high) touches."""
     first = low.replace(hour=0, minute=0, second=0, microsecond=0)
     count = -(-(high - first) // DAY)
     return [f"{first + number * DAY:%Y-%m-%d}" for number in range(count)]
-
-
-def together(parts: list[independent.Sums]) -> independent.Sums:
-    """Sums of several parts: signed 64 bits that wrap."""
-    total = {name: sum(part[name] for part in parts) for name in parts[0]}
-    return {name: (value + 2**63) % 2**64 - 2**63 for name, value in total.items()}
 
 
 HISTORY = Stored("history", "parquet", OFFSET)
@@ -89,24 +82,20 @@ NEVER = Stored("never", "parquet")
 TORN = Stored("torn", "parquet")
 
 
-def write_base(root: Path) -> None:
-    """Three days behind most pipelines, hourly ones too."""
-    _pair(root, HISTORY, CLICKS, FIRST_DAY, 3, ROWS)
-
-
-def write_ads(root: Path, days: int) -> None:
-    """Days that nothing but the pipeline `ads` reads, so that its reads can be counted."""
-    _pair(root, ADS_HISTORY, ADS_CLICKS, FIRST_DAY, days, ROWS)
-
-
-def write_recent(root: Path, days: int) -> None:
-    """Days up to yesterday."""
-    _pair(root, RECENT_HISTORY, RECENT_CLICKS, today() - days * DAY, days, ROWS)
+def write_pair(
+    root: Path, pair: Iterable[Stored], first: datetime, days: int, rows: int = ROWS
+) -> None:
+    """Days of history, and of the clicks a day later."""
+    history, clicks = pair
+    for number in range(days):
+        day = first + number * DAY
+        write_history(root / "data" / history.folder, day - OFFSET, rows, seed=100 + number)
+        write_log(root / "data" / clicks.folder, day, rows, seed=300 + number)
 
 
 def write_many(root: Path, days: int) -> None:
     """Days that train long enough to be met in the middle."""
-    _pair(root, MANY_HISTORY, MANY_CLICKS, FIRST_DAY, days, MANY_ROWS)
+    write_pair(root, (MANY_HISTORY, MANY_CLICKS), FIRST_DAY, days, MANY_ROWS)
 
 
 def write_marked(root: Path, stored: Stored, marked: list[bool]) -> None:
@@ -119,7 +108,6 @@ def write_marked(root: Path, stored: Stored, marked: list[bool]) -> None:
 
 
 def mark(root: Path, stored: Stored, day: datetime) -> Path:
-    """Say that a day is complete."""
     marker = root / "data" / stored.folder / f"date={day:%Y-%m-%d}" / MARKER
     marker.touch()
     return marker
@@ -136,7 +124,6 @@ def write_torn(root: Path) -> None:
 
 
 def write_torn_day(root: Path, number: int) -> None:
-    """Write a day's files as they should be."""
     day = FIRST_DAY + number * DAY
     write_history(root / "data" / TORN.folder, day, ROWS, files=2, seed=800 + number)
 
@@ -155,7 +142,6 @@ def cut_footer(path: Path) -> None:
 
 
 def source(stored: Stored, starts: datetime = FIRST_DAY - DAY, **changes: Any) -> dict[str, Any]:
-    """The declaration of a stored source."""
     return {
         "kind": stored.kind,
         "options": {"path": f"data/{stored.folder}"},
@@ -167,20 +153,9 @@ def source(stored: Stored, starts: datetime = FIRST_DAY - DAY, **changes: Any) -
 
 
 def by_day(stored: Stored, **changes: Any) -> dict[str, Any]:
-    """One whose folders say which day their files belong to."""
     options = {"path": f"data/{stored.folder}", "window_path": "date={date}/*"}
     return source(stored, options=options, **changes)
 
 
 def marked_source(stored: Stored, wait: str, late: str) -> dict[str, Any]:
-    """One that is complete when a day's folder has its marker."""
     return by_day(stored, ready={"marker": MARKER, "wait": wait, "late": late})
-
-
-def _pair(
-    root: Path, history: Stored, clicks: Stored, first: datetime, days: int, rows: int
-) -> None:
-    for number in range(days):
-        day = first + number * DAY
-        write_history(root / "data" / history.folder, day - OFFSET, rows, seed=100 + number)
-        write_log(root / "data" / clicks.folder, day, rows, seed=300 + number)

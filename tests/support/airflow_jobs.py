@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 
 from forebay.executors.job.stored_jobs import StoredJob, find_job
 from forebay.home.paths import Home
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import Pipeline
-from support.kills import is_alive, job_processes
-from support.truth_rows import trained_rows
+from support.kills import job_processes, signal_first, used_rows
 
 Json = dict[str, Any]
 # The window of time in which a job of some 100,000 rows is in its middle is short.
@@ -29,8 +27,6 @@ _LOOK_SECONDS = 0.005
 
 @dataclass(frozen=True)
 class WindowJob:
-    """The job of one generation of one window."""
-
     airflow: Airflow
     pipeline: Pipeline
     number: int
@@ -51,7 +47,6 @@ class WindowJob:
         return found
 
     def epoch(self) -> int:
-        """The newest owner's epoch."""
         job = self._stored()
         assert job is not None
         return job.row.epoch
@@ -61,20 +56,14 @@ class WindowJob:
 
     def used_rows(self) -> int:
         """Rows that this generation's trainers have used so far, from the mapped counter."""
-        window = self.airflow.project.home / "training" / self.pipeline.name / "main"
-        counters = window / self.pipeline.key(self.number) / f"g{self.generation}" / "counters.bin"
-        if not counters.exists() or counters.stat().st_size < 8:
-            home, key = self.airflow.project.home, self.pipeline.key(self.number)
-            return trained_rows(home, self.pipeline.name, key, self.generation)
-        return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
+        key = self.pipeline.key(self.number)
+        return used_rows(self.airflow.project, key, self.generation, self.pipeline.name)
 
     def trainers(self) -> list[int]:
-        """Pids of living trainers."""
         pids = self.status().get("pids", {})
         return [pid for name, pid in pids.items() if name.startswith("trainer")]
 
     def wait_for_rows(self, rows: int, seconds: float) -> None:
-        """Return as soon as `rows` were used."""
         deadline = time.monotonic() + seconds
         while self.used_rows() < rows:
             assert time.monotonic() < deadline, (
@@ -84,7 +73,6 @@ class WindowJob:
             time.sleep(_LOOK_SECONDS)
 
     def kill(self, role: str) -> int:
-        """SIGKILL the living process of a role; its pid."""
         return self._signal(role, signal.SIGKILL)
 
     @contextmanager
@@ -99,15 +87,7 @@ class WindowJob:
                 os.kill(pid, signal.SIGCONT)
 
     def _signal(self, role: str, number: signal.Signals) -> int:
-        deadline = time.monotonic() + 30
-        while True:
-            pids = self.status().get("pids", {})
-            living = [pid for name, pid in pids.items() if name.startswith(role) and is_alive(pid)]
-            if living:
-                os.kill(living[0], number)
-                return int(living[0])
-            assert time.monotonic() < deadline, f"no {role} of {self.job_id} lives: {pids}"
-            time.sleep(_LOOK_SECONDS)
+        return signal_first(lambda: self.status().get("pids", {}), role, number, _LOOK_SECONDS)
 
     def processes(self) -> list[psutil.Process]:
         """Everything alive that carries the job's id, supervisor included."""

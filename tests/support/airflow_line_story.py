@@ -27,7 +27,6 @@ from support.file_watch import Reads, watched
 
 BY_REST, BY_COMMAND, ALL = range(1, 3), range(3, 5), range(ADS_DAYS)
 REST_LAST = BY_REST[-1]
-COMPLETE_SECONDS = 90
 
 
 def backfill_by_rest(airflow: Airflow) -> Reads:

@@ -41,11 +41,9 @@ class Pipeline:
     spec: dict[str, Any] = field(default_factory=dict)
 
     def window(self, number: int) -> datetime:
-        """Start of a window, counted from 0."""
         return self.start + number * self.step
 
     def key(self, number: int) -> str:
-        """A window's key."""
         return f"{self.window(number):%Y-%m-%d}" + (
             f"T{self.window(number):%H}" if self.step == HOUR else ""
         )
@@ -55,7 +53,6 @@ class Pipeline:
         return [self.key(number) for number in range(first, last + 1)]
 
     def expected(self, root: Path, number: int) -> dict[str, independent.Sums]:
-        """Rows and sums of one window by source."""
         return self.expected_until(root, number, first=number)
 
     def expected_until(
@@ -66,7 +63,6 @@ class Pipeline:
         return {name: stored.expected(root, start, end) for name, stored in self.sources.items()}
 
     def declaration(self) -> dict[str, Any]:
-        """The YAML's content."""
         declared = ads_pipeline()
         streams: dict[str, Any] = {}
         for name, stored in self.sources.items():
@@ -87,7 +83,6 @@ class Pipeline:
         return _merged(declared, self.spec)
 
     def write(self, project: Project) -> Path:
-        """Put the YAML into the project, as an editor does: by one rename."""
         return write_yaml(project, self.name, yaml.safe_dump(self.declaration(), sort_keys=False))
 
 
@@ -206,10 +201,9 @@ MISTAKES = ("2h", "24hours", "wieght", "many", "towels")
 
 
 def write_project(project: Project) -> None:
-    """All data and all pipelines but those that are dropped later."""
-    airflow_data.write_base(project.root)
-    airflow_data.write_ads(project.root, ADS_DAYS)
-    airflow_data.write_recent(project.root, RECENT_DAYS)
+    airflow_data.write_pair(project.root, _BASE.values(), FIRST_DAY, 3)
+    airflow_data.write_pair(project.root, ADS.sources.values(), FIRST_DAY, ADS_DAYS)
+    airflow_data.write_pair(project.root, _RECENT.values(), CATCHUP.start, RECENT_DAYS)
     airflow_data.write_many(project.root, MANY_DAYS)
     airflow_data.write_marked(project.root, airflow_data.MARKED, [True, False, True])
     airflow_data.write_marked(project.root, airflow_data.OPTIONAL, [True, True, False])

@@ -31,7 +31,6 @@ class Kill:
 
 
 def kill_component(airflow: Airflow, name: str, *pipelines: Pipeline) -> Kill:
-    """SIGKILL a component and wait until another process stands in its place."""
     pid = airflow.components()[name]["pid"]
     below = psutil.Process(pid).children(recursive=True)
     began = time.monotonic()
@@ -92,7 +91,6 @@ def processes_of(airflow: Airflow) -> list[psutil.Process]:
 
 
 def stages_of(airflow: Airflow) -> list[psutil.Process]:
-    """Stages that tasks run at this moment."""
     found = []
     for process in processes_of(airflow):
         with suppress(psutil.NoSuchProcess):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from support.airflow_data import together
+from support import independent
 from support.airflow_pipelines import Pipeline
 from support.projects import Project
 from support.truth_rows import links_of, plan_of, served_of
@@ -15,13 +15,11 @@ Json = dict[str, Any]
 
 
 def generations(project: Project, pipeline: Pipeline, number: int) -> list[int]:
-    """Trained generations of a window."""
     found = links_of(project.home, pipeline.name, pipeline.key(number))
     return [each["generation"] for each in found]
 
 
 def link(project: Project, pipeline: Pipeline, number: int) -> Json:
-    """What training a window left in its newest generation."""
     found = links_of(project.home, pipeline.name, pipeline.key(number))
     assert found, f"window {pipeline.key(number)} of {pipeline.name} has no model"
     return found[-1]
@@ -31,8 +29,8 @@ def trained(of: Json) -> dict[str, Json]:
     """Rows and row sums of this window alone: the model's sums after it less those before."""
     none = {"rows": 0, "sum": 0, "sum_of_squares": 0}
     return {
-        name: together(
-            [after, {key: -value for key, value in of["base_seen"].get(name, none).items()}]
+        name: independent.added(
+            after, {key: -value for key, value in of["base_seen"].get(name, none).items()}
         )
         for name, after in of["seen"].items()
     }
@@ -76,12 +74,10 @@ def served(project: Project, pipeline: Pipeline) -> tuple[str, int]:
 
 
 def models(project: Project, pipeline: Pipeline) -> dict[tuple[str, int], str]:
-    """State of each model as `forebay models ls` tells it."""
     rows = json.loads(project.forebay("models", "ls", pipeline.name, "--output", "json").stdout)
     return {(row["window"], row["generation"]): row["state"] for row in rows}
 
 
 def plan(project: Project, pipeline: Pipeline, number: int, generation: int = 1) -> Json:
-    """A recorded plan."""
     found: Json = json.loads(plan_of(project.home, pipeline.name, pipeline.key(number), generation))
     return found

@@ -20,7 +20,6 @@ FRAGMENT_LINES = 60
 
 @cache
 def counts() -> dict[str, int]:
-    """Each figure by its name."""
     sources = source_files()
     tests = list(Path("tests").rglob("*.py"))
     folders = Counter(file.parent for file in sources)
@@ -46,7 +45,6 @@ def source_files(*more: str) -> list[Path]:
 
 
 def lines(file: Path) -> int:
-    """Lines of a file."""
     return len(file.read_text().splitlines())
 
 
@@ -69,7 +67,6 @@ def fragments(sources: list[Path]) -> list[Path]:
 
 
 def module_name(file: Path) -> str:
-    """As it is imported."""
     parts = file.with_suffix("").parts
     return ".".join(parts if parts[0] in {"forebay", "examples"} else ("forebay", *parts))
 
@@ -81,7 +78,6 @@ def written_pages() -> list[Path]:
 
 
 def words(page: Path) -> int:
-    """Words of a page that people write."""
     return len(BY_PROGRAMS.sub("", page.read_text()).split())
 
 

@@ -35,7 +35,6 @@ class Disk:
         self.synced = Synced(root)
 
     def touch(self) -> None:
-        """One more operation. The code under test may die here."""
         if self._dies_at is not None and self._operations >= self._dies_at:
             raise Died
         self._operations += 1
@@ -50,7 +49,6 @@ class Disk:
         return self.synced.content(path.stat().st_ino) if path.exists() else None
 
     def revive(self) -> None:
-        """Whoever comes next does not die."""
         self._dies_at = None
 
 

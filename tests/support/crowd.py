@@ -19,15 +19,16 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, event
 
+from forebay.config.specs.windows import Window
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import FencedError
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link, ReadRows
+from forebay.executors.model_line.link import ReadRows
 from forebay.executors.stages.claims import Claims
 from forebay.home.paths import Home
 from forebay.home.store.base import Stored
-from forebay.mixture.row_sums import RowSums
+from support.links import link, window_of
+from support.model_lines import empty_plan
 
 PIPELINES = 5
 SYNC_SECONDS = 0.02
@@ -37,8 +38,6 @@ T = TypeVar("T")
 
 
 class Member:
-    """One process: its pipeline's windows one after the other, on a line of its own."""
-
     def __init__(self, home: Home, number: int) -> None:
         self.pipeline = f"ads{number % PIPELINES}"
         self.ledger = Ledger(home, self.pipeline)
@@ -46,45 +45,33 @@ class Member:
         self.longest_seconds = 0.0
 
     def finish(self, number: int) -> None:
-        """Everything that is stored of one window."""
-        window, end = f"{number:05}", START + (number + 1) * HOUR
-        if self.timed(lambda: self.ledger.latest_plan(window)) is None:
-            plan = WindowPlan(
-                window=window, generation=1, start=end - HOUR, end=end, sources={}, fingerprint="f"
-            )
+        before_it, window = map(_window, (number - 1, number))
+        if self.timed(lambda: self.ledger.latest_plan(window.key)) is None:
             with suppress(FencedError):  # another one planned it at this moment
-                self.timed(lambda: self.ledger.record_plan(plan, {}))
-        claim = Claims(self.ledger, window)
+                self.timed(lambda: self.ledger.record_plan(empty_plan(window.key), {}))
+        claim = Claims(self.ledger, window.key)
         generation = self.timed(lambda: claim.decide("run#1", renewed=None))
         assert generation == 1, generation
-        before = self.timed(lambda: self.chain.newest(f"{number - 1:05}"))
-        base = before.seen if before else {"clicks": RowSums()}
+        before = self.timed(lambda: self.chain.newest(before_it.key))
+        rows = before.seen["clicks"].rows if before else 0
         name = f"models/{self.chain.line}-{number:032x}.tree"
         model = Stored(name=name, checksum="0" * 64, size_bytes=1)  # nobody opens it
-        link = Link(
-            window=window,
-            start=end - HOUR,
-            end=end,
-            generation=generation,
-            parent=before.name if before else None,
+        made = link(
+            window.key,
+            {"clicks": rows + 7},
+            {"clicks": rows},
+            parent=(before.window, before.generation) if before else None,
             step=number + 1,
             steps=1,
-            base_seen=base,
-            seen={"clicks": RowSums(rows=base["clicks"].rows + 7)},
             read={"clicks": ReadRows(rows=7)},
             files={"saved_model": model},
-            resumed_from_step=0,
-            reread_rows=0,
-            model_fingerprint="m",
-            started_at=end - HOUR,
-            finished_at=end,
         )
-        self.timed(lambda: self.chain.record(link))
-        self.timed(lambda: self.chain.judge(link, {"auc": 0.5}))
-        assert not self.timed(lambda: self.chain.publish(link, end))
+        self.timed(lambda: self.chain.record(made))
+        self.timed(lambda: self.chain.judge(made, {"auc": 0.5}))
+        assert not self.timed(lambda: self.chain.publish(made, window.end))
         served = self.timed(self.chain.published)
         assert served is not None
-        assert served.window == window
+        assert served.window == window.key
 
     def timed(self, work: Callable[[], T]) -> T:
         began = time.monotonic()
@@ -92,6 +79,10 @@ class Member:
             return work()
         finally:
             self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
+
+
+def _window(number: int) -> Window:
+    return window_of(f"{START + number * HOUR:%Y-%m-%dT%H}")
 
 
 def slow_disk() -> None:

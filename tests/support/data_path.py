@@ -35,8 +35,6 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 @dataclass
 class DataPath:
-    """One job folder and the processes that serve it."""
-
     root: Path
     pipeline: PipelineSpec
     sources: dict[str, SourceSpec]
@@ -96,7 +94,6 @@ class DataPath:
         folder.prepare(request, continues=False)
 
     def start(self, role: str, index: int = 0) -> subprocess.Popen[bytes]:
-        """Start `driver` or `data`; its log is in the job's folder."""
         module = {"driver": "driver", "data": "data_executor"}[role]
         command = [sys.executable, "-m", f"forebay.executors.{module}", "--job", str(self.job_dir)]
         if role == "data":
@@ -140,7 +137,6 @@ class DataPath:
 
 @contextmanager
 def serving(path: DataPath, executors: int = 2) -> Iterator[DataPath]:
-    """Driver and data executors run inside the block."""
     try:
         path.start("driver")
         for index in range(executors):
@@ -166,7 +162,6 @@ class Counter:
         after_step: Callable[[int], None] | None = None,
         seconds: float = 60,
     ) -> None:
-        """Use frames until the window is finished."""
         deadline = time.monotonic() + seconds
         while not reader.finished():
             assert time.monotonic() < deadline, "the window does not end"

@@ -7,11 +7,9 @@ from forebay.home.paths import Home
 
 
 def take_away(home: Home) -> None:
-    """Nobody reads or writes it from here on."""
     close_databases()
     (home.root / "forebay.db").rename(home.root / "away.db")
 
 
 def bring_back(home: Home) -> None:
-    """It is as it was."""
     (home.root / "away.db").rename(home.root / "forebay.db")

@@ -22,209 +22,130 @@ COLUMNS = {
     "tags": "list<string>",
     "clicked": "int",
 }
-_SOURCE: Value = {
-    "description": "text",
-    "columns": {**COLUMNS, "known": "timestamp"},
-    "event_time": "at",
-    "starts": "2026-01-01",
-    "ends": "2026-06-01",
-    "ready": {"marker": "_SUCCESS", "wait": "15m", "late": "skip", "silent_max": "6h"},
-    "label_null": "dead_letter",
-    "bad_rows": "dead_letter",
-    "dead_letter_rows_max": 10,
-    "dead_letter_bytes_max": 1000,
-}
-_OPTIONS: dict[str, Value] = {
-    "memory": {"table": "clicks"},
-    "parquet": {"path": "data", "window_path": "day={date}/*", "storage": {"anon": True}},
-    "log": {"path": "log", "moved": "old/log", "close_delay": "2m", "timestamp_jump_max": "30m"},
-    "iceberg": {"catalog": {"type": "sql"}, "table": "shop.clicks"},
-    "kafka": {
-        "bootstrap": "localhost:9092",
-        "close_delay": "2m",
-        "timestamp_jump_max": "30m",
-        "topic": "clicks",
-        "format": "protobuf",
-        "schema_file": "click.desc",
-        "message_type": "shop.Click",
-        "message_rows_max": 1000,
-        "message_bytes_max": 65536,
-        "client": {
-            "security_protocol": "SASL_SSL",
-            "sasl_mechanism": "PLAIN",
-            "sasl_plain_username": "user",
-            "sasl_plain_password": "word",
-            "sasl_kerberos_service_name": "kafka",
-            "sasl_kerberos_domain_name": "example.org",
-            "ssl_cafile": "ca.pem",
-            "ssl_certfile": "client.pem",
-            "ssl_keyfile": "client.key",
-            "ssl_password": "word",
-            "ssl_crlfile": "revoked.pem",
-            "ssl_check_hostname": True,
-            "client_id": "forebay",
-            "client_rack": "a",
-            "api_version": "3.9",
-            "request_timeout_ms": 30_000,
-            "retry_backoff_ms": 100,
-            "reconnect_backoff_ms": 50,
-            "reconnect_backoff_max_ms": 1000,
-            "connections_max_idle_ms": 540_000,
-            "metadata_max_age_ms": 300_000,
-            "fetch_max_wait_ms": 500,
-            "fetch_min_bytes": 1,
-            "fetch_max_bytes": 1 << 20,
-            "max_partition_fetch_bytes": 1 << 20,
-            "receive_buffer_bytes": 1 << 16,
-            "send_buffer_bytes": 1 << 16,
-        },
-    },
-}
-_RUNTIME = {"python": "/usr/bin/python3", "environment": ["ACME_TOKEN", "ACME_SITE_*"]}
-_PIPELINE: Value = {
-    "description": "text",
-    "dataset": {
-        "window": "1d",
-        "timezone": "Europe/Berlin",
-        "start": "2026-03-01",
-        "end": "2026-04-01",
-        "event_id": ["event", "user"],
-        "label": {"column": "clicked", "positive": 1, "negative": 0, "known_at": "known"},
-        "label_join": "36h",
-        "streams": {
-            "history": {
-                "sources": ["parquet", "iceberg", "memory"],
-                "offset": "24h",
-                "feed": "batch",
-                "weight": 1.5,
-                "floor": 0.1,
-            },
-            "fresh": {"sources": ["kafka", "log"]},
-        },
-        "features": {
-            "user": {"encode": "hash", "column": "user", "buckets": 100, "dimension": 4},
-            "hashed_hour": {"encode": "hash", "column": "at", "part": "hour", "buckets": 100},
-            "mobile": {
-                "encode": "vocabulary",
-                "column": "mobile",
-                "values": ["true", "false"],
-                "dimension": 4,
-            },
-            "known_hour": {
-                "encode": "vocabulary",
-                "column": "at",
-                "part": "hour",
-                "values": [7, 8],
-            },
-            "steps": {
-                "encode": "bucketise",
-                "column": "price",
-                "boundaries": [1, 2.5],
-                "dimension": 4,
-            },
-            "hour_steps": {
-                "encode": "bucketise",
-                "column": "at",
-                "part": "hour",
-                "boundaries": [6, 18],
-            },
-            "price": {
-                "encode": "numeric",
-                "column": "price",
-                "transform": "log1p",
-                "mean": 1.5,
-                "scale": 2,
-                "missing": -1,
-            },
-            "weekday": {"encode": "numeric", "column": "at", "part": "weekday"},
-            "pair": {
-                "encode": "cross",
-                "columns": ["user", "mobile"],
-                "buckets": 100,
-                "dimension": 4,
-            },
-        },
-        "slices": ["mobile", "steps"],
-        "queue_unit": 512,
-        "plan_ahead_windows": 20,
-    },
-    "model": {
-        "kind": "towers",
-        "tower": {"hidden": [8, 4]},
-        "mixture": {
-            "mode": "measured",
-            "memory_tower": {"hidden": [4]},
-            "adapt_tower": {"hidden": [4]},
-            "gain": 0.1,
-            "memory_output": "both",
-            "embeddings": "separate",
-            "stop_gradient": "theta_only",
-            "memory_inputs": "random",
-            "adapt_learns": "both",
-            "memory_embeddings": True,
-        },
-        "delay_head": {"hidden": [8], "q_min": 0.1},
-        "embedding_learning_rate": 0.2,
-        "dense_learning_rate": 0.01,
-        "seed": 3,
-    },
-    "train": {
-        "paradigm": "mixture",
-        "delay": "head",
-        "compare": ["stream", "mixed", {"paradigm": "batch_then_stream", "delay": "fnw"}],
-        "seeds": 2,
-        "guard": False,
-        "minibatch_rows": 256,
-        "warm_start": "2026-02-01",
-        "accept": ["incomplete_labels", "no_positives"],
-    },
-    "job": {
-        "plane": "local",
-        "roles": {
-            "data": {"count": 2, "runtime": {**_RUNTIME}, "threads": 2},
-            "trainer": {"count": 1, "runtime": {**_RUNTIME}, "threads": 2},
-        },
-        "buffers": {
-            "rows_max": 1000,
-            "bytes_max": 65536,
-            "chunk_rows": 100,
-            "credits": 2,
-            "flush_seconds": 0.5,
-            "settle_seconds": 1.5,
-            "align_hours": 2,
-        },
-        "failover": {
-            "restarts_max": 2,
-            "heartbeat_timeout": "5s",
-            "task_attempts_max": 2,
-            "progress_deadlines": {"driver": "1m", "data": "10m", "trainer": "20m"},
-        },
-        "checkpoint": {"every_steps": 50, "windows_kept": 10},
-        "publish": {
-            "when": "gate",
-            "metric": "log_loss",
-            "against": "served",
-            "min_rows": 500,
-            "windows_kept": 10,
-        },
-        "judge_rows_max": 1000,
-        "windows_kept": 20,
-    },
-    "schedule": {
-        "catchup": True,
-        "active_runs_max": 4,
-        "grace": "30s",
-        "retries": 4,
-        "retry_delay": "5s",
-        "turn_wait": "12h",
-        "on_stale": "refuse",
-        "plan_timeout": "30m",
-        "train_timeout": "6h",
-        "pool": "small",
-        "owner": "ads",
-        "tags": ["ctr"],
-    },
-}
+_WRITTEN: dict[str, Value] = yaml.load(
+    """
+source:
+  description: text
+  columns: {event: int, at: timestamp, user: string, price: float, mobile: bool,
+    tags: list<string>, clicked: int, known: timestamp}
+  event_time: at
+  starts: "2026-01-01"
+  ends: "2026-06-01"
+  ready: {marker: _SUCCESS, wait: 15m, late: skip, silent_max: 6h}
+  label_null: dead_letter
+  bad_rows: dead_letter
+  dead_letter_rows_max: 10
+  dead_letter_bytes_max: 1000
+options:
+  memory: {table: clicks}
+  parquet: {path: data, window_path: "day={date}/*", storage: {anon: true}}
+  log: {path: log, moved: old/log, close_delay: 2m, timestamp_jump_max: 30m}
+  iceberg: {catalog: {type: sql}, table: shop.clicks}
+  kafka:
+    bootstrap: localhost:9092
+    close_delay: 2m
+    timestamp_jump_max: 30m
+    topic: clicks
+    format: protobuf
+    schema_file: click.desc
+    message_type: shop.Click
+    message_rows_max: 1000
+    message_bytes_max: 65536
+    client: {security_protocol: SASL_SSL, sasl_mechanism: PLAIN, sasl_plain_username: user,
+      sasl_plain_password: word, sasl_kerberos_service_name: kafka,
+      sasl_kerberos_domain_name: example.org, ssl_cafile: ca.pem, ssl_certfile: client.pem,
+      ssl_keyfile: client.key, ssl_password: word, ssl_crlfile: revoked.pem,
+      ssl_check_hostname: true, client_id: forebay, client_rack: a, api_version: "3.9",
+      request_timeout_ms: 30000, retry_backoff_ms: 100, reconnect_backoff_ms: 50,
+      reconnect_backoff_max_ms: 1000, connections_max_idle_ms: 540000,
+      metadata_max_age_ms: 300000, fetch_max_wait_ms: 500, fetch_min_bytes: 1,
+      fetch_max_bytes: 1048576, max_partition_fetch_bytes: 1048576,
+      receive_buffer_bytes: 65536, send_buffer_bytes: 65536}
+pipeline:
+  description: text
+  dataset:
+    window: 1d
+    timezone: Europe/Berlin
+    start: "2026-03-01"
+    end: "2026-04-01"
+    event_id: [event, user]
+    label: {column: clicked, positive: 1, negative: 0, known_at: known}
+    label_join: 36h
+    streams:
+      history: {sources: [parquet, iceberg, memory], offset: 24h, feed: batch, weight: 1.5,
+        floor: 0.1}
+      fresh: {sources: [kafka, log]}
+    features:
+      user: {encode: hash, column: user, buckets: 100, dimension: 4}
+      hashed_hour: {encode: hash, column: at, part: hour, buckets: 100}
+      mobile: {encode: vocabulary, column: mobile, values: ["true", "false"], dimension: 4}
+      known_hour: {encode: vocabulary, column: at, part: hour, values: [7, 8]}
+      steps: {encode: bucketise, column: price, boundaries: [1, 2.5], dimension: 4}
+      hour_steps: {encode: bucketise, column: at, part: hour, boundaries: [6, 18]}
+      price: {encode: numeric, column: price, transform: log1p, mean: 1.5, scale: 2, missing: -1}
+      weekday: {encode: numeric, column: at, part: weekday}
+      pair: {encode: cross, columns: [user, mobile], buckets: 100, dimension: 4}
+    slices: [mobile, steps]
+    queue_unit: 512
+    plan_ahead_windows: 20
+  model:
+    kind: towers
+    tower: {hidden: [8, 4]}
+    mixture: {mode: measured, memory_tower: {hidden: [4]}, adapt_tower: {hidden: [4]}, gain: 0.1,
+      memory_output: both, embeddings: separate, stop_gradient: theta_only,
+      memory_inputs: random, adapt_learns: both, memory_embeddings: true}
+    delay_head: {hidden: [8], q_min: 0.1}
+    embedding_learning_rate: 0.2
+    dense_learning_rate: 0.01
+    seed: 3
+  train:
+    paradigm: mixture
+    delay: head
+    compare: [stream, mixed, {paradigm: batch_then_stream, delay: fnw}]
+    seeds: 2
+    guard: false
+    minibatch_rows: 256
+    warm_start: "2026-02-01"
+    accept: [incomplete_labels, no_positives]
+  job:
+    plane: local
+    roles:
+      data:
+        count: 2
+        runtime: {python: /usr/bin/python3, environment: [ACME_TOKEN, "ACME_SITE_*"]}
+        threads: 2
+      trainer:
+        count: 1
+        runtime: {python: /usr/bin/python3, environment: [ACME_TOKEN, "ACME_SITE_*"]}
+        threads: 2
+    buffers: {rows_max: 1000, bytes_max: 65536, chunk_rows: 100, credits: 2, flush_seconds: 0.5,
+      settle_seconds: 1.5, align_hours: 2}
+    failover:
+      restarts_max: 2
+      heartbeat_timeout: 5s
+      task_attempts_max: 2
+      progress_deadlines: {driver: 1m, data: 10m, trainer: 20m}
+    checkpoint: {every_steps: 50, windows_kept: 10}
+    publish: {when: gate, metric: log_loss, against: served, min_rows: 500, windows_kept: 10}
+    judge_rows_max: 1000
+    windows_kept: 20
+  schedule:
+    catchup: true
+    active_runs_max: 4
+    grace: 30s
+    retries: 4
+    retry_delay: 5s
+    turn_wait: 12h
+    on_stale: refuse
+    plan_timeout: 30m
+    train_timeout: 6h
+    pool: small
+    owner: ads
+    tags: [ctr]
+""",
+    yaml.CSafeLoader,
+)
+_SOURCE, _OPTIONS, _PIPELINE = (_WRITTEN[each] for each in ("source", "options", "pipeline"))
 
 
 def declarations() -> dict[str, Value]:
@@ -255,7 +176,6 @@ def declarations() -> dict[str, Value]:
 
 
 def write(config: Path, files: dict[str, Value]) -> None:
-    """Write a project's YAML files."""
     for file, value in files.items():
         path = config / file
         path.parent.mkdir(parents=True, exist_ok=True)

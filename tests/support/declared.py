@@ -51,6 +51,5 @@ class Declared:
         return problems[0].code, problems[0].hint, line.strip()
 
     def message(self) -> str:
-        """Of the one problem."""
         (problem,) = self.problems()
         return problem.message

@@ -17,7 +17,6 @@ CATALOG = {"type": "sql", "uri": "sqlite:///lake/catalog.db", "warehouse": "lake
 
 @contextmanager
 def opened_catalog(place: Path) -> Iterator[Any]:
-    """The catalog of CATALOG, as another program would open it."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     (place / "lake").mkdir(exist_ok=True)
@@ -44,7 +43,6 @@ def append(place: Path, rows: pa.Table, table: str = TABLE) -> None:
 
 @contextmanager
 def opened_table(place: Path, table: str = TABLE) -> Iterator[Any]:
-    """The table, to be changed by a test."""
     with opened_catalog(place) as catalog:
         yield catalog.load_table(table)
 
@@ -92,7 +90,6 @@ def delete_positions(table: Any, data_path: str, positions: list[int], place: st
 
 
 def _delete_manifest(table: Any, snapshot_id: int, place: str, count: int) -> Any:
-    """A manifest that names one file of deletes."""
     from pyiceberg.manifest import (
         DataFile,
         DataFileContent,

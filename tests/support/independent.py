@@ -60,8 +60,8 @@ def parquet_sums(folder: Path, where: str = "true", files: str = "**/*.parquet")
     return sums(parts)
 
 
-def log_sums(folder: Path, first_ms: int, end_ms: int, keep: str | None = None) -> Sums:
-    """Sums over log rows committed in [first_ms, end_ms) whose column `keep` is not null."""
+def log_sums(folder: Path, first_ms: int, end_ms: int) -> Sums:
+    """Sums over log rows committed in [first_ms, end_ms)."""
     parts = []
     for path in sorted(folder.glob("*/*.arrow")):
         base, _, commit = path.stem.split("-")
@@ -69,10 +69,8 @@ def log_sums(folder: Path, first_ms: int, end_ms: int, keep: str | None = None) 
             continue
         with pa.memory_map(str(path)) as source:
             table = pa.ipc.open_file(source).read_all()
-        ids = row_ids(path.parent.name, int(base) + np.arange(table.num_rows, dtype=np.int64))
-        if keep is not None:
-            ids = ids[table.column(keep).is_valid().to_numpy(zero_copy_only=False)]
-        parts.append(ids)
+        numbers = int(base) + np.arange(table.num_rows, dtype=np.int64)
+        parts.append(row_ids(path.parent.name, numbers))
     return sums(parts)
 
 
@@ -96,15 +94,13 @@ def kafka_sums(
 
 
 def message_row_ids(topic: str, record: Any, rows: int) -> npt.NDArray[np.int64]:
-    """Ids of the rows of one message."""
     message = row_ids(f"{topic}/{record.partition}", np.array([record.offset]))
     ids = np.repeat(message.view(np.uint64), rows) + np.arange(rows, dtype=np.uint64)
     return splitmix64(ids).view(np.int64)
 
 
-def messages(bootstrap: str, topic: str) -> Iterator[Any]:
-    """Every record of a topic as kafka-python gives it."""
-    with _consumer(bootstrap, topic, None) as (consumer, partitions):
+def messages(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> Iterator[Any]:
+    with _consumer(bootstrap, topic, None, isolation) as (consumer, partitions):
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
         ends = consumer.end_offsets(partitions)
@@ -131,11 +127,18 @@ def kafka_committed(bootstrap: str, topic: str, group: str) -> dict[int, int]:
 
 
 @contextmanager
-def _consumer(bootstrap: str, topic: str, group: str | None) -> Iterator[tuple[Any, list[Any]]]:
+def _consumer(
+    bootstrap: str, topic: str, group: str | None, isolation: str = "read_uncommitted"
+) -> Iterator[tuple[Any, list[Any]]]:
     """A consumer that commits nothing, and the topic's partitions."""
     from kafka import KafkaConsumer, TopicPartition
 
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        enable_auto_commit=False,
+        isolation_level=isolation,
+    )
     try:
         numbers = sorted(consumer.partitions_for_topic(topic) or ())
         assert numbers, f"{bootstrap} has no topic {topic}"

@@ -16,6 +16,7 @@ from typing import Any
 
 from forebay.home.database.format import record_format
 from forebay.home.paths import Home
+from support.dag_parse import own_airflow
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,11 @@ def run_inline(
     record_format(Home(root / "home"))  # as real stages do: the stand-in writes files alone
     asked = root / "scenarios.json"
     asked.write_text(json.dumps([scenario.__dict__ for scenario in scenarios]))
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
     done = subprocess.run(
         [sys.executable, __file__, str(asked), dag_id, str(toy)],
-        env=kept
+        env=own_airflow(root / "airflow")
         | {
-            "AIRFLOW_HOME": str(root / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
             "FOREBAY_HOME": str(root / "home"),
             "PYTHONPATH": str(Path(__file__).parents[1]),
@@ -93,7 +91,8 @@ def _main(asked: Path, dag_id: str, toy: Path) -> None:
         run = bag.dags[dag_id].test(
             logical_date=None if date is None else timezone.parse(date), run_conf=scenario["conf"]
         )
-        runs[scenario["name"]] = {**_ended(run), "calls": _calls(stand_in, scenario["answers"])}
+        calls = {stage: stand_in.calls(stage) for stage in scenario["answers"]}
+        runs[scenario["name"]] = {**_ended(run), "calls": calls}
     (asked.parent / "runs.json").write_text(json.dumps(runs))
 
 
@@ -118,10 +117,6 @@ def _ended(run: Any) -> dict[str, Any]:
 
 def _value(stored: Any) -> Any:
     return json.loads(stored.value) if isinstance(stored.value, str) else stored.value
-
-
-def _calls(toy: Any, answers: dict[str, Any]) -> dict[str, list[list[str]]]:
-    return {stage: toy.calls(stage) for stage in answers}
 
 
 if __name__ == "__main__":

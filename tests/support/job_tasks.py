@@ -97,7 +97,6 @@ def context(left: object = HANDLE) -> Any:
 
 
 def fails(place: Place, age_seconds: float = 0.0) -> None:
-    """As the listener notes that a run of the DAG has failed."""
     note_failure(place.home, "ads", now_us() - int(age_seconds * 1_000_000))
 
 

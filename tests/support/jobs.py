@@ -77,7 +77,6 @@ def store_job(
 
 
 def report_job(home: Home, job_id: str, epoch: int, state: Any, **more: Any) -> None:
-    """As the supervisor of a submission reports."""
     told = {"job_id": job_id, "state": state, "epoch": epoch, "submitted_at": datetime.now(UTC)}
     status = JobStatus.model_validate(told | more)
     database_of(home).transact(lambda rows: job_changes.report(rows, status, None))
@@ -113,7 +112,6 @@ class ToldJob:
         return stored_job(self.home, self.job_id).row
 
     def take_over(self, run: str | None = None) -> JobHandle:
-        """As one more owner."""
         return attach(self.home, self.job_id, run)
 
     def tell(self, state: Any, error: ErrorReport | None = None, **more: Any) -> None:
@@ -124,7 +122,6 @@ class ToldJob:
         report_job(self.home, self.job_id, self.submission, state, **told)
 
     def progress(self, window: str = "2026-03-01", **told: Any) -> None:
-        """As its trainer reports, and its supervisor stores with the next heartbeat."""
         report = Progress(window=window, **told).model_dump_json()
         write_atomically(self.folder.path / "progress.json", report)
         database_of(self.home).transact(
@@ -132,7 +129,6 @@ class ToldJob:
         )
 
     def beat(self) -> None:
-        """As its supervisor shows that it lives."""
         database_of(self.home).transact(
             lambda rows: job_changes.beat(rows, self.job_id, self.submission, None)
         )

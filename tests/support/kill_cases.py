@@ -191,7 +191,6 @@ def assert_exact(project: Project) -> Link:
 
 
 def committed(project: Project) -> dict[int, int]:
-    """Offsets that the pipeline's consumer group has committed."""
     assert project.topic is not None
     topic = project.topic
     return independent.kafka_committed(topic.bootstrap, topic.name, "forebay.ads")

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.projects import DAY, FIRST_DAY, Project, Topic, rows_of_day
+from support.projects import DAY, FIRST_DAY, Project, Topic, rows_of_day, with_column
 
 MARKER = "kills its reader"
 _SECONDS = np.timedelta64(1, "s")
@@ -104,11 +104,9 @@ class KillingCode:
 
 
 def marked(rows: pa.Table, row: int) -> pa.Table:
-    """Rows of which one has the marker."""
     users = rows.column("user").to_pylist()
     users[row] = MARKER
-    index = rows.schema.get_field_index("user")
-    return rows.set_column(index, "user", pa.array(users, rows.schema.field("user").type))
+    return with_column(rows, "user", pa.array(users, rows.schema.field("user").type))
 
 
 def mark_row_group(project: Project, group: int, rows: int) -> tuple[str, int, int]:
@@ -121,7 +119,6 @@ def mark_row_group(project: Project, group: int, rows: int) -> tuple[str, int, i
 
 
 def mark_segment(project: Project, number: int, partition: int = 0) -> Path:
-    """Put the marker into a segment of a partition."""
     path = sorted((project.log / str(partition)).glob("*.arrow"))[number]
     with pa.OSFile(str(path)) as source:
         table = marked(pa.ipc.open_file(source).read_all(), 0)
@@ -131,7 +128,6 @@ def mark_segment(project: Project, number: int, partition: int = 0) -> Path:
 
 
 def publish_marked(topic: Topic, partition: int, at: timedelta) -> None:
-    """Publish a message with the marker, stamped so long after the day's begin."""
     from forebay.datatasks.sources.kafka.producer import publish_batches
 
     stamp: datetime = FIRST_DAY + at

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from support.projects import (
     DAY,
     FIRST_DAY,
     Project,
     ads_pipeline,
-    clicks_source,
-    history_source,
+    declared_project,
+    parts_of,
     rows_of_day,
+    with_column,
     write_history,
 )
 
@@ -24,39 +24,25 @@ ROWS = 3_000
 DAYS = 3
 
 
-def with_labels(table: pa.Table, labels: Any) -> pa.Table:
-    """The same rows with other labels."""
-    return table.set_column(table.schema.get_field_index("clicked"), "clicked", pa.array(labels))
-
-
-def late_rows(table: pa.Table, known: float, seed: int = 5) -> pa.Table:
-    """Rows as a stream has them that knows a share of its positives."""
-    clicked = table.column("clicked").to_numpy()
-    shown = np.random.default_rng(seed).random(len(clicked)) < known
-    return with_labels(table, np.where(shown, clicked, 0))
-
-
-def write_stream(folder: Path, day: int, known: float, wait: timedelta, rows: int = ROWS) -> None:
-    """A day of the stream: the rows of each quarter of an hour, published `wait` after its end."""
+def write_stream(folder: Path, day: int, known: float) -> None:
+    """A day of the stream, which knows a share of its positives: the rows of each quarter of an
+    hour, published an hour after its end."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
     writer = LogWriter(folder, 0)
     start = FIRST_DAY + day * DAY
-    table = late_rows(rows_of_day(start, rows, seed=100 + day), known)
-    at = table.column("at").to_numpy()
-    step = np.timedelta64(15, "m")
-    first = np.datetime64(start.replace(tzinfo=None), "us")
-    for quarter in range(96):
-        low, high = np.searchsorted(at, [first + quarter * step, first + (quarter + 1) * step])
-        published = start + (quarter + 1) * timedelta(minutes=15) + wait
-        writer.append(table.slice(low, high - low), published)
+    table = rows_of_day(start, ROWS, seed=100 + day)
+    clicked = table.column("clicked").to_numpy()
+    shown = np.random.default_rng(5).random(len(clicked)) < known
+    table = with_column(table, "clicked", np.where(shown, clicked, 0))
+    for part, end in parts_of(table, start, timedelta(minutes=15)):
+        writer.append(part, end + timedelta(hours=1))
 
 
 def late_project(
     root: Path,
     known: float,
     *,
-    wait: timedelta = timedelta(hours=1),
     train: dict[str, Any] | None = None,
     source: dict[str, Any] | None = None,
 ) -> Project:
@@ -64,11 +50,8 @@ def late_project(
     pipeline = ads_pipeline("towers")
     pipeline["model"]["mixture"] = {"embeddings": "separate"}
     pipeline["train"] |= train or {}
-    project = Project(root, pipeline)
+    project = declared_project(root, pipeline, clicks=source)
     for day in range(DAYS):
         write_history(project.files, FIRST_DAY + day * DAY, ROWS, seed=100 + day)
-        write_stream(project.log, day, known, wait)
-    project.write_source("history", history_source())
-    project.write_source("clicks", clicks_source(**(source or {})))
-    project.write_pipeline()
+        write_stream(project.log, day, known)
     return project

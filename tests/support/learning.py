@@ -32,7 +32,6 @@ def dataset(features: dict[str, Any], **changed: Any) -> DatasetSpec:
 
 
 def source(columns: dict[str, str]) -> SourceSpec:
-    """A source `s` with these columns besides event id and label."""
     every = {"e": "string", "y": "int"} | columns
     return SourceSpec.model_validate({"name": "s", "kind": "memory", "columns": every})
 
@@ -48,7 +47,6 @@ def record_batch(spec: SourceSpec, rows: dict[str, list[Any]]) -> pa.RecordBatch
 def encode(
     features: dict[str, Any], columns: dict[str, str], rows: dict[str, list[Any]], **changed: Any
 ) -> tuple[Encoded, FeatureLayout]:
-    """Encode rows with an Encoder of their own."""
     data, spec = dataset(features, **changed), source(columns)
     layout = FeatureLayout.of(data, spec.columns)
     batch = record_batch(spec, rows)
@@ -96,13 +94,11 @@ def make_towers(
 
 
 def variant(name: str) -> dict[str, str]:
-    """A variant by its name, as it is declared."""
     paradigm, _, delay = name.partition("+")
     return {"paradigm": paradigm, "delay": delay or "none"}
 
 
 def layout_of(features: dict[str, Any], columns: dict[str, str]) -> FeatureLayout:
-    """The layout of these features."""
     kinds = {name: ColumnType(kind) for name, kind in columns.items()}
     return FeatureLayout.of(dataset(features), source(columns).columns | kinds)
 

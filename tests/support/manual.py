@@ -29,12 +29,12 @@ environment variable beside it. `forebay --debug COMMAND` shows the full traceba
 
 
 def manual_page() -> str:
-    """The page in Markdown."""
     root = typer.main.get_command(build_app())
     context = typer.Context(root, info_name="forebay")
     parts = [HEAD, "## Options before the command\n", _options(root, context)]
     for command, inside in commands(root, context):
-        parts += [f"## `{inside.command_path}`\n", _help(command), _usage(command, inside)]
+        text = (command.help or "").replace("\f", "").strip()
+        parts += [f"## `{inside.command_path}`\n", f"{text}\n", _usage(command, inside)]
         parts.append(_options(command, inside))
     return "\n".join(part for part in parts if part)
 
@@ -50,10 +50,6 @@ def commands(group: Command, context: typer.Context) -> Iterator[tuple[Command, 
             yield from commands(command, inside)
         else:
             yield command, inside
-
-
-def _help(command: Command) -> str:
-    return (command.help or "").replace("\f", "").strip() + "\n"
 
 
 def _usage(command: Command, context: typer.Context) -> str:

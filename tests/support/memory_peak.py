@@ -18,7 +18,6 @@ class MemoryPeak:
 
     @property
     def growth(self) -> int:
-        """Bytes that it had more at its peak."""
         return self._bytes("VmHWM") - self._before
 
     def _bytes(self, name: str) -> int:

@@ -69,10 +69,13 @@ def record(chain: ModelChain, trained: Link) -> None:
 
 def plan_empty(ledger: Ledger, window: str, generation: int = 1) -> None:
     """A plan without sources, where the window has none of this generation."""
-    if generation in ledger.generations(window):
-        return
+    if generation not in ledger.generations(window):
+        ledger.record_plan(empty_plan(window, generation), {})
+
+
+def empty_plan(window: str, generation: int = 1) -> WindowPlan:
     span = window_of(window)
-    plan = WindowPlan(
+    return WindowPlan(
         window=window,
         generation=generation,
         start=span.start,
@@ -80,7 +83,6 @@ def plan_empty(ledger: Ledger, window: str, generation: int = 1) -> None:
         sources={},
         fingerprint=f"of generation {generation}",
     )
-    ledger.record_plan(plan, {})
 
 
 def mark_trained(ledger: Ledger, window: str, generation: int, line: str = "main") -> None:

@@ -32,8 +32,6 @@ ACCOUNT_FILES = ("passwd", "shadow", "group", "gshadow")
 
 
 class Story:
-    """One home of root's."""
-
     def __init__(self, folder: Path) -> None:
         self.log = folder / "server.log"
         self.layout = Layout(Home(folder / "home"))

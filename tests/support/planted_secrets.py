@@ -23,14 +23,11 @@ def nobody(address: str) -> str:
 
 
 def forms(secret: str) -> set[bytes]:
-    """How a secret may be written."""
     texts = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
     return {each.encode() for each in texts | {json.dumps(secret)[1:-1], repr(secret)[1:-1]}}
 
 
 class SecretSearch:
-    """Finds any of some secrets in bytes."""
-
     def __init__(self, secrets: Iterable[str]) -> None:
         self._forms = sorted({form for secret in secrets for form in forms(secret)})
 
@@ -45,7 +42,6 @@ class SecretSearch:
         return found
 
     def found(self, written: Iterable[tuple[str, bytes]]) -> list[str]:
-        """The same for many."""
         return [leak for where, content in written for leak in self.found_in(where, content)]
 
 
@@ -60,7 +56,6 @@ def files_below(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def rows_of(address: str) -> Iterator[tuple[str, bytes]]:
-    """Every row of every table, as text."""
     engine = create_engine(address.replace("postgresql:", "postgresql+psycopg2:"))
     with engine.connect() as connection:
         for schema in ("forebay", "public"):

@@ -35,15 +35,12 @@ _NO_POWER_CUTS = ("-c", "fsync=off")
 
 @dataclass
 class PostgresServer:
-    """A server that a test may kill and start again."""
-
     programs: Path
     place: Place
     log: Path
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Serve; returns once connections are accepted."""
         self.process = self._run([*server_command(self.programs, self.place), *_NO_POWER_CUTS])
         deadline = time.monotonic() + _START_SECONDS
         while not is_ready(self.place, self.process.pid):
@@ -76,7 +73,6 @@ class PostgresServer:
             process.suspend()
 
     def resume(self) -> None:
-        """Let them go on."""
         for process in self._processes():
             process.resume()
 
@@ -86,7 +82,6 @@ class PostgresServer:
         return [main, *main.children(recursive=True)]
 
     def new_database(self) -> str:
-        """The address of an empty database."""
         name = f"test_{uuid.uuid4().hex[:12]}"
         admin = create_engine(f"postgresql+psycopg2{self.place.url}", isolation_level="AUTOCOMMIT")
         with admin.connect() as connection:
@@ -95,7 +90,6 @@ class PostgresServer:
         return f"postgresql{self.place.url.replace('/postgres?', f'/{name}?')}"
 
     def initialise(self) -> None:
-        """Make the server's files."""
         assert self._run(initdb_command(self.programs, self.place)).wait(60) == 0
 
     def _run(self, command: list[str]) -> subprocess.Popen[bytes]:
@@ -114,23 +108,31 @@ class PostgresServer:
             )
 
 
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    """The session's server. A test that stops it starts it again."""
-    folder = tmp_path_factory.mktemp("postgres")
+@contextmanager
+def serving(folder: Path) -> Iterator[PostgresServer]:
+    """A server of this folder's own."""
     layout = Layout(Home(folder))
     layout.create()
     place = database_place(layout)
     server = PostgresServer(prepare_place(layout, place), place, folder / "server.log")
     server.initialise()
-    server.start()
-    yield server
-    server.stop(signal.SIGQUIT)
-    remove_database(place)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop(signal.SIGQUIT)
+        remove_database(place)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """The session's server. A test that stops it starts it again."""
+    folder = tmp_path_factory.mktemp("postgres")
+    with serving(folder) as server:
+        yield server
     shutil.rmtree(folder)
 
 
 @pytest.fixture
 def new_database(postgres_server: PostgresServer) -> Callable[[], str]:
-    """Makes an empty database and gives its address."""
     return postgres_server.new_database

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from support.called import called
+from forebay.cli import run
+from forebay.home.database.open import close_databases
 from support.declarations import COLUMNS
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -25,6 +29,23 @@ DAY = timedelta(days=1)
 
 # They start daemons, or become Airflow.
 _PROCESSES = {"up", "down", "airflow", "kafka"}
+
+
+def called(
+    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, as a function. environment: all of its variables."""
+    out, err = io.StringIO(), io.StringIO()
+    close_databases()
+    variables = patch.dict(os.environ, environment, clear=True)
+    with variables, chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = run(arguments)
+        finally:
+            close_databases()
+    return subprocess.CompletedProcess(
+        ["forebay", *arguments], code, out.getvalue(), err.getvalue()
+    )
 
 
 def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
@@ -51,18 +72,19 @@ def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
     )
 
 
+def with_column(table: pa.Table, name: str, values: Any) -> pa.Table:
+    """The same rows with other values of one column."""
+    return table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+
+
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a real broker."""
-
     bootstrap: str
     name: str
 
 
 @dataclass
 class Project:
-    """A generated project folder and the commands run in it."""
-
     root: Path
     pipeline: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -138,21 +160,29 @@ class Project:
         return json.loads(summary.read_text())
 
     def write_pipeline(self) -> None:
-        path = self.root / "config" / "pipelines" / "ads.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(self.pipeline, sort_keys=False))
+        self._write("pipelines/ads.yaml", self.pipeline)
 
     def write_source(self, name: str, spec: dict[str, Any]) -> None:
-        path = self.root / "config" / "sources" / f"{name}.yaml"
+        self._write(f"sources/{name}.yaml", spec)
+
+    def _write(self, file: str, spec: dict[str, Any]) -> None:
+        path = self.root / "config" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(spec, sort_keys=False))
 
 
-def declared_project(root: Path) -> Project:
-    """The YAML of a pipeline and its two sources, without any rows."""
-    made = Project(root, ads_pipeline())
-    made.write_source("history", history_source())
-    made.write_source("clicks", clicks_source())
+def declared_project(
+    root: Path,
+    pipeline: dict[str, Any] | None = None,
+    *,
+    history: dict[str, Any] | None = None,
+    clicks: dict[str, Any] | None = None,
+    topic: Topic | None = None,
+) -> Project:
+    """The YAML of a pipeline and its two sources, without any rows; of each, what is changed."""
+    made = Project(root, pipeline or ads_pipeline(), topic=topic)
+    made.write_source("history", history_source(**(history or {})))
+    made.write_source("clicks", topic_source(topic) if topic else clicks_source(**(clicks or {})))
     made.write_pipeline()
     return made
 
@@ -211,25 +241,28 @@ def write_history(folder: Path, day: datetime, rows: int, files: int = 2, seed: 
         pq.write_table(piece, target / f"part-{number}.parquet", row_group_size=20_000)
 
 
+def parts_of(
+    table: pa.Table, day: datetime, length: timedelta
+) -> Iterator[tuple[pa.Table, datetime]]:
+    """Rows of each so long part of a day, and its end."""
+    at, start = table.column("at").to_numpy(), np.datetime64(day.replace(tzinfo=None), "us")
+    for number in range(DAY // length):
+        low, high = np.searchsorted(at, [start + number * length, start + (number + 1) * length])
+        yield table.slice(low, high - low), day + (number + 1) * length
+
+
 def hourly_batches(
     day: datetime, rows: int, partitions: int, seed: int
 ) -> Iterator[tuple[pa.Table, datetime, int]]:
     """One day of stream rows as (micro-batch, publication, partition): each hour, a minute before
     its end."""
-    table = rows_of_day(day, rows, seed)
-    at = table.column("at").to_numpy()
-    start = np.datetime64(day.replace(tzinfo=None), "h")
-    for hour in range(24):
-        low, high = np.searchsorted(at, [start + hour, start + hour + 1])
-        part = table.slice(low, high - low)
-        commit = day + timedelta(hours=hour, minutes=59)
+    for part, end in parts_of(rows_of_day(day, rows, seed), day, timedelta(hours=1)):
         for partition in range(partitions):
             mine = part.take(pa.array(np.arange(partition, part.num_rows, partitions)))
-            yield mine, commit, partition
+            yield mine, end - timedelta(minutes=1), partition
 
 
 def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed: int = 1) -> None:
-    """One day of stream rows as log segments."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
     writers = [LogWriter(folder, partition) for partition in range(partitions)]
@@ -238,20 +271,14 @@ def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed:
 
 
 def publish_day(
-    topic: Topic,
-    day: datetime,
-    rows: int,
-    *,
-    partitions: int = 2,
-    seed: int = 1,
-    message_rows: int = 1_000,
+    topic: Topic, day: datetime, rows: int, *, seed: int, message_rows: int = 1_000
 ) -> None:
     """The same day as messages of at most `message_rows` rows."""
     from forebay.datatasks.sources.kafka.producer import publish_batches
 
     pieces = (
         (batch.slice(first, message_rows), commit, partition)
-        for batch, commit, partition in hourly_batches(day, rows, partitions, seed)
+        for batch, commit, partition in hourly_batches(day, rows, 2, seed)
         for first in range(0, batch.num_rows, message_rows)
     )
     publish_batches(topic.bootstrap, topic.name, pieces)
@@ -267,14 +294,11 @@ def ads_project(
 ) -> Project:
     """`days` windows of `rows` batch and `rows` stream rows each; the stream is a log, or a
     topic with two partitions that is there already."""
-    project = Project(root, pipeline or ads_pipeline(), topic=topic)
+    project = declared_project(root, pipeline, topic=topic)
     for day in range(days):
         write_history(project.files, FIRST_DAY + (day - 1) * DAY, rows, seed=100 + day - 1)
         if topic is None:
             write_log(project.log, FIRST_DAY + day * DAY, rows, seed=100 + day)
         else:
             publish_day(topic, FIRST_DAY + day * DAY, rows, seed=100 + day)
-    project.write_source("history", history_source())
-    project.write_source("clicks", topic_source(topic) if topic else clicks_source())
-    project.write_pipeline()
     return project

@@ -37,8 +37,6 @@ class Reader:
 
 
 class World:
-    """Readers in any order, and a trainer that takes a frame now and then."""
-
     def __init__(
         self,
         readers: list[Reader],
@@ -78,7 +76,6 @@ class World:
         self.queue.set_pending(pending, is_last=not self.waiting)
 
     def step(self, reader: Reader) -> bool:
-        """Let one reader do its next thing; whether it could."""
         if reader in self.ended:
             settled = self.queue.settle(reader.source, reader.name, 0)
             if settled:
@@ -100,7 +97,6 @@ class World:
         return True
 
     def pop(self) -> bool:
-        """Let the trainer ask once."""
         frame = self.queue.pop(0)
         if frame is not None:
             self.frames.append(frame)

@@ -29,11 +29,7 @@ TYPES = {
 
 
 def reference_page(schema: Node) -> str:
-    """The page in Markdown.
-
-    Args:
-        schema: of both kinds of file, as `forebay schema` prints it.
-    """
+    """schema: of both kinds of file, as `forebay schema` prints it."""
     definitions = schema["$defs"]
     parts = [HEAD, "## Sources: `config/sources/NAME.yaml`\n"]
     source = definitions["SourceSpec"]
@@ -54,7 +50,6 @@ def reference_page(schema: Node) -> str:
 
 
 def keys_without_meaning(schema: Node) -> list[str]:
-    """Keys that have no description, by the definition that they are in."""
     definitions = schema["$defs"]
     return [
         f"{name}.{key}"

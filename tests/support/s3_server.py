@@ -48,7 +48,6 @@ class S3Server:
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Serve at a free port of the loopback address; returns once it is open."""
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE],
@@ -65,7 +64,6 @@ class S3Server:
         self.endpoint = found[1]
 
     def stop(self) -> None:
-        """End it."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(30)
@@ -82,7 +80,6 @@ class S3Server:
         )
 
     def new_bucket(self) -> str:
-        """The name of an empty bucket."""
         name = f"test-{uuid.uuid4().hex[:12]}"
         self.client.create_bucket(Bucket=name)
         return name
@@ -90,7 +87,6 @@ class S3Server:
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """The session's server."""
     server = S3Server(tmp_path_factory.mktemp("s3") / "server.log")
     try:
         server.start()
@@ -113,12 +109,10 @@ def s3_access(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def new_s3_address(s3_server: S3Server, s3_access: None) -> Callable[[], str]:
-    """Makes an empty bucket, and gives the address of a store in it."""
     return lambda: s3_url(s3_server.endpoint, s3_server.new_bucket())
 
 
 def s3_url(endpoint: str, bucket: str = "bucket") -> str:
-    """The address of a store on a server without TLS."""
     where = quote(endpoint)
     return f"s3://{bucket}/some/folder?endpoint_override={where}&scheme=http&region=us-east-1"
 

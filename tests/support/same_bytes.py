@@ -9,11 +9,10 @@ and of some rows nobody knows. For half a day no click is published, so that its
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,15 @@ from forebay.executors.window_files.scores import Segments
 from forebay.home.paths import Home
 from forebay.mixture.tensorflow_start import start_tensorflow
 from support.declarations import COLUMNS
-from support.kills import summary_of, used_rows
+from support.kills import summary_of, wait_for_rows
+from support.parquet_files import null_labels
 from support.projects import (
     DAY,
     FIRST_DAY,
     Project,
     ads_pipeline,
-    clicks_source,
     declared_project,
-    history_source,
+    with_column,
 )
 from support.truth_rows import stored_of
 
@@ -92,16 +91,16 @@ def publications(day: datetime, *, sale: bool = False) -> Iterator[tuple[pa.Tabl
     """What the stream says of a day's events 13 hours later, as far as labels are known then."""
     table = events(day, sale=sale)
     here = np.asarray(table.column("delay")) < WAIT_HOURS
-    table = _with(table, "clicked", np.where(here, np.asarray(table.column("clicked")), 0))
+    table = with_column(table, "clicked", np.where(here, np.asarray(table.column("clicked")), 0))
     for number in range(12):
         commit = day + (2 * number + WAIT_HOURS) * HOUR + HOUR / 2
         rows = table.slice(number * HOUR_ROWS, HOUR_ROWS).drop_columns(["delay"])
         if sale:
             if SILENT_FROM <= commit < SILENT_TO:
-                rows = _with(rows, "clicked", np.zeros(HOUR_ROWS, np.int64))
+                rows = with_column(rows, "clicked", np.zeros(HOUR_ROWS, np.int64))
             known = rows.column("known").to_numpy() <= np.datetime64(commit.replace(tzinfo=None))
             fresh = np.where(known, rows.column("sold").to_numpy(), 0)
-            rows = _with(rows, "sold", fresh).drop_columns(["known"])
+            rows = with_column(rows, "sold", fresh).drop_columns(["known"])
         yield rows, commit
 
 
@@ -109,24 +108,16 @@ def written(root: Path, *, sale: bool = False) -> Path:
     """The folder of a project: its YAML and its rows."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
-    made = declared_project(root)
-    if sale:
-        made.write_source(
-            "history", history_source(columns={**_SALE_COLUMNS, "known": "timestamp"})
-        )
-        made.write_source("clicks", clicks_source(columns=_SALE_COLUMNS))
-    made.pipeline = pipeline(sale=sale)
-    made.write_pipeline()
+    history = {"columns": {**_SALE_COLUMNS, "known": "timestamp"}} if sale else None
+    clicks = {"columns": _SALE_COLUMNS} if sale else None
+    made = declared_project(root, pipeline(sale=sale), history=history, clicks=clicks)
     for number in range(-1, DAYS - 1):
         day = FIRST_DAY + number * DAY
-        folder = made.files / f"date={day:%Y-%m-%d}"
-        folder.mkdir(parents=True)
-        table = events(day, sale=sale).drop_columns(["delay"])
+        path = made.files / f"date={day:%Y-%m-%d}" / "part-0.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(events(day, sale=sale).drop_columns(["delay"]), path)
         if sale:
-            sold = table.column("sold").to_pylist()
-            sold[::NULL_EVERY] = [None] * len(sold[::NULL_EVERY])
-            table = _with(table, "sold", pa.array(sold, pa.int64()))
-        pq.write_table(table, folder / "part-0.parquet")
+            null_labels(path, NULL_EVERY, "sold")
     log = LogWriter(made.log, 0)
     for number in range(DAYS):
         for rows, commit in publications(FIRST_DAY + number * DAY, sale=sale):
@@ -206,7 +197,6 @@ def scores(made: Project, labels: tuple[str, ...] = ("",)) -> dict[str, list[dic
 
 
 def held_rows(made: Project, window: str, label: str = "") -> list[int]:
-    """Events whose rows the guard of a label held, as the segments of a window say."""
     table = Segments(window, stored_of(made.home, "ads", window, "scores"), label).published()
     assert table is not None
     return list(table.filter(table.column("held")).column("event_id").to_pylist())
@@ -243,17 +233,14 @@ class Runs:
 
     @classmethod
     def of(cls, folder: Path, *, sale: bool = False) -> Runs:
-        """Write the rows and run them."""
         made = Project(written(folder / "rows", sale=sale), home_folder=folder / "home")
         made.forebay(*arguments(made), timeout_seconds=400)
         return cls(made, ("", "sale") if sale else ("",))
 
     def begin(self, home: Path) -> Project:
-        """The same project, of which nothing is trained in this home."""
         return Project(self.unkilled.root, home_folder=home)
 
     def assert_same(self, killed: Project) -> None:
-        """Scores, figures and every file of every model."""
         # As text: NaN is no equal of itself.
         assert repr(scores(killed, self.labels)) == repr(scores(self.unkilled, self.labels))
         assert repr(metrics(killed)) == repr(metrics(self.unkilled))
@@ -262,14 +249,4 @@ class Runs:
         assert [name for name in wanted if found[name] != wanted[name]] == []
 
 
-def wait_until(made: Project, window: str, rows: int, run: subprocess.Popen[str]) -> None:
-    """Return as soon as a window has used so many rows; others may be trained before it."""
-    deadline = time.monotonic() + 400
-    while used_rows(made, window) < rows:
-        assert run.poll() is None, f"it ended before {rows} rows: {run.communicate()[0]}"
-        assert time.monotonic() < deadline, f"only {used_rows(made, window)} rows"
-        time.sleep(0.002)
-
-
-def _with(table: pa.Table, column: str, values: Any) -> pa.Table:
-    return table.set_column(table.schema.get_field_index(column), column, pa.array(values))
+wait_until = partial(wait_for_rows, seconds=400)  # others may be trained before the window

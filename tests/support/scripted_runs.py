@@ -57,8 +57,6 @@ class Clock:
 
 @dataclass
 class Told:
-    """What a run reported."""
-
     planned: list[tuple[PlanReport, list[tuple[str, int]]]] = field(default_factory=list)
     submitted: list[tuple[str, Path]] = field(default_factory=list)
     progress: list[tuple[Progress, JobStatus]] = field(default_factory=list)
@@ -131,7 +129,6 @@ class Runs:
         return keep_checkpoint(chain, link)
 
     def trained(self, day: int, **more: Any) -> Link:
-        """A day that was planned and trained before."""
         self.plan(day)
         plan = self.stages.ledger.latest_plan(self.stages.window(day).key)
         assert plan is not None
@@ -151,22 +148,16 @@ class Runs:
         supervisor.end("succeeded")
 
     def ends(self, state: State, count: int = 0, **more: Any) -> Script:
-        """A job that ends so after so many windows."""
-
-        def script(supervisor: ScriptedSupervisor) -> None:
-            supervisor.run()
-            self.trains(supervisor, count)
-            supervisor.end(state, **more)
-
-        return script
+        return self._script(count, lambda supervisor: supervisor.end(state, **more))
 
     def dies(self, count: int = 0) -> Script:
-        """A supervisor that is killed after so many windows."""
+        return self._script(count, ScriptedSupervisor.die)
 
+    def _script(self, count: int, then: Script) -> Script:
         def script(supervisor: ScriptedSupervisor) -> None:
             supervisor.run()
             self.trains(supervisor, count)
-            supervisor.die()
+            then(supervisor)
 
         return script
 
@@ -194,5 +185,4 @@ def scripted_runs(root: Path, monkeypatch: pytest.MonkeyPatch, **declared: Any) 
 
 
 def reports(supervisor: ScriptedSupervisor, **told: Any) -> None:
-    """What the trainer of its job reports."""
     write_atomically(supervisor.folder.path / PROGRESS_NAME, Progress(**told).model_dump_json())

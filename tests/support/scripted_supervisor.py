@@ -26,7 +26,6 @@ class ScriptedSupervisor:
     """A supervisor as others see it: it holds the lock of its job, and reports."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """As the process that `submit` starts with this command."""
         job_dir, descriptor = supervisor_arguments(list(command[-4:]))
         assert descriptor is not None
         self.interpreter = command[0]
@@ -78,12 +77,10 @@ class ScriptedSupervisors:
     """Starts one for each script, in order; each script has run when the start returns."""
 
     def __init__(self) -> None:
-        """Without scripts, none is to be started."""
         self.scripts: list[Script] = []
         self.started: list[ScriptedSupervisor] = []
 
     def start(self, command: Sequence[str], **_: Any) -> ScriptedSupervisor:
-        """In place of `Popen`."""
         assert self.scripts, f"one more supervisor was started: {command}"
         made = ScriptedSupervisor(command)
         self.started.append(made)

@@ -25,7 +25,6 @@ def may_mount() -> bool:
 
 @contextmanager
 def tiny_file_system(folder: Path, size_bytes: int) -> Iterator[None]:
-    """A file system of its own in `folder`, in memory."""
     folder.mkdir(parents=True, exist_ok=True)
     options = f"size={size_bytes}"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
@@ -36,13 +35,11 @@ def tiny_file_system(folder: Path, size_bytes: int) -> Iterator[None]:
 
 
 def grow(folder: Path, size_bytes: int) -> None:
-    """Make room in a tiny file system."""
     options = f"remount,size={size_bytes}"
     subprocess.run(["mount", "-o", options, str(folder)], check=True)
 
 
 def fill(folder: Path) -> None:
-    """Take all room that is left in a tiny file system."""
     with suppress(OSError), (folder / "ballast").open("wb", buffering=0) as ballast:
         while True:
             ballast.write(bytes(4096))

@@ -43,19 +43,16 @@ class Block:
 
     @property
     def declared(self) -> dict[str, Any]:
-        """The block's YAML."""
         found: dict[str, Any] = yaml.safe_load(self.text)
         return found
 
     @property
     def on_kafka(self) -> bool:
-        """Whether it needs a broker."""
         if self.mark == "yaml":
             return self.declared.get("kind") == "kafka" and self.file.startswith("config/")
         return self.mark in {"console kafka", "json"} or "sources.kafka" in self.text
 
     def write(self) -> None:
-        """Put the text where the page says, below the current folder."""
         path = Path(self.file)
         path.parent.mkdir(parents=True, exist_ok=True)
         before = path.read_text() if self.title.startswith("Add to ") else ""
@@ -63,7 +60,6 @@ class Block:
 
 
 def blocks() -> list[Block]:
-    """All fenced blocks of the page, in order."""
     return [Block(each[1] or "", each[2], each[3]) for each in _BLOCK.finditer(PAGE)]
 
 
@@ -75,7 +71,6 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def clicks(day: datetime) -> pa.Table:
-    """A click of each hour of a day."""
     hours = range(ROWS)
     return pa.table(
         {

@@ -51,15 +51,8 @@ class Stages:
 
     @property
     def project(self) -> Project:
-        return Project(
-            root=self.root,
-            config_dir=self.root / "config",
-            sources=self.sources,
-            pipelines={"ads": self.pipeline},
-            problems=[],
-            source_files={},
-            pipeline_files={},
-        )
+        config, pipelines = self.root / "config", {"ads": self.pipeline}
+        return Project(self.root, config, self.sources, pipelines, [], {}, {})
 
     def window(self, number: int) -> Window:
         return self.pipeline.dataset.grid.at(START + number * DAY)

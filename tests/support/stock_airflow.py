@@ -1,6 +1,6 @@
 """An Airflow as somebody else runs it: own environment, own settings, own database, five processes.
 
-Nothing of `forebay up` takes part but the way in which it starts PostgreSQL.
+Nothing of `forebay up` takes part.
 """
 
 from __future__ import annotations
@@ -20,15 +20,10 @@ from urllib.request import urlopen
 
 import psutil
 
-from forebay.embedded.airflow import components
 from forebay.embedded.airflow.http import Endpoint
-from forebay.embedded.keeper.component_group import ComponentGroup
-from forebay.embedded.layout import Layout
 from forebay.embedded.ports import free_ports
-from forebay.embedded.postgres import place as postgres_place
-from forebay.embedded.postgres import server as postgres
-from forebay.home.paths import Home
 from support.kills import is_alive
+from support.postgres_server import serving
 
 COMMAND_SECONDS = 240
 START_SECONDS = 120
@@ -39,24 +34,8 @@ PASSWORD = "a password of the user's"
 @contextmanager
 def database(home: Path) -> Iterator[str]:
     """An empty PostgreSQL; the address for SQLAlchemy without a driver."""
-    layout = Layout(Home(home))
-    layout.create()
-    place = postgres_place.database_place(layout)
-    programs = postgres_place.prepare_place(layout, place)
-    owner: dict[str, Any] = {}
-    if place.account is not None:
-        owner = {"user": place.account.uid, "group": place.account.gid, "cwd": "/"}
-    subprocess.run(
-        postgres.initdb_command(programs, place), check=True, timeout=COMMAND_SECONDS, **owner
-    )
-    component = components.database_component(programs, place)
-    server = ComponentGroup(layout).launch(component)
-    try:
-        wait_until(lambda: postgres.is_ready(place, server.pid), "PostgreSQL is not ready")
-        yield place.url
-    finally:
-        end([server], signal.SIGINT)
-        postgres_place.remove_database(place)
+    with serving(home) as server:
+        yield server.place.url
 
 
 def wait_until(holds: Any, otherwise: str, seconds: float = START_SECONDS) -> None:
@@ -104,7 +83,6 @@ class StockAirflow:
         return Endpoint(f"http://127.0.0.1:{self.port}", "admin", PASSWORD)
 
     def prepare(self) -> None:
-        """Settings, a user, and the database's tables."""
         self.dags.mkdir(parents=True)
         passwords = self.home / "passwords.json"
         passwords.write_text(json.dumps({"admin": PASSWORD}))
@@ -140,7 +118,6 @@ class StockAirflow:
         }
 
     def command(self, name: str, *arguments: str) -> str:
-        """Standard output of a program of this environment."""
         done = subprocess.run(
             [str(self.python.parent / name), *arguments],
             cwd=self.home,

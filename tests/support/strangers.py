@@ -32,7 +32,6 @@ _APART = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length"
 
 @contextmanager
 def serving_history(root: Path) -> Iterator[DataPath]:
-    """A driver and a data executor that serve inside the block."""
     write_history(root / "data/history", FIRST_DAY - DAY, 2_000, files=1)
     pipeline = ads_pipeline()
     del pipeline["dataset"]["streams"]["clicks"]
@@ -44,18 +43,15 @@ def serving_history(root: Path) -> Iterator[DataPath]:
 
 
 def sockets_of(job_dir: Path, role: str = "") -> list[Path]:
-    """Where processes of a job listen now."""
     found = sorted((job_dir / "sockets").glob(f"{role}*"))
     return [path for path in found if path.is_socket()]
 
 
 def call_at(path: Path) -> str:
-    """A call that the process of a socket would answer to those who have its token."""
     return DRIVER_CALL if path.name.startswith("driver") else EXECUTOR_CALL
 
 
 def token_of(path: Path) -> str:
-    """The token of a socket."""
     return path.with_name(f"{path.name}.token").read_text()
 
 
@@ -71,7 +67,6 @@ def short(path: Path) -> Iterator[str]:
 
 @contextmanager
 def channel(path: Path) -> Iterator[grpc.Channel]:
-    """A connection of its own to a socket."""
     with short(path) as name, grpc.insecure_channel(f"unix:{name}", _APART) as found:
         yield found
 
@@ -164,16 +159,15 @@ class Crowd:
                     self.problems.append(f"{act.__name__} at {path.name}: {error!r}")
             self._over.wait(0.2)
 
-    def _count(self, act: str, path: Path, what: object) -> None:
+    def _count(self, act: str, path: Path, what: object, number: int = 1) -> None:
         name = path.name.split("-")[0]
         with self._lock:
-            self.answers[f"{act} at {name}: {what}"] += 1
+            self.answers[f"{act} at {name}: {what}"] += number
 
     def _silent(self, path: Path) -> None:
         with silent_calls(path, 20) as calls:
             for code, number in codes(calls).items():
-                with self._lock:
-                    self.answers[f"silent at {path.name.split('-')[0]}: {code.name}"] += number
+                self._count("silent", path, code.name, number)
 
     def _half_open(self, path: Path) -> None:
         with ExitStack() as opened:
@@ -208,7 +202,6 @@ class Crowd:
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether something comes true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

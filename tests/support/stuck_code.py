@@ -44,12 +44,8 @@ def stick(
 ) -> None:
     """From the next start on, some calls of functions do not return.
 
-    Args:
-        project: whose processes stop.
-        folder: for the code that does it.
-        places: the room of a role, `module:function` of it, and at which call. The first process
-            that comes to it stops there, later ones do not.
-        always: each process that comes to it stops.
+    places: the room of a role, `module:function` of it, and at which call. The first process that
+    comes to it stops there, later ones do not; always: each does. folder: for the code that does.
     """
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(_CUSTOMIZE)

@@ -45,7 +45,6 @@ def series(steps: int = 14) -> dict[str, Any]:
 
 
 def event(*, judged: int = 900, complete: bool = True) -> dict[str, Any]:
-    """What is said of the events of a window."""
     words = "" if complete else f"0.660 so far, {judged} of 919 rows judged"
     answers = {
         name: {"auc": 0.66, "auc_interval": [0.63, 0.69], "rows": judged, "words": words}

@@ -61,7 +61,6 @@ class Synced:
         return found
 
     def left(self, path: Path) -> Tree | bytes | None:
-        """What a loss of power leaves of a path."""
         number = self.number(path)
         return None if number is None else self.content(number)
 
@@ -87,7 +86,6 @@ class Synced:
         return number
 
     def close(self) -> None:
-        """Let the numbers of files be used again."""
         for descriptor in self._held.values():
             os.close(descriptor)
 

@@ -56,7 +56,6 @@ def record_tasks(
     tasks: Mapping[str, Sequence[tuple[int, int]]],
     generation: int = 1,
 ) -> WindowPlan:
-    """Store one generation: (hour, rows) of each task, by source."""
     plan = WindowPlan(
         window=window,
         generation=generation,

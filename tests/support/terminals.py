@@ -39,7 +39,6 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """Everything, as it was written."""
         return "".join(text for _, text in self.chunks)
 
     @property
@@ -100,7 +99,6 @@ class _Starved:
 
 
 def width(line: str) -> int:
-    """Columns of a line in a terminal."""
     return sum(
         0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in _WIDE)
         for each in line
@@ -108,7 +106,6 @@ def width(line: str) -> int:
 
 
 def forebay(*arguments: str) -> list[str]:
-    """A command line of Forebay's."""
     return [sys.executable, "-P", "-m", "forebay", *arguments]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic
+from support.independent import messages
 from support.projects import Topic
 
 # So small that each few records are a segment, and the cleaner takes any of them.
@@ -62,7 +63,6 @@ def delete_before(topic: Topic, offset: int, partition: int = 0) -> None:
 
 
 def grow(topic: Topic, partitions: int) -> None:
-    """More partitions."""
     from kafka import KafkaAdminClient
 
     with closing(KafkaAdminClient(bootstrap_servers=topic.bootstrap)) as admin:
@@ -70,7 +70,6 @@ def grow(topic: Topic, partitions: int) -> None:
 
 
 def configure(topic: Topic, settings: Mapping[str, str]) -> None:
-    """Change settings of the topic."""
     from kafka.admin import ConfigResourceType
 
     _configure(topic.bootstrap, ConfigResourceType.TOPIC, topic.name, settings)
@@ -116,13 +115,7 @@ def compact(topic: Topic, left: int) -> None:
     often = {"log.cleaner.backoff.ms": "100", "log.cleaner.dedupe.buffer.size": str(4 << 20)}
     _configure(topic.bootstrap, ConfigResourceType.BROKER, "1", often)
     deadline = time.monotonic() + _CLEANED_SECONDS
-    while (found := _count(topic)) > left:
+    while (found := len(list(messages(topic.bootstrap, topic.name)))) > left:
         assert time.monotonic() < deadline, f"{found} records are left, not {left}"
         time.sleep(0.2)
     assert found == left
-
-
-def _count(topic: Topic) -> int:
-    from support.independent import messages
-
-    return sum(1 for _ in messages(topic.bootstrap, topic.name))

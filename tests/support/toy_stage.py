@@ -57,8 +57,6 @@ sys.exit(answer.get("code", 0))
 
 @dataclass(frozen=True)
 class ToyStage:
-    """One stand-in in a folder of its own."""
-
     folder: Path
 
     @classmethod
@@ -76,12 +74,10 @@ class ToyStage:
         return str(self.folder / "python")
 
     def answer(self, **answers: list[dict[str, Any]]) -> None:
-        """New answers, from the first on."""
         (self.folder / "answers.json").write_text(json.dumps(answers))
         (self.folder / "calls.jsonl").write_text("")
 
     def calls(self, stage: str) -> list[list[str]]:
-        """Arguments of all calls of a stage."""
         lines = map(json.loads, (self.folder / "calls.jsonl").read_text().splitlines())
         return [call["arguments"] for call in lines if call["stage"] == stage]
 

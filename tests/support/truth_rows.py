@@ -25,14 +25,9 @@ _LINKS = """
     ORDER BY links.generation
 """
 _PLAIN = (
-    "window",
-    "generation",
-    "started_at",
-    "finished_at",
-    "steps",
-    "resumed_from_step",
+    "window", "generation", "started_at", "finished_at", "steps", "resumed_from_step",
     "reread_rows",
-)
+)  # fmt: skip
 _SUMS = "SELECT * FROM link_rows WHERE link_id = ? ORDER BY position"
 _PLAN = """
     SELECT document FROM plans JOIN windows ON windows.id = plans.window_id
@@ -85,19 +80,16 @@ def trained_rows(home: Path, pipeline: str, window: str, generation: int) -> int
 
 
 def plan_of(home: Path, pipeline: str, window: str, generation: int) -> str:
-    """The document of a plan."""
     ((document,),) = rows_of(home, _PLAN, pipeline, window, generation)
     return str(document)
 
 
 def served_of(home: Path, pipeline: str, line: str = "main") -> tuple[str, int, Path]:
-    """Window, generation and model of the link that serves."""
     ((window, generation, name),) = rows_of(home, _SERVED, pipeline, line)
     return window, generation, _place(home, name)
 
 
 def serves(home: Path, pipeline: str, line: str = "main") -> bool:
-    """Whether some model of the line serves."""
     return _has_tables(home) and bool(rows_of(home, _SERVED, pipeline, line))
 
 
@@ -113,16 +105,6 @@ def stored_of(home: Path, pipeline: str, window: str, kind: str) -> Path | None:
     if not found:
         return None
     return _place(home, found[-1]["name"])
-
-
-def drop_checkpoint(home: Path, window: str) -> None:
-    """As if that window's checkpoint were not kept any more."""
-    with sqlite3.connect(home / "forebay.db") as database:
-        database.execute(
-            "DELETE FROM link_files WHERE kind = 'checkpoint' AND link_id IN (SELECT links.id "
-            "FROM links JOIN windows ON windows.id = links.window_id WHERE windows.key = ?)",
-            (window,),
-        )
 
 
 def _has_tables(home: Path) -> bool:
@@ -149,6 +131,5 @@ def _figures(row: Mapping[str, Any], when: str) -> Json:
 
 
 def _place(home: Path, name: str) -> Path:
-    """Where the store has the content of a name."""
     path = home / "store" / name
     return path / "content" if path.suffix == ".tree" else path

@@ -11,14 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support.declarations import COLUMNS
+from support.parquet_files import null_labels
 from support.projects import (
     DAY,
     FIRST_DAY,
     Project,
     ads_pipeline,
-    clicks_source,
-    history_source,
+    declared_project,
+    parts_of,
     rows_of_day,
+    with_column,
 )
 
 DAYS = 3
@@ -48,34 +50,24 @@ def events(day: datetime, rows: int = ROWS) -> pa.Table:
     )
 
 
-def with_sold(table: pa.Table, sold: Any) -> pa.Table:
-    return table.set_column(table.schema.get_field_index("sold"), "sold", sold)
-
-
 def write_batch(folder: Path, day: datetime, rows: int = ROWS) -> None:
     """A day of history; of some rows nobody knows whether they were sold."""
-    table = events(day, rows)
-    sold = table.column("sold").to_pylist()
-    sold[::NULL_EVERY] = [None] * len(sold[::NULL_EVERY])
-    target = folder / f"date={day:%Y-%m-%d}"
-    target.mkdir(parents=True, exist_ok=True)
-    pq.write_table(with_sold(table, pa.array(sold, pa.int64())), target / "part-0.parquet")
+    path = folder / f"date={day:%Y-%m-%d}" / "part-0.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(events(day, rows), path)
+    null_labels(path, NULL_EVERY, "sold")
 
 
 def write_stream(folder: Path, day: datetime, rows: int = ROWS) -> None:
     """A day of the stream, `WAIT` after each hour: clicks as they are, sales known by then."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
-    writer, table = LogWriter(folder, 0), events(day, rows)
-    at = table.column("at").to_numpy()
-    first = np.datetime64(day.replace(tzinfo=None), "h")
-    for hour in range(24):
-        low, high = np.searchsorted(at, [first + hour, first + hour + 1])
-        piece = table.slice(low, high - low)
-        published = day + timedelta(hours=hour + 1) + WAIT
+    writer = LogWriter(folder, 0)
+    for piece, end in parts_of(events(day, rows), day, timedelta(hours=1)):
+        published = end + WAIT
         here = piece.column("known").to_numpy() <= np.datetime64(published.replace(tzinfo=None))
         fresh = np.where(here, piece.column("sold").to_numpy(), 0)
-        writer.append(with_sold(piece, pa.array(fresh)).drop_columns(["known"]), published)
+        writer.append(with_column(piece, "sold", fresh).drop_columns(["known"]), published)
 
 
 def two_labels(root: Path, rows: int = ROWS, **train: Any) -> Project:
@@ -84,12 +76,10 @@ def two_labels(root: Path, rows: int = ROWS, **train: Any) -> Project:
     del pipeline["dataset"]["label"]
     pipeline["dataset"]["named_labels"] = {name: dict(label) for name, label in LABELS.items()}
     pipeline["train"] |= {"delay": "head", "compare": ["stream"], "minibatch_rows": 256} | train
-    project = Project(root, pipeline)
+    history = {"columns": {**TWO_COLUMNS, "known": "timestamp"}}
+    clicks = {"columns": TWO_COLUMNS}
+    project = declared_project(root, pipeline, history=history, clicks=clicks)
     for day in range(DAYS):
         write_batch(project.files, FIRST_DAY + (day - 1) * DAY, rows)
         write_stream(project.log, FIRST_DAY + day * DAY, rows)
-    columns = {**TWO_COLUMNS, "known": "timestamp"}
-    project.write_source("history", history_source(columns=columns))
-    project.write_source("clicks", clicks_source(columns=TWO_COLUMNS))
-    project.write_pipeline()
     return project

@@ -26,7 +26,6 @@ class File:
     text: str
 
     def write(self, folder: Path) -> None:
-        """Put it, or its section, below the folder."""
         path = folder / self.name
         path.parent.mkdir(parents=True, exist_ok=True)
         if self.section is None:
@@ -40,8 +39,6 @@ class File:
 
 @dataclass(frozen=True)
 class Command:
-    """A command to type, and the lines that the page shows after it."""
-
     text: str
     shown: list[str]
 

@@ -15,7 +15,6 @@ INSTALL_SECONDS = 900
 
 
 def run(command: list[str], folder: Path, **environment: str) -> str:
-    """Standard output of a command that has to succeed."""
     result = subprocess.run(
         command,
         cwd=folder,

@@ -37,13 +37,11 @@ def avro_type(declared: ColumnType) -> Any:
 
 
 def avro_schema(columns: Mapping[str, ColumnType]) -> dict[str, Any]:
-    """A record of these columns."""
     fields = [{"name": name, "type": avro_type(each)} for name, each in columns.items()]
     return {"type": "record", "name": "shop.Row", "fields": fields}
 
 
 def avro_file(path: Path, schema: Mapping[str, Any]) -> Path:
-    """A schema's file."""
     path.write_text(json.dumps(schema))
     return path
 

@@ -15,7 +15,6 @@ _LONG = 300 << 20
 
 
 def message(columns: Mapping[str, pa.Array], compression: str | None = None) -> bytes:
-    """A table as one message."""
     batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
     return stream([batch], batch.schema, compression)
 

@@ -54,7 +54,6 @@ def segment(folder: Path) -> Read:
 
 
 def parquet(folder: Path) -> Read:
-    """A file with one row group of one page."""
     table = pa.table({"f": np.zeros(_ROWS), "t": pa.array([DAY.start] * _ROWS)})
     (folder / "data").mkdir(exist_ok=True)
     path = folder / "data" / "a.parquet"

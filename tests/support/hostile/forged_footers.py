@@ -29,9 +29,8 @@ class Claim(NamedTuple):
     size: int = 8
 
 
-def forged_file(claims: Sequence[Claim], column: str = "at") -> bytes:
-    """A file with one column of times, and these row groups."""
-    name = column.encode()
+def forged_file(claims: Sequence[Claim]) -> bytes:
+    name = b"at"
     elements = [
         _struct(_text(4, b"schema"), _int(5, 1, _I32)),
         _struct(

@@ -20,31 +20,13 @@ _ROW = {
 }
 _PLAIN = {key: value for key, value in _ROW.items() if key not in {"ls", "li", "lf", "x"}}
 _WORDS = (
-    b"null",
-    b"NaN",
-    b"-Infinity",
-    b"1e999",
-    b"-0",
-    b"0.1e-400",
-    b"\\ud800",
-    b"\\u0000",
-    b"\xff",
-    b"\xef\xbb\xbf",
-    b"\x00",
-    b'"',
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b":",
-    b",",
-    b"\n",
-)
+    b"null", b"NaN", b"-Infinity", b"1e999", b"-0", b"0.1e-400", b"\\ud800", b"\\u0000", b"\xff",
+    b"\xef\xbb\xbf", b"\x00", b'"', b"{", b"}", b"[", b"]", b":", b",", b"\n",
+)  # fmt: skip
 _REPEATED = (b"[", b"{", b'{"x":', b'[{"x":', b"1", b"0", b"\\", b'"', b" ", b",", b"[]", b"{},")
 
 
 def changed_object(chance: random.Random) -> bytes:
-    """One message."""
     row = dict(_ROW if chance.random() < 0.5 else _PLAIN)
     if chance.random() < 0.3:
         row[chance.choice(list(row))] = chance.choice((None, 2**70, 1e300, "", [], {}, [[1]], -1))

@@ -26,36 +26,15 @@ from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.datatasks.sources.parquet.footer_reader import FooterReader
 from forebay.datatasks.tasks import Chunk, DataTask, Position, RowRange
 from forebay.errors import ForebayError
-from support.hostile.arrow_streams import Original, changed_stream, streams
+from support.hostile.arrow_streams import Original, changed_stream, odd, plain, streams
 from support.hostile.bytes_changed import Places, changed
 from support.hostile.json_objects import changed_object
 from support.hostile.record_batches import changed_batch, stored
-from support.hostile.tables import odd, plain
 from support.hostile.written import changed_message, written_by
 from support.message_columns import COLUMNS
 
 DAY = Interval(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
 Reader = Callable[[random.Random, Path], str]
-
-
-def read_arrow(chance: random.Random, _folder: Path) -> str:
-    """A message between sound ones, which are read whatever is in it."""
-    return _between(chance, "arrow-ipc", changed_stream(chance), _SOUND)
-
-
-def read_json(chance: random.Random, _folder: Path) -> str:
-    """The same for JSON."""
-    return _between(chance, "json", changed_object(chance), b'{"i": 1}')
-
-
-def read_avro(chance: random.Random, folder: Path) -> str:
-    """The same for Avro, framed or not."""
-    return _written_between(chance, "avro", folder)
-
-
-def read_protobuf(chance: random.Random, folder: Path) -> str:
-    """The same for protobuf."""
-    return _written_between(chance, "protobuf", folder)
 
 
 def read_batch(chance: random.Random, _folder: Path) -> str:
@@ -73,7 +52,6 @@ def read_batch(chance: random.Random, _folder: Path) -> str:
 
 
 def read_segment(chance: random.Random, folder: Path) -> str:
-    """A log segment, by its file."""
     path, original = chance.choice(_segments(folder))
     path.write_bytes(changed(original.content, original.places, chance))
     columns = chance.sample(list(COLUMNS), chance.randrange(len(COLUMNS) + 1))
@@ -123,17 +101,20 @@ def _footer_reader() -> FooterReader:
 
 
 READERS: Mapping[str, Reader] = {
-    "arrow": read_arrow,
-    "json": read_json,
-    "avro": read_avro,
-    "protobuf": read_protobuf,
+    # A message between sound ones, which are read whatever is in it.
+    "arrow": lambda chance, _: _between(
+        _decoder("arrow-ipc", chance.randrange(32)), changed_stream(chance), streams()[0].content
+    ),
+    "json": lambda chance, _: _between(
+        _decoder("json", chance.randrange(32)), changed_object(chance), b'{"i": 1}'
+    ),
+    "avro": lambda chance, folder: _written_between(chance, "avro", folder),
+    "protobuf": lambda chance, folder: _written_between(chance, "protobuf", folder),
     "record_batch": read_batch,
     "segment": read_segment,
     "parquet": read_parquet,
     "footer": read_footer,
 }
-
-_SOUND = streams()[0].content
 
 
 @functools.cache
@@ -154,14 +135,10 @@ def _written_between(chance: random.Random, format_name: str, folder: Path) -> s
         _WRITTEN_DECODERS[key] = decoder_named(
             format_name, columns, COLUMNS, written=written.schemas
         )
-    return _between_sound(_WRITTEN_DECODERS[key], value, written.sound)
+    return _between(_WRITTEN_DECODERS[key], value, written.sound)
 
 
-def _between(chance: random.Random, format_name: str, value: bytes, sound: bytes) -> str:
-    return _between_sound(_decoder(format_name, chance.randrange(32)), value, sound)
-
-
-def _between_sound(decoder: Decoder, value: bytes, sound: bytes) -> str:
+def _between(decoder: Decoder, value: bytes, sound: bytes) -> str:
     rows = 0
     reason = ""
     for decoded in decoder.decode([sound, value, sound]):
@@ -190,7 +167,6 @@ def _messages(content: bytes) -> Iterable[Messages]:
 def chunks_of(
     decoder: Decoder, found: Iterable[Messages], first: int, chunk_rows: int
 ) -> Iterable[Chunk]:
-    """Messages as a task of a partition gives them out."""
     maker = ChunkMaker(
         decoder=decoder,
         stretch=Stretch("clicks", 0, first, 2**62),

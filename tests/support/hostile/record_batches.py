@@ -26,7 +26,6 @@ _PLACES = Places(
 
 
 def changed_batch(chance: random.Random) -> bytes:
-    """One record batch, of messages that may have faults of their own."""
     made = chance.choice((changed_object, changed_stream))
     values = [
         None if chance.random() < 0.1 else made(chance) for _ in range(chance.randrange(1, 6))
@@ -65,7 +64,6 @@ def record_batch(
 
 
 def sealed(content: bytes) -> bytes:
-    """With the length and the CRC that it should have."""
     from kafka.record.util import calc_crc32c
 
     if len(content) <= _CRC_FROM:
@@ -82,7 +80,6 @@ def _bomb() -> bytes:
 
 
 def compressed(codec: int, body: bytes) -> bytes:
-    """A body as Kafka's producers compress it."""
     if codec == 0:
         return body
     if codec == 1:

@@ -99,7 +99,6 @@ def _schema_at(content: bytearray) -> tuple[bytearray, int]:
 
 
 def _entries(content: bytearray, data: bytearray, table: int, number: int) -> list[int]:
-    """Where the places of a list of tables are."""
     at = Table(bytes(data), table).field(number)
     at += _u32(content, at)
     return [at + 4 + 4 * index for index in range(_u32(content, at))]

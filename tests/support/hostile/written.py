@@ -37,19 +37,10 @@ _ROW: dict[str, Any] = {
 # Numbers of which the last byte does not come, lengths and counts that nothing follows, groups that
 # begin or end, and a message inside of itself.
 _PARTS = (
-    b"\xff" * 9 + b"\x7f",
-    b"\xff" * 9 + b"\x01",
-    b"\x80" * 40,
-    b"\xfe\xff\xff\xff\x0f",
-    b"\x01" * 30,
-    b"\x0a",
-    b"\x1a\xff\xff\xff\xff\x07",
-    b"\xa3\x06",
-    b"\xa4\x06",
-    b"\xfa\x01\x02\xfa\x01\x00",
-    b"\x00",
-    b"\x02",
-)
+    b"\xff" * 9 + b"\x7f", b"\xff" * 9 + b"\x01", b"\x80" * 40, b"\xfe\xff\xff\xff\x0f",
+    b"\x01" * 30, b"\x0a", b"\x1a\xff\xff\xff\xff\x07", b"\xa3\x06", b"\xa4\x06",
+    b"\xfa\x01\x02\xfa\x01\x00", b"\x00", b"\x02",
+)  # fmt: skip
 _MADE: dict[tuple[str, Path, bool], Messages] = {}
 
 
@@ -63,12 +54,10 @@ class Messages:
 
     @property
     def is_framed(self) -> bool:
-        """Whether they begin with the id of their schema."""
         return self.schemas.is_framed
 
 
 def written_by(format_name: str, folder: Path, *, is_framed: bool) -> Messages:
-    """Messages of a format, whose schema is a file of the folder."""
     key = (format_name, folder, is_framed)
     if key not in _MADE:
         number = _ID if is_framed else None

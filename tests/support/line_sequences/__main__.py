@@ -22,7 +22,6 @@ from support.line_sequences.machine import Life
 def played(
     seed: int, steps: Sequence[int], without: Sequence[str] = ()
 ) -> tuple[Life, Fault | None]:
-    """A sequence, and the first thing that is wrong in it."""
     sequence = Life(seed)
     try:
         sequence.play(steps, without)
@@ -35,7 +34,6 @@ def played(
 
 
 def shrunk(seed: int, steps: Sequence[int], without: Sequence[str], kind: str) -> list[int]:
-    """The numbers of fewer operations that lead to a fault of this kind."""
     left, at = list(steps), 0
     while at < len(left):
         fewer = left[:at] + left[at + 1 :]
@@ -48,7 +46,6 @@ def shrunk(seed: int, steps: Sequence[int], without: Sequence[str], kind: str) -
 
 
 def cpu() -> float:
-    """Seconds of this process and its children that have ended."""
     both = (resource.getrusage(each) for each in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return round(sum(each.ru_utime + each.ru_stime for each in both), 1)
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from support.line_sequences.declared import CLICKS, DAILY, HISTORY
+from support.sequences.declared import CLICKS, DAILY, HISTORY
 
 # Refusals of the same kind have one name, whatever words are around these.
 REFUSALS = {
@@ -47,19 +47,15 @@ def kind_of(refusal: str) -> str:
 
 @dataclass
 class Seen:
-    """How often each operation was done and each refusal was met."""
-
     operations: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
     undone: Counter[str] = field(default_factory=Counter)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """All of it, the most frequent first."""
         return {name: dict(found.most_common()) for name, found in vars(self).items()}
 
     def add(self, other: Seen) -> None:
-        """Count these too."""
         self.operations += other.operations
         self.refusals += other.refusals
         self.changes += other.changes

@@ -12,38 +12,27 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from forebay.config.load import Project
-from forebay.config.specs.pipelines import PipelineSpec
-from forebay.config.specs.sources import SourceSpec
+from support.sequences.declared import (
+    CLICKS,
+    COLUMNS,
+    DAILY,
+    DAY,
+    HISTORY,
+    instants,
+    pipeline_of,
+    project_of,
+    sources_of,
+)
 
-PIPELINE = "ads"
-HISTORY, DAILY, CLICKS = "history", "daily", "clicks"
-FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
 DAYS = 7
 Place = tuple[str, ...]
 _FILES = {"event": "int", "at": "timestamp", "seen": "timestamp", "price": "float"}
 _COLUMNS = {**_FILES, "clicked": "int"}
-
-
-def day(number: float) -> datetime:
-    """The instant at which a day begins: 0 is the dataset's first."""
-    return FIRST_DAY + number * DAY
-
-
-def key(number: int) -> str:
-    """The window of a day."""
-    return f"{day(number):%Y-%m-%d}"
-
-
-def _instants(*numbers: float) -> tuple[str, ...]:
-    return tuple(f"{day(number):%Y-%m-%dT%H:%M:%SZ}" for number in numbers)
-
-
-_LATER = _instants(1, 2, 2.25, 2.5, 3, 3.5, 4)
+_LATER = instants(1, 2, 2.25, 2.5, 3, 3.5, 4)
 
 # What may be changed, and to what. A key that is not declared at first is undone by leaving it out.
 CHANGES: dict[Place, tuple[Any, ...]] = {
-    ("sources", HISTORY, "starts"): _instants(-1, 0, 1, 1.25, 2, 2.5, 3),
+    ("sources", HISTORY, "starts"): instants(-1, 0, 1, 1.25, 2, 2.5, 3),
     ("sources", HISTORY, "ends"): _LATER,
     ("sources", HISTORY, "event_time"): ("seen",),
     ("sources", HISTORY, "ready", "silent_max"): ("1d", "30d"),
@@ -64,14 +53,14 @@ CHANGES: dict[Place, tuple[Any, ...]] = {
     ("sources", CLICKS, "options", "timestamp_jump_max"): ("1h", "9h"),
     ("pipeline", "dataset", "timezone"): ("Europe/Berlin", "America/New_York"),
     ("pipeline", "dataset", "window"): ("1h",),
-    ("pipeline", "dataset", "start"): _instants(-1, 1, 2),
-    ("pipeline", "dataset", "end"): _instants(3, 5),
+    ("pipeline", "dataset", "start"): instants(-1, 1, 2),
+    ("pipeline", "dataset", "end"): instants(3, 5),
     ("pipeline", "dataset", "streams", HISTORY, "offset"): ("0h", "6h", "25h", "48h"),
     ("pipeline", "dataset", "streams", DAILY, "offset"): ("24h",),
     ("pipeline", "dataset", "streams", CLICKS, "offset"): ("1h", "24h"),
     ("pipeline", "dataset", "streams", DAILY): (None,),
     ("pipeline", "dataset", "streams", "again"): ({"sources": [HISTORY], "offset": "72h"},),
-    ("pipeline", "train", "warm_start"): _instants(-1, -2),
+    ("pipeline", "train", "warm_start"): instants(-1, -2),
     ("pipeline", "job", "checkpoint", "windows_kept"): (1,),
 }
 # How often, beside the others, those are changed that a line refuses in ways of their own.
@@ -116,22 +105,22 @@ class Declared:
     changes: list[Change] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """The declaration that all changes begin from."""
         self._declare()
 
     def _declare(self) -> None:
         """What is undone is as it was, in its old place among its neighbours."""
-        self.values = {"sources": _sources(self.log), "pipeline": _pipeline(warm=self.warm)}
+        options = {"path": self.log, "timestamp_jump_max": "4h"}
+        stream = {"kind": "log", "options": options, "columns": COLUMNS}
+        sources = sources_of(stream, _COLUMNS, "5d")
+        self.values = {"sources": sources, "pipeline": pipeline_of(warm=self.warm)}
         for place, value in self.changes:
             _set(self.values, place, copy.deepcopy(value))
 
     def move_log(self, path: str) -> None:
-        """The log is elsewhere from now on, with or without changes."""
         self.log = path
         self._declare()
 
     def change(self, random: Random) -> str:
-        """Change one key that is as it was; what was changed, in words."""
         places = sorted(CHANGES.keys() - {each.place for each in self.changes})
         free = [each for each in places if not self._hides(each)]
         (place,) = random.choices(free, [OFTEN.get(each, 1) for each in free])
@@ -141,7 +130,6 @@ class Declared:
         return f"{'.'.join(place[1:])} = {value}"
 
     def undo(self, which: int = -1) -> str:
-        """Take one change back; by default the newest one."""
         place, _ = self.changes.pop(which)
         self._declare()
         return ".".join(place[1:])
@@ -159,21 +147,7 @@ class Declared:
         )
 
     def project(self) -> Project:
-        """As commands read it."""
-        sources = {
-            name: SourceSpec.model_validate({"name": name, **copy.deepcopy(values)})
-            for name, values in self.values["sources"].items()
-        }
-        values = {"name": PIPELINE, **copy.deepcopy(self.values["pipeline"])}
-        return Project(
-            root=self.root,
-            config_dir=self.root / "config",
-            sources=sources,
-            pipelines={PIPELINE: PipelineSpec.model_validate(values)},
-            problems=[],
-            source_files={},
-            pipeline_files={},
-        )
+        return project_of(self.root, self.values["sources"], self.values["pipeline"])
 
     # What the judge needs of it, read without Forebay's code ------------------------------------
 
@@ -189,7 +163,7 @@ class Declared:
                 Use(
                     name if sum(each == name for _, each in pairs) == 1 else f"{name}@{stream}",
                     name,
-                    _hours(streams[stream]["offset"]),
+                    timedelta(hours=int(streams[stream]["offset"].removesuffix("h"))),
                     "" if by_path or name == CLICKS else source["event_time"],
                     _instant(source.get("starts")),
                     _instant(source.get("ends")),
@@ -217,50 +191,6 @@ class Declared:
         return start.astimezone(UTC), (start + DAY).astimezone(UTC)
 
 
-def _sources(log_path: str) -> dict[str, Any]:
-    same = {
-        "columns": _COLUMNS,
-        "event_time": "at",
-        "label_null": "dead_letter",
-        "ready": {"silent_max": "5d"},
-    }
-    jump = {"timestamp_jump_max": "4h"}
-    log = {"columns": {name: kind for name, kind in _COLUMNS.items() if name != "seen"}}
-    kinds: dict[str, dict[str, Any]] = {
-        HISTORY: {"kind": "parquet", "options": {"path": f"data/{HISTORY}"}},
-        DAILY: {
-            "kind": "parquet",
-            "options": {"path": f"data/{DAILY}", "window_path": "date={date}/*.parquet"},
-        },
-        CLICKS: {"kind": "log", "options": {"path": log_path, **jump}, **log},
-    }
-    return {name: copy.deepcopy({**same, **kind}) for name, kind in kinds.items()}
-
-
-def _pipeline(*, warm: bool) -> dict[str, Any]:
-    train: dict[str, Any] = {"paradigm": "mixture", "minibatch_rows": 32}
-    if warm:
-        train["warm_start"] = _instants(-2)[0]
-    return {
-        "dataset": {
-            "window": "1d",
-            "timezone": "UTC",
-            "start": _instants(0)[0],
-            "event_id": "event",
-            "label": {"column": "clicked"},
-            "streams": {
-                HISTORY: {"sources": [HISTORY], "offset": "24h"},
-                DAILY: {"sources": [DAILY], "offset": "0h"},
-                CLICKS: {"sources": [CLICKS], "offset": "0h"},
-            },
-            "features": {"price": {"encode": "numeric"}},
-        },
-        "model": {"kind": "count"},
-        "train": train,
-        "job": {"checkpoint": {"every_steps": 2}},
-    }
-
-
 def _set(values: Any, place: Place, value: Any) -> None:
     for name in place[:-1]:
         values = values.setdefault(name, {})
@@ -268,10 +198,6 @@ def _set(values: Any, place: Place, value: Any) -> None:
         values.pop(place[-1], None)
     else:
         values[place[-1]] = value
-
-
-def _hours(text: str) -> timedelta:
-    return timedelta(hours=int(text.removesuffix("h")))
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -6,18 +6,14 @@ import json
 import logging
 from typing import Any
 
-from forebay.datatasks.planning import planner as planning
 from forebay.datatasks.sources.parquet import footer_process, footer_reader
-from support.sequences.children import _Inline
-from support.sequences.live_reader import LiveReader
-from support.whole_life.in_process import run_jobs_here
+from support.sequences.children import work_here
 
 
 def run_all_here() -> None:
     """From now on nothing of this process is done by another one."""
     logging.disable(logging.CRITICAL)
-    run_jobs_here(LiveReader)
-    planning.ThreadPoolExecutor = _Inline  # type: ignore[misc,assignment]
+    work_here()
     footer_reader._Child = _FooterChild  # type: ignore[misc,assignment]
 
 
@@ -28,7 +24,6 @@ class _FooterChild:
         del command
 
     def answer(self, call: bytes) -> bytes:
-        """The child's own answer."""
         head, _, content = call.partition(b"\n")
         asked: dict[str, Any] = json.loads(head)
         return json.dumps(footer_process.answer(asked, content)).encode()

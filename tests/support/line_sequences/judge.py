@@ -7,21 +7,27 @@ its code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from support import independent
-from support.line_sequences.declared import CLICKS, Declared, Use
-from support.line_sequences.gaps import Told, names_gap
-from support.line_sequences.operations import Facts
+from support.line_sequences.declared import Declared, Use
 from support.line_sequences.world import NO_ROWS, Row, Rows, World, sums_of, within
+from support.sequences.declared import CLICKS
 from support.sequences.judge import foretold_borders
+from support.sequences.operations import Facts
 
 Span = tuple[datetime, datetime]
 Name = tuple[str, str, int]
 Borders = Mapping[tuple[str, str], Mapping[datetime, int]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# How Forebay tells of rows that a line will never train.
+_NEVER = re.compile(r"never (be )?trained|not trained on|left out|without rows of", re.IGNORECASE)
+_COUNTS = re.compile(r"has ([\d,]+) rows? now, and had ([\d,]+)")
+_SKIPPED = re.compile(r"\bwithout\b|\bskipped\b", re.IGNORECASE)
 
 
 class Fault(AssertionError):  # noqa: N818 - what is found is a fault of Forebay's
@@ -30,6 +36,18 @@ class Fault(AssertionError):  # noqa: N818 - what is found is a fault of Forebay
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
         self.kind = kind
+
+
+class Told(NamedTuple):
+    """What there is to read of a window that was just trained.
+
+    link: as it is stored. why: the answer of `forebay why`. notes: of the command that trained it;
+    None where it prints none (a stage of Airflow).
+    """
+
+    link: Facts
+    why: str
+    notes: list[str] | None
 
 
 @dataclass(frozen=True)
@@ -119,7 +137,6 @@ class Judge:
                 del known[name]
 
     def span(self, line: str, window: str, generation: int) -> Span:
-        """The time of a trained window."""
         link = self.links[line, window, generation]
         return datetime.fromisoformat(link["start"]), datetime.fromisoformat(link["end"])
 
@@ -132,7 +149,6 @@ class Judge:
         )
 
     def trained_rows(self, line: str, window: str, generation: int) -> dict[str, int]:
-        """How many rows a link has of each use."""
         trained = self.links[line, window, generation]["trained"]
         return {use: sums["rows"] for use, sums in trained.items()}
 
@@ -323,7 +339,6 @@ def _asked(use: Use, whole: Span) -> Span:
 
 
 def _longer(before: Lineage, parts: Mapping[str, Part], link: Facts) -> Lineage:
-    """A lineage with one more link."""
     rows, begin, floor = dict(before.rows), dict(before.begin), dict(before.floor)
     until, reached = dict(before.until), dict(before.reached)
     for name, part in parts.items():
@@ -357,3 +372,23 @@ def _due_of_files(part: Part, before: Lineage, now: Lineage) -> Iterator[Row]:
 def _some(rows: Rows) -> str:
     places = sorted({row.place for row in rows})
     return f"{len(rows)} rows of {', '.join(places[:4])}"
+
+
+def names_gap(told: Told, use: str, *, skipped: bool) -> bool:
+    """Whether it is told for good that rows of a use are not in the line.
+
+    skipped: the source was late, and is declared to be left out then.
+    """
+    words = _SKIPPED if skipped else _NEVER
+    in_why = use in told.why and words.search(told.why) is not None
+    in_why |= "stale" in told.why  # then it says nothing else
+    if skipped or told.notes is None:
+        return in_why
+    return in_why and any(use in note and words.search(note) for note in told.notes)
+
+
+def names_loss(text: str) -> bool:
+    """Whether an advice says that it replaces trained rows by fewer."""
+    counts = [[int(count.replace(",", "")) for count in each] for each in _COUNTS.findall(text)]
+    fewer = any(now < before for now, before in counts)
+    return fewer or re.search(r"removed|fewer|gone|deleted|lose|without", text) is not None

@@ -8,16 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from forebay.home.paths import Home
 from support.line_sequences.counts import Seen, kind_of
-from support.line_sequences.declared import CLICKS, DAILY, DAYS, HISTORY, Declared, day, key
-from support.line_sequences.gaps import Told, names_loss
-from support.line_sequences.judge import Fault, Judge
-from support.line_sequences.operations import Ended, Facts, Operations, attempt
+from support.line_sequences.declared import DAYS, Declared
+from support.line_sequences.judge import Fault, Judge, Told, names_loss
+from support.line_sequences.operations import LineOperations
 from support.line_sequences.world import World
+from support.sequences.declared import CLICKS, DAILY, HISTORY, day, key
+from support.sequences.operations import Ended, Facts, attempt
 
+T = TypeVar("T")
 # What a window that was trained may be called.
 _DONE = {"trained", "stale", "data changed", "running"}
 # Of one step, until there is something to do an operation to.
@@ -53,6 +55,10 @@ WEIGHTS = {
 }
 
 
+class _InVainError(Exception):
+    """There is nothing to do an operation to."""
+
+
 class Life:
     """A project, its home, and everything that is done to them in turn.
 
@@ -65,7 +71,7 @@ class Life:
         random = Random(f"{seed} begins")
         self.declared = Declared(self.root, warm=random.random() < 0.4)
         self.world = World(self.root, random)
-        self.operations = Operations(self.declared, Home(self.root / ".forebay"))
+        self.operations = LineOperations(self.declared.project, Home(self.root / ".forebay"))
         self.judge = Judge(self.world, self.declared)
         self.seen = Seen()
         self.facts: Facts = {}
@@ -74,13 +80,10 @@ class Life:
         self.lost = False  # whether data went that has not come back
         self.cut: set[tuple[str, int, int]] = set()  # reprocesses that did not come to their end
         self.number = -1
+        self.claims = 0
 
     def play(self, steps: Iterable[int], without: Collection[str] = ()) -> None:
-        """Do the operations of these numbers, but those of some names.
-
-        Raises:
-            Fault: for the first thing that is wrong.
-        """
+        """Do the operations of these numbers, but those of some names, up to the first Fault."""
         try:
             self._look(Ended())
             for self.number in steps:
@@ -95,8 +98,9 @@ class Life:
 
     def _step(self, name: str, random: Random) -> bool:
         """Whether there was anything to do it to."""
-        done = getattr(self, f"_{name.replace(' ', '_')}")(random)
-        if done is None:
+        try:
+            done = getattr(self, f"_{name.replace(' ', '_')}")(random)
+        except _InVainError:
             return False
         self.seen.operations[name] += 1
         if "REFUSED" in done:
@@ -106,14 +110,14 @@ class Life:
 
     # Lines ----------------------------------------------------------------------------------
 
-    def _run_the_next_windows(self, random: Random) -> str | None:
+    def _run_the_next_windows(self, random: Random) -> str:
         line = self._a_line(random)
         first = self._untrained(line)
         count = random.choice([1, 1, 1, 2, 3])
         if not self._days(line):  # perhaps with days that have no rows yet
             first = random.choice([0, self.world.begins, 2])
         if first >= DAYS:
-            return None
+            raise _InVainError
         healthy = self._is_healthy(line)
         self.seen.operations["run a healthy line"] += healthy
         last = min(first + count, DAYS) - 1
@@ -147,12 +151,10 @@ class Life:
             raise Fault("green without a model", f"{line} {names}: {done}")
         return done
 
-    def _reprocess(self, random: Random) -> str | None:
+    def _reprocess(self, random: Random) -> str:
         line = self._a_line(random)
         trained = self._days(line)
-        if not trained:
-            return None
-        first = random.choice(trained)
+        first = _one_of(random, trained)
         last = min(DAYS - 1, first + random.choice([0, 1, 2, DAYS]))
         green, before = self._green(line, trained), self._names(line)
         ended = self._do(line, lambda: self._range(first, last, line, reprocess=True))
@@ -168,34 +170,34 @@ class Life:
             self.cut.discard(request)
         return f"--line {line} --from {key(first)} --to {key(last)}: {_words(ended)}"
 
-    def _stages(self, random: Random) -> str | None:
+    def _stages(self, random: Random) -> str:
         line = self._a_line(random)
         number = max(0, self._untrained(line) - random.choice([0, 0, 1, 2]))
         if number >= DAYS:
-            return None
-        ended = self._do(line, lambda: self.operations.stages(key(number), line, again=False))
+            raise _InVainError
+        ended = self._dag(line, number, again=False)
         return f"--line {line} {key(number)}: {_words(ended)}"
 
-    def _stages_again(self, random: Random) -> str | None:
+    def _stages_again(self, random: Random) -> str:
         line = self._a_line(random)
         trained = self._days(line)
-        if not trained:
-            return None
-        number = random.choice(trained)
+        number = _one_of(random, trained)
         before = self._green(line, trained)
-        ended = self._do(line, lambda: self.operations.stages(key(number), line, again=True))
+        ended = self._dag(line, number, again=True)
         self._still_green(line, trained, before, ended)
         return f"--line {line} {key(number)}: {_words(ended)}"
 
-    def _stages_up_to_the_sink(self, random: Random) -> str | None:
+    def _stages_up_to_the_sink(self, random: Random) -> str:
         """What the sink records alone is nothing that anything was trained from."""
         line = self._a_line(random)
-        trained = self._days(line)
-        if not trained:
-            return None
-        number = random.choice(trained)
-        work = lambda: self.operations.stages(key(number), line, again=True, submits=False)  # noqa: E731
-        return f"--line {line} {key(number)}: {_words(self._do(line, work))}"
+        number = _one_of(random, self._days(line))
+        ended = self._dag(line, number, again=True, submits=False)
+        return f"--line {line} {key(number)}: {_words(ended)}"
+
+    def _dag(self, line: str, number: int, **how: bool) -> Ended:
+        self.claims += 1
+        claim = f"run-{self.claims}"
+        return self._do(line, lambda: self.operations.stages(key(number), line, claim, **how))
 
     def _plan(self, random: Random) -> str:
         first = random.randrange(DAYS)
@@ -203,26 +205,23 @@ class Life:
         ended = self._do("", lambda: self.operations.plan(key(first), key(last)))
         return f"{key(first)} to {key(last)}: {_words(ended)}"
 
-    def _forget(self, random: Random) -> str | None:
+    def _forget(self, random: Random) -> str:
         line = self._a_line(random)
-        planned = sorted(self.facts["lines"][line]["planned"])
-        if not planned:
-            return None
-        window = random.choice(planned)
+        window = _one_of(random, sorted(self.facts["lines"][line]["planned"]))
         ended = self._do(line, lambda: self.operations.forget(window, line))
         return f"--line {line} {window}: {_words(ended)}"
 
-    def _begin_anew(self, random: Random) -> str | None:
+    def _begin_anew(self, random: Random) -> str:
         line = self._a_line(random)
         if not self.facts["lines"][line]["links"]:
-            return None
+            raise _InVainError
         ended = self._do(line, lambda: self.operations.begin_anew(line))
         return f"--line {line}: {_words(ended)}"
 
     def _collect(self, _random: Random) -> str:
         return _words(self._do("", self.operations.collect))
 
-    def _follow_why(self, random: Random) -> str | None:
+    def _follow_why(self, random: Random) -> str:
         """Do what it advises: it is not refused, and gives up no row without saying so."""
         line = self._a_line(random)
         window = key(min(DAYS - 1, random.randint(0, self._untrained(line))))
@@ -258,17 +257,15 @@ class Life:
 
     # Declarations ---------------------------------------------------------------------------
 
-    def _change(self, random: Random) -> str | None:
+    def _change(self, random: Random) -> str:
         if len(self.declared.changes) >= 3:
-            return None
+            raise _InVainError
         done = self.declared.change(random)
         self.seen.changes[done.partition(" = ")[0]] += 1
         return done
 
-    def _undo(self, random: Random) -> str | None:
-        if not self.declared.changes:
-            return None
-        done = self.declared.undo(random.randrange(len(self.declared.changes)))
+    def _undo(self, random: Random) -> str:
+        done = self.declared.undo(_one_of(random, range(len(self.declared.changes))))
         self.seen.undone[done] += 1
         return done
 
@@ -280,19 +277,17 @@ class Life:
         self.world.files[source].write(number, rows, 30, random.choice([0, 2, 20]))
         return f"{source}, {rows} rows on {key(number)}"
 
-    def _move_a_file(self, random: Random) -> str | None:
+    def _move_a_file(self, random: Random) -> str:
         return self._move_file(random, there=True)
 
-    def _move_a_file_back(self, random: Random) -> str | None:
+    def _move_a_file_back(self, random: Random) -> str:
         return self._move_file(random, there=False)
 
-    def _move_file(self, random: Random, *, there: bool) -> str | None:
+    def _move_file(self, random: Random, *, there: bool) -> str:
         source = random.choice([HISTORY, DAILY])
         files = self.world.files[source]
         paths = [path for path, file in sorted(files.by_path.items()) if file.there == there]
-        if not paths:
-            return None
-        path = random.choice(paths)
+        path = _one_of(random, paths)
         day_of = files.by_path[path].day
         moved = [each for each in paths if files.by_path[each].day == day_of]
         moved = moved if random.random() < 0.5 else [path]
@@ -305,27 +300,21 @@ class Life:
         self.world.files[source].mark("_SUCCESS")
         return source
 
-    def _append_in_time(self, random: Random) -> str | None:
+    def _append_in_time(self, random: Random) -> str:
         name = self._a_partition(random)
-        if name is None:
-            return None
         self.world.clicks.write(name, self.world.clicks.next(name), random.randint(1, 4))
         return name
 
-    def _append_late(self, random: Random) -> str | None:
+    def _append_late(self, random: Random) -> str:
         name = self._a_partition(random)
-        if name is None:
-            return None
         clicks = self.world.clicks
         clicks.partitions[name].sure = False
         stamp = day(random.randrange(DAYS)) + timedelta(hours=random.randrange(24))
         clicks.write(name, min(stamp, clicks.next(name)), 1)
         return f"{name}, {stamp}"
 
-    def _trim(self, random: Random) -> str | None:
+    def _trim(self, random: Random) -> str:
         name = self._a_partition(random)
-        if name is None:
-            return None
         count = random.choice([3, 8, 20])
         if random.random() < 0.7:  # what the line has trained
             reached = self._reached("main", name)
@@ -336,38 +325,31 @@ class Life:
         self.lost = True
         return f"{name}, now from {self.world.clicks.partitions[name].kept_from}"
 
-    def _move_a_partition(self, random: Random) -> str | None:
-        name = self._a_partition(random)
-        if name is None or len(self._there()) < 2:
-            return None
+    def _move_a_partition(self, random: Random) -> str:
+        name = self._a_partition(random, least=2)
         self.world.clicks.move(name)
         return name
 
-    def _move_a_partition_back(self, random: Random) -> str | None:
-        gone = sorted(self.world.clicks.gone)
-        if not gone:
-            return None
-        name = random.choice(gone)
+    def _move_a_partition_back(self, random: Random) -> str:
+        name = _one_of(random, sorted(self.world.clicks.gone))
         self.world.clicks.move(name)
         return name
 
-    def _empty_a_partition(self, random: Random) -> str | None:
+    def _empty_a_partition(self, random: Random) -> str:
         """One that every line has trained whole; otherwise nobody could say what was in it."""
-        name = self._a_partition(random)
-        if name is None or len(self._there()) < 2:
-            return None
+        name = self._a_partition(random, least=2)
         end = self.world.clicks.partitions[name].end
         begun = [line for line, found in self.facts["lines"].items() if found["order"]]
         if not begun or any(self._reached(line, name) < end for line in begun):
-            return None
+            raise _InVainError
         self.world.clicks.empty(name)
         self.lost = True
         return name
 
-    def _add_a_partition(self, random: Random) -> str | None:
+    def _add_a_partition(self, random: Random) -> str:
         clicks = self.world.clicks
         if len(clicks.partitions) >= 3:
-            return None
+            raise _InVainError
         name = str(len(clicks.partitions))
         clicks.write(name, day(random.randrange(DAYS)), random.randint(1, 8))
         return name
@@ -378,11 +360,11 @@ class Life:
         self.lost = True
         return f"from {begin} on"
 
-    def _move_the_log(self, _random: Random) -> str | None:
+    def _move_the_log(self, _random: Random) -> str:
         """Its folder, with its declaration; what was moved once stays there."""
         clicks = self.world.clicks
         if clicks.folder.name != CLICKS or clicks.gone:
-            return None
+            raise _InVainError
         clicks.folder = clicks.folder.rename(clicks.folder.with_name("moved"))
         self.declared.move_log("data/moved")
         clicks.touched |= clicks.partitions.keys()
@@ -425,8 +407,9 @@ class Life:
             found = attempt(lambda: self.operations.why(link["window"], line))
             why = found.refusal or f"{found.answer.reason}; {found.answer.next}"
             of_stage = isinstance(ended.answer, dict) and "state" in ended.answer
-            notes = None if of_stage or ended.refusal else []  # a run that fails later prints none
-            return Told(link, why, ended.notes if notes is not None else None)
+            none = of_stage or ended.refusal  # a run that fails later prints none
+            notes = None if none else _notes(ended)
+            return Told(link, why, notes)
 
         self.judge.look(facts, told)
 
@@ -500,12 +483,10 @@ class Life:
         return random.choice(["main", "main", "main", "b"])
 
     def _days(self, line: str) -> list[int]:
-        """Numbers of the days that a line has trained."""
         order = self.facts["lines"][line]["order"]
         return [number for number in range(DAYS) if key(number) in order]
 
     def _names(self, line: str) -> set[tuple[str, int]]:
-        """Every link of a line."""
         links = self.facts["lines"][line]["links"]
         return {(link["window"], link["generation"]) for link in links}
 
@@ -530,18 +511,28 @@ class Life:
         lineage = self.judge.lineages[line, window, found["newest"][window]]
         return lineage.reached.get(CLICKS, {}).get(partition, 0)
 
-    def _there(self) -> list[str]:
+    def _a_partition(self, random: Random, least: int = 1) -> str:
         clicks = self.world.clicks
-        return [name for name in sorted(clicks.partitions) if clicks.is_there(name)]
+        names = [name for name in sorted(clicks.partitions) if clicks.is_there(name)]
+        name = _one_of(random, names)
+        if len(names) < least:
+            raise _InVainError
+        return name
 
-    def _a_partition(self, random: Random) -> str | None:
-        names = self._there()
-        return random.choice(names) if names else None
+
+def _one_of(random: Random, found: Sequence[T]) -> T:
+    if not found:
+        raise _InVainError
+    return random.choice(found)
 
 
 def _settled(line: Facts) -> set[str]:
     """Windows of a line that were trained as they were planned last."""
     return {name for name, of in line["newest"].items() if line["planned"].get(name) == of}
+
+
+def _notes(ended: Ended) -> list[str]:
+    return list(ended.answer.get("notes", ())) if isinstance(ended.answer, dict) else []
 
 
 def _words(ended: Ended) -> str:

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support import independent
-from support.line_sequences.declared import CLICKS, DAILY, DAY, DAYS, HISTORY, day
-from support.sequences.truth import Log, Partition, Segment
+from support.line_sequences.declared import DAYS
+from support.sequences.declared import CLICKS, DAILY, DAY, HISTORY, day
+from support.sequences.truth import Log, Partition, Segment, table
 
 STEP = timedelta(hours=3)
 # A row's other time: `event_time` may be changed to it.
@@ -55,26 +56,16 @@ class Files:
     by_path: dict[str, File] = field(default_factory=dict)
 
     def write(self, number: int, rows: int, minutes: int, begin_hours: float = 0) -> None:
-        """A new file in the folder of a day."""
         begin = day(number) + timedelta(hours=begin_hours)
         times = tuple(begin + each * timedelta(minutes=minutes) for each in range(rows))
         path = f"date={day(number):%Y-%m-%d}/f{len(self.by_path)}.parquet"
         self.by_path[path] = File(path, day(number), times)
-        seen = [time + SEEN_LATER for time in times]
-        table = pa.table(
-            {
-                "event": pa.array(range(rows), pa.int64()),
-                "at": pa.array(times, pa.timestamp("us", "UTC")),
-                "seen": pa.array(seen, pa.timestamp("us", "UTC")),
-                "price": [1.0] * rows,
-                "clicked": [row % 2 for row in range(rows)],
-            }
-        )
+        seen = pa.array([time + SEEN_LATER for time in times], pa.timestamp("us", "UTC"))
+        written = table(times, ()).append_column("seen", seen)
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, self.folder / path, row_group_size=8)
+        pq.write_table(written, self.folder / path, row_group_size=8)
 
     def mark(self, name: str) -> None:
-        """The marker of the source's folder and of each day's."""
         for folder in (self.folder, *self.folder.glob("date=*")):
             (folder / name).touch()
 
@@ -124,7 +115,6 @@ class Clicks(Log):
         return (own or max(newest, default=day(0) - STEP)) + STEP
 
     def write(self, name: str, begin: datetime, segments: int, step: timedelta = STEP) -> None:
-        """Segments of a partition."""
         stamps = [begin + number * step for number in range(segments)]
         self.append(name, [(stamp, SEGMENT_ROWS, (), False) for stamp in stamps])
 
@@ -139,7 +129,6 @@ class Clicks(Log):
         self.touched.add(name)
 
     def empty(self, name: str) -> None:
-        """All segments of a partition go; its folder stays."""
         for each in (self.folder / name).iterdir():
             each.unlink()
         self.partitions[name].kept_from = self.partitions[name].end
@@ -158,11 +147,9 @@ class Clicks(Log):
         self.touched.add("0")
 
     def is_there(self, name: str) -> bool:
-        """Whether any segment of a partition can be read."""
         return name not in self.gone and name not in self.emptied
 
     def rows_of(self, partition: Partition, segments: Iterable[Segment]) -> Rows:
-        """Their rows."""
         return frozenset(
             Row(partition.name, row, self.epoch)
             for each in segments
@@ -171,8 +158,6 @@ class Clicks(Log):
 
 
 class World:
-    """All sources of a project."""
-
     def __init__(self, root: Path, random: Random) -> None:
         """History of a few days, and the stream's first days; of some, the first ones are empty."""
         self.begins = random.choice([0, 0, 0, 0, 0, 2])
@@ -199,5 +184,4 @@ def sums_of(rows: Rows) -> independent.Sums:
 
 
 def within(times: Mapping[Row, datetime], first: datetime, end: datetime) -> Rows:
-    """The rows of a span of time."""
     return frozenset(row for row, time in times.items() if first <= time < end)

@@ -38,8 +38,6 @@ _FAR = 3
 
 @dataclass(frozen=True)
 class Tree:
-    """A checkout, with what imports what."""
-
     root: Path
 
     def rule_modules(self) -> list[Path]:
@@ -142,7 +140,7 @@ def _imports_of(path: Path) -> frozenset[str]:
 
 def _is_glue(path: Path) -> bool:
     imports = _imports_of(path)
-    return any(_below(name, glue) for name in imports for glue in _GLUE) or (
+    return any(f"{name}.".startswith(f"{glue}.") for name in imports for glue in _GLUE) or (
         "threading" in imports and "threading.Thread(" in path.read_text()
     )
 
@@ -164,7 +162,3 @@ def _imported(body: list[ast.stmt]) -> Iterator[str]:
 def _is_class_name(value: object) -> bool:
     """Whether a constant is a class that is imported by its name: `forebay.module:Class`."""
     return isinstance(value, str) and value.startswith("forebay.") and " " not in value
-
-
-def _below(name: str, package: str) -> bool:
-    return name == package or name.startswith(package + ".")

@@ -39,7 +39,6 @@ class Change:
     what: str
 
     def applied(self, source: bytes) -> bytes:
-        """The module with this change."""
         return source[: self.start] + self.text.encode() + source[self.end :]
 
 

@@ -36,7 +36,6 @@ class Case:
 
 
 def declare(case: Case, kind: str, options: Value, columns: dict[str, str], **more: Any) -> None:
-    """A source and a pipeline that reads it."""
     source = {"kind": kind, "options": options, "columns": columns, "event_time": "at", **more}
     feature = {"encode": "hash", "column": "id", "buckets": 8}
     pipeline = {

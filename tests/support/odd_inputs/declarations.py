@@ -15,27 +15,20 @@ from support.odd_inputs.cases import Case
 _VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 7, 2**31, 2**63 - 1, 2**63, -(2**63) - 1, 10**30, 0.5, 1e308,
     float("inf"), float("nan"), 5e-324, "", " ", "0", "1", "-1", "1.5", "1e3", "true", "null",
-    "nan",
-    "1h", "0s", "-1h", "25h", "1w", "999999999999d", "0x10", "1_000", "auto", "AUTO",
-    "a b",
+    "nan", "1h", "0s", "-1h", "25h", "1w", "999999999999d", "0x10", "1_000", "auto", "AUTO", "a b",
     "a.b", "a/b", "../x", "/", "//", "\\", "'", '"', "${X}", "${X:-1}", "${", "$X", "${X:-${Y}}",
-    "{}",
-    "{date}", "*", "[", "[!", "(?", "**/**", "x" * 10_000, "😀", "日本", "\u0000", "\u202e",
-    "\ufeff",
-    "e\u0301", "class", "UTC", "Europe/Berlin", "Mars/Phobos", "2026-03-01", "2026-02-30",
-    "0001-01-01",
-    "9999-12-31", "10000-01-01", "2026-03-01T25:00", "2026-03-01T10:00:00+99:00", "1900-01-01",
-    [], {}, [None], [[]], {"": 1}, {"a": {"b": {"c": 1}}}, ["a", "a"], {"a": 1}, ["x"] * 300,
-    "localhost", "localhost:0", "localhost:99999", "http://localhost:9092", "a:9092,b:9092", ",",
-    "s3://", "s3:///x", "file:///x", "foo://x", "s3://b//x", "~", "-", "--help", "@", "a@b", "%s",
-    "%",
+    "{}", "{date}", "*", "[", "[!", "(?", "**/**", "x" * 10_000, "😀", "日本", "\u0000", "\u202e",
+    "\ufeff", "e\u0301", "class", "UTC", "Europe/Berlin", "Mars/Phobos", "2026-03-01", "2026-02-30",
+    "0001-01-01", "9999-12-31", "10000-01-01", "2026-03-01T25:00", "2026-03-01T10:00:00+99:00",
+    "1900-01-01", [], {}, [None], [[]], {"": 1}, {"a": {"b": {"c": 1}}}, ["a", "a"], {"a": 1},
+    ["x"] * 300, "localhost", "localhost:0", "localhost:99999", "http://localhost:9092",
+    "a:9092,b:9092", ",", "s3://", "s3:///x", "file:///x", "foo://x", "s3://b//x", "~", "-",
+    "--help", "@", "a@b", "%s", "%",
 )  # fmt: skip
 _TEXTS = (
     b"\xff", b"\xef\xbb\xbf", b"\t", b"\x00", b"\x07", b"&a *a", b"!!python/none", b"- ", b"? ",
-    b"|",
-    b"<<: *x\n", b"{", b"[", b"]", b": ", b"#", b"---\n", b"...\n", b"%YAML 2.0\n", b"'", b'"',
-    b"\r",
-    b"1:30", b"0o17", b"\xe2\x80\xa8", b"@x", b"`", b"= ", b"~", b"!<x>",
+    b"|", b"<<: *x\n", b"{", b"[", b"]", b": ", b"#", b"---\n", b"...\n", b"%YAML 2.0\n", b"'",
+    b'"', b"\r", b"1:30", b"0o17", b"\xe2\x80\xa8", b"@x", b"`", b"= ", b"~", b"!<x>",
 )  # fmt: skip
 
 
@@ -51,7 +44,7 @@ def declaration_case(chance: random.Random, root: Path) -> Case:
         value = copy.deepcopy(files[name])
         for _ in range(chance.choice((1, 1, 1, 2, 4))):
             case.what += f"{name}: {_change(chance, value)}; "
-        contents[name] = _dumped(value)
+        contents[name] = yaml.safe_dump(value, sort_keys=False, allow_unicode=True).encode()
     else:
         text = contents[name]
         at, piece = chance.randrange(len(text) + 1), chance.choice(_TEXTS)
@@ -89,7 +82,3 @@ def _places(value: Any, path: str = "") -> Any:
         yield value, key, place
         if isinstance(each, (dict, list)):
             yield from _places(each, place)
-
-
-def _dumped(value: Value) -> bytes:
-    return yaml.dump(value, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True).encode()

@@ -28,7 +28,6 @@ _FAULTS = 0.3  # of all files
 
 
 def parquet_case(chance: random.Random, root: Path) -> Case:
-    """A few files in an odd folder, written in odd ways."""
     folder = chance.choice(_FOLDERS)
     case = Case(root, "parquet", f"parquet in {folder!r}", objects=["odd", folder])
     place = root / folder
@@ -61,7 +60,6 @@ def parquet_case(chance: random.Random, root: Path) -> Case:
 
 
 def log_case(chance: random.Random, root: Path) -> Case:
-    """Segments of a few partitions."""
     case = Case(root, "log", "log", objects=["odd", "log data"])
     forms = odd.forms(chance, chance.randrange(5))
     declared = _declared(forms)
@@ -87,7 +85,6 @@ def log_case(chance: random.Random, root: Path) -> Case:
 
 
 def iceberg_case(chance: random.Random, root: Path) -> Case:
-    """A table of a catalog in SQLite, appended to a few times."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     case = Case(root, "iceberg", "iceberg", objects=["odd"], by_time=True)
@@ -145,7 +142,6 @@ def _written(chance: random.Random) -> dict[str, object]:
 
 
 def _break(chance: random.Random, case: Case, path: Path) -> None:
-    """Do something to a file."""
     content = path.read_bytes()
     name, change = chance.choice(list(_WAYS.items()))
     path.unlink()
@@ -203,28 +199,19 @@ def _far(rows: int) -> pa.Table:
     return _like(rows, at=pa.array(values, pa.timestamp("us", "UTC")))
 
 
-def _doubled(rows: int) -> pa.Table:
-    table = _like(rows)
-    return table.append_column("id", table["id"])
-
-
 # Whose values nobody reads as a number or a time, or not all of them.
 _ID_TYPES = (
     pa.string_view(), pa.binary(), pa.binary_view(), pa.large_binary(), pa.binary(3), pa.bool_(),
     pa.decimal128(38, 10), pa.decimal256(50, 2), pa.time64("us"), pa.duration("s"), pa.float16(),
     pa.list_(pa.int64()), pa.list_view(pa.int64()), pa.list_(pa.list_(pa.int64())), pa.null(),
     pa.map_(pa.string(), pa.int64()), pa.struct([("a", pa.int64())]), pa.date64(),
-    pa.run_end_encoded(pa.int32(), pa.int64()),
-    pa.dictionary(pa.int32(), pa.large_string()), pa.timestamp("s"), pa.month_day_nano_interval(),
+    pa.run_end_encoded(pa.int32(), pa.int64()), pa.dictionary(pa.int32(), pa.large_string()),
+    pa.timestamp("s"), pa.month_day_nano_interval(),
 )  # fmt: skip
 
 
-def _ids_as(kind: pa.DataType) -> Callable[[int], pa.Table]:
-    return lambda rows: _like(rows, id=pa.array([None] * rows, kind))
-
-
-def _times_as(kind: pa.DataType) -> Callable[[int], pa.Table]:
-    return lambda rows: _like(rows, at=pa.array([None] * rows, kind))
+def _nulls_as(column: str, kind: pa.DataType) -> Callable[[int], pa.Table]:
+    return lambda rows: _like(rows, **{column: pa.array([None] * rows, kind)})
 
 
 _TYPES: dict[str, Callable[[int], pa.Table]] = {
@@ -240,22 +227,12 @@ _TYPES: dict[str, Callable[[int], pa.Table]] = {
     "times are no times": lambda rows: _like(rows, at=pa.array(["yesterday"] * rows)),
     "times are nulls": lambda rows: _like(rows, at=pa.nulls(rows, pa.timestamp("us", "UTC"))),
     "times are far": _far,
-    "a column twice": _doubled,
+    "a column twice": lambda rows: _like(rows).append_column("id", _like(rows)["id"]),
     "labels are texts": lambda rows: _like(rows, y=pa.array(["no"] * rows)),
     "labels are nulls": lambda rows: _like(rows, y=pa.nulls(rows)),
-    **{f"ids are {kind}": _ids_as(kind) for kind in _ID_TYPES},
-    **{f"times are {kind}": _times_as(kind) for kind in _ID_TYPES},
+    **{f"ids are {kind}": _nulls_as("id", kind) for kind in _ID_TYPES},
+    **{f"times are {kind}": _nulls_as("at", kind) for kind in _ID_TYPES},
 }
-
-
-def _text(_chance: random.Random, path: Path, _content: bytes) -> str:
-    path.write_text("<html>404 Not Found</html>\n")
-    return ""
-
-
-def _nothing(_chance: random.Random, path: Path, _content: bytes) -> str:
-    path.write_bytes(b"")
-    return ""
 
 
 def _folder(_chance: random.Random, path: Path, content: bytes) -> str:
@@ -264,24 +241,18 @@ def _folder(_chance: random.Random, path: Path, content: bytes) -> str:
     return ""
 
 
-def _dangling(_chance: random.Random, path: Path, _content: bytes) -> str:
-    path.symlink_to(path.with_name("nowhere"))
-    return ""
+def _made(make: Callable[[Path], object]) -> Callable[[random.Random, Path, bytes], str]:
+    def change(_chance: random.Random, path: Path, _content: bytes) -> str:
+        make(path)
+        return ""
 
-
-def _pipe(_chance: random.Random, path: Path, _content: bytes) -> str:
-    os.mkfifo(path)
-    return ""
+    return change
 
 
 def _linked(_chance: random.Random, path: Path, content: bytes) -> str:
     path.write_bytes(content)
     os.link(path, path.with_name(f"z{path.name}"))
     return ""
-
-
-def _gone(_chance: random.Random, _path: Path, _content: bytes) -> str:
-    return "removed"
 
 
 def _renamed(chance: random.Random, path: Path, content: bytes) -> str:
@@ -303,13 +274,13 @@ _WAYS: dict[str, Callable[[random.Random, Path, bytes], str]] = {
     "cut": _cut,
     "bytes changed": _flipped,
     "noise": _tail,
-    "text": _text,
-    "no bytes": _nothing,
+    "text": _made(lambda path: path.write_text("<html>404 Not Found</html>\n")),
+    "no bytes": _made(Path.touch),
     "a folder": _folder,
-    "a broken link": _dangling,
-    "a pipe": _pipe,
+    "a broken link": _made(lambda path: path.symlink_to(path.with_name("nowhere"))),
+    "a pipe": _made(os.mkfifo),
     "two names": _linked,
-    "gone": _gone,
+    "gone": lambda _chance, _path, _content: "removed",
     "renamed": _renamed,
     **{name: _table_like(make) for name, make in _TYPES.items()},
 }

@@ -39,8 +39,6 @@ _COMMANDS = (
 
 
 class Said(NamedTuple):
-    """What a command printed."""
-
     command: str
     code: int
     out: str
@@ -56,7 +54,6 @@ class Verdict(NamedTuple):
 
 
 def command(case: Case, *arguments: str) -> Said:
-    """Run one command in this process."""
     out, err = io.StringIO(), io.StringIO()
     home = {"FOREBAY_HOME": str(case.root / "home")}
     with patch.dict(os.environ, home), redirect_stdout(out), redirect_stderr(err):

@@ -45,7 +45,6 @@ def _instant(name: str, kind: str) -> str:
 
 
 def segment_rows(folder: Path, declared: Declared) -> list[Row]:
-    """Of all segments."""
     rows = []
     for path in sorted(folder.glob("*/*.arrow")):
         if _SEGMENT.fullmatch(path.name):
@@ -55,7 +54,6 @@ def segment_rows(folder: Path, declared: Declared) -> list[Row]:
 
 
 def table_rows(table: pa.Table | pa.RecordBatch, declared: Declared) -> list[Row]:
-    """Of a table in memory."""
     values = {name: _plain(table[name]) for name in declared}
     rows = (dict(zip(declared, row, strict=True)) for row in zip(*values.values(), strict=True))
     return [as_declared(row, declared) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import yaml
@@ -57,29 +57,18 @@ def _path(chance: random.Random, source: Value, _pipeline: Value) -> str:
     return str(source["options"][key])
 
 
-def _window_path(chance: random.Random, source: Value, _pipeline: Value) -> str:
-    source["options"]["window_path"] = chance.choice(_WINDOW_PATHS)
-    return str(source["options"]["window_path"])
+def _any_of(values: Sequence[Any], place: str, key: str) -> _Twist:
+    """One of these as the key of a source, of its options or of the dataset."""
 
-
-def _of_source(key: str, values: tuple[Any, ...]) -> _Twist:
-    def twist(chance: random.Random, source: Value, _pipeline: Value) -> str:
-        source[key] = chance.choice(values)
-        return str(source[key])
-
-    return twist
-
-
-def _of_dataset(key: str, values: tuple[Any, ...]) -> _Twist:
-    def twist(chance: random.Random, _source: Value, pipeline: Value) -> str:
-        pipeline["dataset"][key] = chance.choice(values)
-        return str(pipeline["dataset"][key])
+    def twist(chance: random.Random, source: Value, pipeline: Value) -> str:
+        places = {"source": source, "options": source["options"], "dataset": pipeline["dataset"]}
+        places[place][key] = chance.choice(values)
+        return str(places[place][key])
 
     return twist
 
 
 def _feature(chance: random.Random, source: Value, pipeline: Value) -> str:
-    """Any encoding of any column."""
     name = chance.choice(list(source["columns"]))
     feature = chance.choice(
         (
@@ -98,33 +87,33 @@ def _feature(chance: random.Random, source: Value, pipeline: Value) -> str:
     return str(kept)
 
 
+_LABELS = (
+    *({"column": each} for each in _COLUMNS),
+    {"column": "y", "positive": "1"},
+    {"column": "y", "positive": 1, "negative": -1},
+    {"column": "y", "greater_than": 0.5},
+    {"column": "at", "greater_than": 0.5},
+    {"column": "id", "positive": 2**63 - 1},
+    {"column": "y", "known_at": "at"},
+    {"column": "y", "known_at": "id"},
+)
+_READY = ({"marker": "_SUCCESS"}, {"marker": "x\\y"}, {"marker": "é"})
+_ZONES = ("Europe/Berlin", "Pacific/Apia", "Asia/Kathmandu")
 _TWISTS: dict[str, _Twist] = {
     "type": _type,
     "path": _path,
-    "window_path": _window_path,
+    "window_path": _any_of(_WINDOW_PATHS, "options", "window_path"),
     "feature": _feature,
-    "event_time": _of_source("event_time", (*_COLUMNS, None)),
-    "starts": _of_source("starts", _INSTANTS),
-    "ends": _of_source("ends", _INSTANTS),
-    "bad_rows": _of_source("bad_rows", ("dead_letter",)),
-    "label_null": _of_source("label_null", ("dead_letter",)),
-    "dead_letter_rows_max": _of_source("dead_letter_rows_max", (0, 1)),
-    "ready": _of_source("ready", ({"marker": "_SUCCESS"}, {"marker": "x\\y"}, {"marker": "é"})),
-    "event_id": _of_dataset("event_id", tuple([each] for each in _COLUMNS)),
-    "label": _of_dataset(
-        "label",
-        (
-            *({"column": each} for each in _COLUMNS),
-            {"column": "y", "positive": "1"},
-            {"column": "y", "positive": 1, "negative": -1},
-            {"column": "y", "greater_than": 0.5},
-            {"column": "at", "greater_than": 0.5},
-            {"column": "id", "positive": 2**63 - 1},
-            {"column": "y", "known_at": "at"},
-            {"column": "y", "known_at": "id"},
-        ),
-    ),
-    "window": _of_dataset("window", ("1h", "1d", "2h", "7d", "0s", "1m")),
-    "timezone": _of_dataset("timezone", ("Europe/Berlin", "Pacific/Apia", "Asia/Kathmandu")),
-    "slices": _of_dataset("slices", (["f"], ["g"], ["id"], ["nowhere"])),
+    "event_time": _any_of((*_COLUMNS, None), "source", "event_time"),
+    "starts": _any_of(_INSTANTS, "source", "starts"),
+    "ends": _any_of(_INSTANTS, "source", "ends"),
+    "bad_rows": _any_of(("dead_letter",), "source", "bad_rows"),
+    "label_null": _any_of(("dead_letter",), "source", "label_null"),
+    "dead_letter_rows_max": _any_of((0, 1), "source", "dead_letter_rows_max"),
+    "ready": _any_of(_READY, "source", "ready"),
+    "event_id": _any_of([[each] for each in _COLUMNS], "dataset", "event_id"),
+    "label": _any_of(_LABELS, "dataset", "label"),
+    "window": _any_of(("1h", "1d", "2h", "7d", "0s", "1m"), "dataset", "window"),
+    "timezone": _any_of(_ZONES, "dataset", "timezone"),
+    "slices": _any_of((["f"], ["g"], ["id"], ["nowhere"]), "dataset", "slices"),
 }

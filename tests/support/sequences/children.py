@@ -11,29 +11,16 @@ import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Self
 
 from forebay.datatasks.planning import planner as planning
-from forebay.errors import ForebayError
 from support.sequences.live_reader import LiveReader
+from support.sequences.operations import Ended, attempt
 from support.whole_life.faults import Faults
 from support.whole_life.in_process import run_jobs_here
 
 KILLED = -9
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How an operation ended: its answer, or why it was refused; neither when it was killed.
-
-    points: at how many places it could have been killed.
-    """
-
-    answer: Any = None
-    refusal: str = ""
-    points: int = 0
-    killed: bool = False
 
 
 class _Inline:
@@ -54,12 +41,14 @@ class _Inline:
         return done
 
 
-def in_child(work: Callable[[], Any], dies_at: int | None = None) -> Ended:
-    """Do this in a child, which dies before its operation number `dies_at`.
+def work_here() -> None:
+    """From now on jobs and plans of this process start no other one, and no thread."""
+    run_jobs_here(LiveReader)
+    planning.ThreadPoolExecutor = _Inline  # type: ignore[misc,assignment]
 
-    Raises:
-        AssertionError: when it ends by itself with anything but a `ForebayError`.
-    """
+
+def in_child(work: Callable[[], Any], dies_at: int | None = None) -> Ended:
+    """Do this in a child, which dies before its operation number `dies_at`."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -79,15 +68,9 @@ def in_child(work: Callable[[], Any], dies_at: int | None = None) -> Ended:
 def _work(work: Callable[[], Any], dies_at: int | None, writing: int) -> None:
     code, told = 1, b""
     try:
-        run_jobs_here(LiveReader)
-        planning.ThreadPoolExecutor = _Inline  # type: ignore[misc,assignment]
-        faults = Faults(dies_at)
-        faults.install()
-        try:
-            ended = Ended(answer=work(), points=faults.count)
-        except ForebayError as error:
-            ended = Ended(refusal=f"{type(error).__name__}: {error}", points=faults.count)
-        told, code = json.dumps(asdict(ended), default=str).encode(), 0
+        work_here()
+        Faults(dies_at).install()
+        told, code = json.dumps(asdict(attempt(work)), default=str).encode(), 0
     except BaseException:  # noqa: BLE001 - a child of a fork must not return
         told = traceback.format_exc().encode()
     with os.fdopen(writing, "wb") as pipe:

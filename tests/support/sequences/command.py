@@ -12,7 +12,6 @@ TESTS = Path(__file__).parents[2]
 
 
 def require_green(examples: int, steps: int, timeout_seconds: float, *more: str) -> None:
-    """Fail with what was found, if anything was."""
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
     counts = ("--seed", str(seed), "--examples", str(examples), "--steps", str(steps))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,80 +13,67 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 
 PIPELINE = "ads"
-STREAM, BY_TIME, BY_PATH = "clicks", "history", "daily"
-SOURCES = (BY_TIME, BY_PATH, STREAM)
+HISTORY, DAILY, CLICKS = "history", "daily", "clicks"
+SOURCES = (HISTORY, DAILY, CLICKS)
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-DAYS = 5
 COLUMNS = {"event": "int", "at": "timestamp", "price": "float", "clicked": "int"}
 # By source: its window lies so much earlier than the pipeline's.
-OFFSETS = {BY_TIME: DAY, BY_PATH: timedelta(0), STREAM: timedelta(0)}
+OFFSETS = {HISTORY: DAY, DAILY: timedelta(0), CLICKS: timedelta(0)}
 
 
-def day(number: int) -> datetime:
+def day(number: float) -> datetime:
     """The instant at which a day begins: 0 is the dataset's first."""
     return FIRST_DAY + number * DAY
 
 
 def key(number: int) -> str:
-    """The window of a day."""
     return f"{day(number):%Y-%m-%d}"
 
 
 def number_of(instant: datetime) -> int:
-    """The day that an instant lies in."""
     return (instant - FIRST_DAY) // DAY
 
 
-def declared(root: Path, stream: dict[str, Any] | None = None, *, warm: bool = False) -> Project:
-    """The project below a folder. stream: kind and options of the stream, instead of a log.
+def instants(*numbers: float) -> tuple[str, ...]:
+    """Beginnings of days as they are declared."""
+    return tuple(f"{day(number):%Y-%m-%dT%H:%M:%SZ}" for number in numbers)
 
-    warm: whether each line begins with a warm start over the two days before the first.
-    """
-    kinds: dict[str, dict[str, Any]] = {
-        BY_TIME: {"kind": "parquet", "options": {"path": f"data/{BY_TIME}"}},
-        BY_PATH: {
-            "kind": "parquet",
-            "options": {"path": f"data/{BY_PATH}", "window_path": "date={date}/*.parquet"},
-        },
-        STREAM: stream or {"kind": "log", "options": {"path": f"data/{STREAM}"}},
-    }
+
+def sources_of(
+    stream: dict[str, Any], columns: dict[str, str], silent_max: str
+) -> dict[str, dict[str, Any]]:
+    """Each source as it is declared. stream: kind and options of the stream."""
     same = {
-        "columns": COLUMNS,
+        "columns": columns,
         "event_time": "at",
         "label_null": "dead_letter",
-        "ready": {"silent_max": "3d"},
+        "ready": {"silent_max": silent_max},
     }
-    sources = {
-        name: SourceSpec.model_validate({"name": name, **same, **kind})
-        for name, kind in kinds.items()
+    by_path = {"path": f"data/{DAILY}", "window_path": "date={date}/*.parquet"}
+    kinds: dict[str, dict[str, Any]] = {
+        HISTORY: {"kind": "parquet", "options": {"path": f"data/{HISTORY}"}},
+        DAILY: {"kind": "parquet", "options": by_path},
+        CLICKS: stream,
     }
-    pipeline = PipelineSpec.model_validate(_pipeline(warm=warm))
-    return Project(
-        root=root,
-        config_dir=root / "config",
-        sources=sources,
-        pipelines={PIPELINE: pipeline},
-        problems=[],
-        source_files={},
-        pipeline_files={},
-    )
+    return {name: copy.deepcopy({**same, **kind}) for name, kind in kinds.items()}
 
 
-def _pipeline(*, warm: bool) -> dict[str, Any]:
+def pipeline_of(*, warm: bool) -> dict[str, Any]:
+    """warm: whether each line begins with a warm start over the two days before the first."""
     train: dict[str, Any] = {"paradigm": "mixture", "minibatch_rows": 32}
     if warm:
-        train["warm_start"] = f"{day(-2):%Y-%m-%d}"
+        train["warm_start"] = instants(-2)[0]
     return {
-        "name": PIPELINE,
         "dataset": {
             "window": "1d",
-            "start": f"{day(0):%Y-%m-%d}",
+            "timezone": "UTC",
+            "start": instants(0)[0],
             "event_id": "event",
             "label": {"column": "clicked"},
             "streams": {
-                name: {"sources": [name], "offset": f"{OFFSETS[name] // timedelta(hours=1)}h"}
-                for name in SOURCES
+                name: {"sources": [name], "offset": f"{offset // timedelta(hours=1)}h"}
+                for name, offset in OFFSETS.items()
             },
             "features": {"price": {"encode": "numeric"}},
         },
@@ -92,3 +81,15 @@ def _pipeline(*, warm: bool) -> dict[str, Any]:
         "train": train,
         "job": {"checkpoint": {"every_steps": 2}},
     }
+
+
+def project_of(
+    root: Path, sources: Mapping[str, dict[str, Any]], pipeline: dict[str, Any]
+) -> Project:
+    """The project below a folder, as commands read it."""
+    specs = {
+        name: SourceSpec.model_validate({"name": name, **copy.deepcopy(values)})
+        for name, values in sources.items()
+    }
+    spec = PipelineSpec.model_validate({"name": PIPELINE, **copy.deepcopy(pipeline)})
+    return Project(root, root / "config", specs, {PIPELINE: spec}, [], {}, {})

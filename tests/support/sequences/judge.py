@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from support import independent
-from support.sequences.declared import DAY, OFFSETS, SOURCES, STREAM
-from support.sequences.home_facts import Facts
+from support.sequences.declared import CLICKS, DAY, OFFSETS, SOURCES
+from support.sequences.operations import Facts
 from support.sequences.truth import Files, Log, Partition, Rows
 
 Offsets = dict[str, tuple[int, int]]
@@ -65,10 +65,10 @@ class Judge:
 
     # Borders --------------------------------------------------------------------------------
 
-    def _borders(self, rows: list[tuple[str, int, int]]) -> None:
+    def _borders(self, rows: list[tuple[str, str, int, int]]) -> None:
         """None has moved or gone, they are in order, and new ones are where the rule says."""
         found: dict[str, dict[datetime, int]] = {}
-        for name, instant_us, offset in rows:
+        for _, name, instant_us, offset in rows:
             found.setdefault(name, {})[_EPOCH + timedelta(microseconds=instant_us)] = offset
         for name, known in self.borders.items():
             for instant, offset in known.items():
@@ -84,7 +84,6 @@ class Judge:
     def _foretold(
         self, partition: Partition, borders: dict[datetime, int], before: set[datetime]
     ) -> None:
-        """New borders of a partition are where the rule says."""
         known = self.borders.get(partition.name, {})
         for instant, foretold in foretold_borders(partition, known, borders, before):
             words = f"partition {partition.name}, {instant}: {borders[instant]} is not {foretold}"
@@ -102,11 +101,11 @@ class Judge:
         for name, source in sources.items():
             span = [datetime.fromisoformat(source[each]) for each in ("data_from", "data_to")]
             assert span == [first - OFFSETS[name], end - OFFSETS[name]]
-        offsets = {name: (a, b) for name, (a, b) in sources[STREAM]["offsets"].items()}
+        offsets = {name: (a, b) for name, (a, b) in sources[CLICKS]["offsets"].items()}
         for name, span in offsets.items():
             of_partition = self.borders[name]
             assert span == (of_partition[first], of_partition[end]), f"{plan['window']}: {name}"
-        rows = {STREAM: self.log.rows(offsets)}
+        rows = {CLICKS: self.log.rows(offsets)}
         for name in self.files.by_source:
             rows[name] = self.files.rows(name, first - OFFSETS[name], end - OFFSETS[name])
         for name, source in sources.items():
@@ -130,14 +129,14 @@ class Judge:
             assert link["trained"][source] == rows.sums, f"{name}: {source}"
             assert sorted(letters[source]) == sorted(rows.dead), f"{name}: {source}"
             assert (read["rows"], read["dead"]) == (rows.count, len(rows.dead)), f"{name}: {source}"
-        read = link["read"][STREAM]
+        read = link["read"][CLICKS]
         assert (read["late"], read["odd_timestamps"]) == (expected.late, expected.odd), name
         assert read["offsets"] == self.log.offsets(expected.offsets), name
         self._parent(line, link)
         self.links[name] = link
 
     def _place(self, source: str, location: dict[str, Any]) -> tuple[str, ...]:
-        if source == STREAM:
+        if source == CLICKS:
             return self.log.letter(location)
         return str(location["file"]), str(location["row"])
 
@@ -178,12 +177,10 @@ class Judge:
                 reached[name] = end
 
     def trained(self, line: str) -> list[str]:
-        """Windows of a line, in order."""
         found: list[str] = self.facts["lines"][line]["order"] if self.facts else []
         return found
 
     def planned(self) -> dict[str, int]:
-        """Windows that have a plan now, with the newest generation."""
         found: dict[str, int] = {}
         for plan in self.facts["plans"] if self.facts else []:
             found[plan["window"]] = max(plan["generation"], found.get(plan["window"], 0))
@@ -208,15 +205,10 @@ class Judge:
         return {
             window
             for window, generation in self.planned().items()
-            if self._differs(self.plans[window, generation], window)
-        }
-
-    def _differs(self, expected: Expected, window: str) -> bool:
-        first, end = span_of(window)
-        return any(
-            self.files.rows(name, first - OFFSETS[name], end - OFFSETS[name]) != expected.rows[name]
             for name in self.files.by_source
-        )
+            if self.files.rows(name, *(at - OFFSETS[name] for at in span_of(window)))
+            != self.plans[window, generation].rows[name]
+        }
 
 
 def span_of(window: str) -> tuple[datetime, datetime]:

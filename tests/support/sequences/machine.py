@@ -17,22 +17,25 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from forebay.home.paths import Home
-from support.sequences.children import Ended, in_child
+from support.sequences.children import in_child
 from support.sequences.declared import (
-    BY_PATH,
-    BY_TIME,
-    DAYS,
+    CLICKS,
+    COLUMNS,
+    DAILY,
     FIRST_DAY,
-    STREAM,
+    HISTORY,
     day,
-    declared,
     key,
     number_of,
+    pipeline_of,
+    project_of,
+    sources_of,
 )
 from support.sequences.judge import Judge, span_of
-from support.sequences.operations import Operations
+from support.sequences.operations import Ended, KilledOperations
 from support.sequences.truth import File, Files, Log
 
+DAYS = 5
 STEP = timedelta(minutes=50)
 # What a clock that is wrong for months says.
 FAR = datetime(2035, 1, 1, tzinfo=UTC)
@@ -56,7 +59,7 @@ class Sequences(RuleBasedStateMachine):
         super().__init__()
         logging.disable(logging.CRITICAL)
         self.root = Path(tempfile.mkdtemp(prefix="sequences"))
-        self.log = Log(self.root / "data" / STREAM)
+        self.log = Log(self.root / "data" / CLICKS)
         self.files = Files(self.root / "data")
         self.claims = 0
         self.cut: set[tuple[str, int, int]] = set()  # reprocesses that did not come to their end
@@ -66,11 +69,13 @@ class Sequences(RuleBasedStateMachine):
         self._begin(warm, rows, None)
 
     def _begin(self, warm: bool, rows: int, stream: dict[str, Any] | None) -> None:
-        project = declared(self.root, stream, warm=warm)
+        stream = stream or {"kind": "log", "options": {"path": f"data/{CLICKS}"}}
+        sources = sources_of(stream, COLUMNS, "3d")
+        project = project_of(self.root, sources, pipeline_of(warm=warm))
         self.warm = warm
         self.judge = Judge(self.log, self.files)
-        self.operations = Operations(project, Home(self.root / ".forebay"))
-        for source in (BY_TIME, BY_PATH):
+        self.operations = KilledOperations(lambda: project, Home(self.root / ".forebay"))
+        for source in (HISTORY, DAILY):
             for number in range(-2, DAYS):
                 self._write(source, "first", number, rows, 20, ())
         self.log.append("0", [(day(0) + number * STEP, 3, (), False) for number in range(29)])
@@ -136,7 +141,7 @@ class Sequences(RuleBasedStateMachine):
             self.log.trim(name, count)
 
     @rule(
-        source=st.sampled_from([BY_TIME, BY_PATH]),
+        source=st.sampled_from([HISTORY, DAILY]),
         name=st.sampled_from(["first", "second", "third"]),
         number=st.integers(-3, DAYS),
         rows=st.integers(1, 30),
@@ -149,7 +154,7 @@ class Sequences(RuleBasedStateMachine):
         """A file that is new, or other rows in one that was there."""
         self._write(source, name, number, rows, minutes, nulls)
 
-    @rule(source=st.sampled_from([BY_TIME, BY_PATH]), which=st.integers(0, 20))
+    @rule(source=st.sampled_from([HISTORY, DAILY]), which=st.integers(0, 20))
     def remove_file(self, source: str, which: int) -> None:
         paths = sorted(self.files.by_source[source])
         if len(paths) > 1:
@@ -164,8 +169,9 @@ class Sequences(RuleBasedStateMachine):
         changed = self.judge.changed() & trained & {key(each) for each in range(first, last + 1)}
         ended = self._do("plan", partial(self.operations.plan, key(first), key(last)), point)
         for window in changed if ended.answer is not None else ():
-            told = [note for note in ended.answer if window in note and "changed" in note]
-            assert told, f"{window} was trained on other data: {ended.answer}"
+            notes = ended.answer["notes"]
+            told = [note for note in notes if window in note and "changed" in note]
+            assert told, f"{window} was trained on other data: {notes}"
 
     @rule(back=st.integers(0, 2), count=st.integers(1, 2), line=LINE, point=POINT)
     def run(self, back: int, count: int, line: str, point: int | None) -> None:
@@ -184,7 +190,6 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 2), line=LINE, again=st.booleans(), point=POINT)
     def stages(self, back: int, line: str, again: bool, point: int | None) -> None:
-        """A run of the DAG, which trains one window."""
         number = max(0, self._untrained(line) - back)
         if number >= DAYS:
             return
@@ -221,7 +226,8 @@ class Sequences(RuleBasedStateMachine):
         last = min(last, DAYS - 1)
         first = min(first, last)
         before, settled = self._names(line), self.judge.settled(line)
-        work = partial(self.operations.run, key(first), key(last), line, reprocess=reprocess)
+        how: dict[str, Any] = {"reprocess": reprocess, "on_stale": "train"}
+        work = partial(self.operations.run, key(first), key(last), line, **how)
         ended = self._do("reprocess" if reprocess else "run", work, point, first, line)
         if not reprocess:
             again = {window for window, _ in self._names(line) - before} & settled.keys()
@@ -265,10 +271,9 @@ class Sequences(RuleBasedStateMachine):
         return ended
 
     def _reason(self, refusal: str, first: int, next_window: int, line: str) -> bool:
-        """Whether what a refusal says is so."""
         trimmed = any(each.kept_from for each in self.log.partitions.values())
         lost = trimmed and self.log.place in refusal
-        gone = trimmed and f"data/{STREAM}/" in refusal
+        gone = trimmed and f"data/{CLICKS}/" in refusal
         reasons = {
             "not trained yet, and each window starts": lambda: (
                 first > next_window or self._follows_a_gap(first, line)

@@ -68,7 +68,6 @@ class TopicPartition(Partition):
         return sum(each.base < offset for each in self.segments)
 
     def show(self) -> None:
-        """What can be read has changed."""
         self.segments = [each for each in self.messages if each.base < self.end]
 
     def kinds(self, first: int, end: int) -> Counter[str]:
@@ -80,8 +79,6 @@ class TopicPartition(Partition):
 
 
 class Topic(Log):
-    """One topic of a real broker."""
-
     partitions: dict[str, TopicPartition]
 
     def __init__(self, writer: RemoteWriter, name: str, form: Form) -> None:
@@ -116,7 +113,6 @@ class Topic(Log):
             self._ended(partition, offsets, end)
 
     def finish(self, end: End) -> None:
-        """End the open transaction."""
         assert self.opened is not None
         partition = self.partitions[self.opened]
         self.opened = None

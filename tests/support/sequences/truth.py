@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support import independent
-from support.sequences.declared import BY_PATH, BY_TIME
+from support.sequences.declared import DAILY, HISTORY
 
 JUMP = timedelta(hours=1)
 # When it was written, rows, rows without a label, and whether its clock was wrong.
@@ -158,11 +158,9 @@ class Log:
         return f"log data/{self.folder.name}, partition"
 
     def partition(self, name: str) -> Partition:
-        """An old one, or a new one."""
         return self.partitions.setdefault(name, Partition(name))
 
     def append(self, name: str, added: Iterable[Added]) -> None:
-        """Segments."""
         partition = self.partition(name)
         for stamp, rows, nulls, odd in added:
             segment = Segment(partition.end, rows, stamp, nulls, odd)
@@ -198,7 +196,6 @@ class Log:
         return dict.fromkeys(("records", "control", "aborted", "compacted"), 0)
 
     def letter(self, location: dict[str, Any]) -> tuple[str, ...]:
-        """The place of a dead row."""
         return str(location["partition"]), str(location["offset"])
 
     def outside(
@@ -231,9 +228,7 @@ class Files:
     """
 
     data: Path
-    by_source: dict[str, dict[str, File]] = field(
-        default_factory=lambda: {BY_TIME: {}, BY_PATH: {}}
-    )
+    by_source: dict[str, dict[str, File]] = field(default_factory=lambda: {HISTORY: {}, DAILY: {}})
     changed_at: dict[str, int] = field(default_factory=dict)
     changes: int = 0
 
@@ -265,7 +260,7 @@ class Files:
             inside = [
                 row
                 for row, time in enumerate(file.times)
-                if first <= (file.day if source == BY_PATH else time) < end
+                if first <= (file.day if source == DAILY else time) < end
             ]
             nulls = set(file.nulls)
             kept = [row for row in inside if row not in nulls]

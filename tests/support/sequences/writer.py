@@ -14,6 +14,7 @@ from typing import Any
 
 from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic
+from support import independent
 from support.projects import Topic
 from support.topic_changes import delete_before, grow
 
@@ -24,8 +25,6 @@ _OPEN_MS = 15 * 60 * 1000
 
 
 class Writer:
-    """What can be done to topics of one broker."""
-
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._producers: dict[str | None, Any] = {}
@@ -72,16 +71,8 @@ class Writer:
 
     def committed(self, topic: str) -> list[tuple[int, int, int]]:
         """Partition, offset and timestamp of each record that a plain consumer reads."""
-        with closing(self._consumer("read_committed")) as consumer:
-            found = []
-            for place in self._places(consumer, topic):
-                consumer.assign([place])
-                consumer.seek_to_beginning(place)
-                end = consumer.end_offsets([place])[place]
-                while consumer.position(place) < end:
-                    for records in consumer.poll(timeout_ms=500).values():
-                        found += [(each.partition, each.offset, each.timestamp) for each in records]
-        return found
+        found = independent.messages(self._bootstrap, topic, "read_committed")
+        return [(each.partition, each.offset, each.timestamp) for each in found]
 
     def delete(self, topic: str) -> None:
         """And end the transaction that was left open."""
@@ -95,7 +86,6 @@ class Writer:
             producer.close()
 
     def _producer(self, kind: str | None) -> Any:
-        """kind: of transactions, or none."""
         if kind not in self._producers:
             from kafka import KafkaProducer
 
@@ -117,36 +107,24 @@ class Writer:
             producer.abort_transaction()
 
     def _wait(self, topic: str, partition: int, end: int, isolation: str) -> None:
-        """Until what ends a transaction is written."""
-        from kafka import TopicPartition
+        from kafka import KafkaConsumer, TopicPartition
 
         place = TopicPartition(topic, partition)
         deadline = time.monotonic() + _WRITTEN_SECONDS
-        with closing(self._consumer(isolation)) as consumer:
-            while (found := consumer.end_offsets([place])[place]) < end:
-                assert time.monotonic() < deadline, f"{place} ends at {found}, not at {end}"
-                time.sleep(0.02)
-        assert found == end
-
-    def _places(self, consumer: Any, topic: str) -> list[Any]:
-        from kafka import TopicPartition
-
-        return [TopicPartition(topic, each) for each in consumer.partitions_for_topic(topic) or ()]
-
-    def _consumer(self, isolation: str) -> Any:
-        from kafka import KafkaConsumer
-
-        return KafkaConsumer(
+        consumer = KafkaConsumer(
             bootstrap_servers=self._bootstrap,
             group_id=None,
             enable_auto_commit=False,
             isolation_level=isolation,
         )
+        with closing(consumer):
+            while (found := consumer.end_offsets([place])[place]) < end:
+                assert time.monotonic() < deadline, f"{place} ends at {found}, not at {end}"
+                time.sleep(0.02)
+        assert found == end
 
 
 class RemoteWriter:
-    """A writer in another process."""
-
     def __init__(self, bootstrap: str) -> None:
         spawned = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawned.Pipe()

@@ -6,7 +6,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,11 +80,17 @@ class ToyJobs:
 
     def processes(self) -> list[psutil.Process]:
         """Processes of this home's jobs, found without a line of ours."""
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if process.environ().get("FOREBAY_HOME") == str(self.home.root):
-                    found.append(process)
-            except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-                continue
-        return [process for process in found if process.pid != os.getpid()]
+        return [each for each in processes_of(self.home.root) if each.pid != os.getpid()]
+
+
+def processes_of(
+    home: Path, holds: Callable[[Mapping[str, str]], bool] = lambda _environment: True
+) -> list[psutil.Process]:
+    """All live processes whose environment names a home, and holds what else is asked of it."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            environment = process.environ()
+            if environment.get("FOREBAY_HOME") == str(home) and holds(environment):
+                found.append(process)
+    return found

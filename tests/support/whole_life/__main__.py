@@ -47,8 +47,6 @@ IMAGES = 60
 
 @dataclass(frozen=True)
 class Lives:
-    """One project and its recorded frames, for any number of homes."""
-
     root: Path
 
     @property
@@ -172,7 +170,6 @@ class Lives:
         _require(self.child(whole))
 
     def child(self, work: Callable[[], object]) -> int:
-        """The exit code of a child that did this."""
         pid = os.fork()
         if pid == 0:
             install(self.recorded)

@@ -23,7 +23,6 @@ class Attempts:
 
     @property
     def wrong(self) -> dict[int, list[str]]:
-        """Points after which something is wrong."""
         return {
             point: faults
             for point, faults in self.faults.items()

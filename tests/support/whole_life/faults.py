@@ -28,7 +28,6 @@ class Faults:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def install(self) -> None:
-        """From now on every operation of this process counts."""
         for name in CALLS:
             setattr(os, name, partial(self._called, getattr(os, name)))
         trees._exchange = partial(self._called, trees._exchange)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.row_sums import RowSums
 from forebay.system.files.durable import append_lines
+from support import independent
 from support.data_path import Counter, DataPath, serving
 
 _ARRAYS = ("row_ids", "event_ids", "sources", "labels", "dense", "ids")
@@ -28,8 +28,6 @@ _FACTS = ("executor", "epoch", "rows", "hour", "feed")
 
 
 class Recorded:
-    """Frames by window, on disk."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -48,31 +46,18 @@ class Recorded:
             reader.close()
 
     def frames(self, window: str) -> list[Frame]:
-        """In the order in which they came."""
         documents = json.loads((self._folder / window / "frames.json").read_text())
         return [self._frame(window, number, each) for number, each in enumerate(documents)]
 
     def letters(self, window: str) -> dict[str, list[str]]:
-        """Lines of dead letters by task."""
         files = sorted((self._folder / window / DEAD_FOLDER).iterdir())
         return {file.stem: file.read_text().splitlines(keepends=True) for file in files}
 
     def sums(self, window: str, names: Sequence[str]) -> dict[str, RowSums]:
-        """Row sums of a window by source, from its frames and with Python's own integers."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for frame in self.frames(window):
-            if frame.minibatch is not None:
-                pairs = zip(
-                    frame.minibatch.sources.tolist(), frame.minibatch.row_ids.tolist(), strict=True
-                )
-                for source, row in pairs:
-                    found[source].append(row)
+        """Row sums of a window by source, from its frames."""
+        parts = [each.minibatch for each in self.frames(window) if each.minibatch is not None]
         return {
-            name: RowSums(
-                rows=len(found[index]),
-                sum=_wrapped(sum(found[index])),
-                sum_of_squares=_wrapped(sum(row * row for row in found[index])),
-            )
+            name: RowSums(**independent.sums(each.row_ids[each.sources == index] for each in parts))
             for index, name in enumerate(names)
         }
 
@@ -98,8 +83,6 @@ class Recorded:
 
 
 class _Keeper(Counter):
-    """Keeps every frame that it uses."""
-
     def __init__(self, path: DataPath) -> None:
         super().__init__(path)
         self.kept: list[Frame] = []
@@ -180,8 +163,3 @@ def _document(frame: Frame) -> dict[str, Any]:
         "progress": {task: each.model_dump() for task, each in frame.progress.items()},
         "has_rows": frame.minibatch is not None,
     }
-
-
-def _wrapped(value: int) -> int:
-    """As int64 arithmetic has it."""
-    return (value + 2**63) % 2**64 - 2**63

@@ -40,7 +40,6 @@ def live(target: LineTarget) -> None:
 
 
 def _by_stages(target: StageTarget, run: str) -> None:
-    """One run of the DAG."""
     time_window(target, again=False)
     for source in target.pipeline.source_names:
         found = SourceStage(target, source, lambda: NOW).list_window(run)
