@@ -14,15 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
@@ -161,11 +155,7 @@ class Crashes(RuleBasedStateMachine):
         if old is not None and old.epoch:
             self.trainer.broken.add(old.epoch)
         registration = Registration(
-            executor=index,
-            instance=f"i{self.started}",
-            started_ns=self.started,
-            address="a",
-            pid=1,
+            executor=index, instance=f"i{self.started}", started_ns=self.started, address="a", pid=1
         )
         self.state.register(registration)
         self.executors[index] = _Executor(registration)
@@ -427,9 +417,4 @@ def _source_plan(name: str, table: pa.Table) -> SourcePlan:
 
 
 TestCrashes = Crashes.TestCase
-TestCrashes.settings = settings(
-    max_examples=100,
-    stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestCrashes.settings = settings(max_examples=100, stateful_step_count=25)
