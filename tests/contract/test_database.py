@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, func, insert, make_url, select, text, update
+from sqlalchemy.engine.default import DefaultDialect
 from support.postgres_server import PostgresServer
 
 from forebay.errors import ConfigError, InfrastructureError
@@ -301,7 +302,7 @@ class TestPostgres(DatabaseSuite):
             calls.append(1)
             add(connection, f"w{len(calls)}")
             if len(calls) == 1:
-                lose_the_answer(connection, arrives, monkeypatch)
+                lose_the_answer(arrives, monkeypatch)
 
         database.transact(work)
         assert len(calls) == (1 if arrives else 2)
@@ -371,11 +372,7 @@ class TestPostgres(DatabaseSuite):
     )
     @pytest.mark.parametrize("at", ["statement", "commit"])
     def test_what_is_never_answered_is_cut_off_and_done_once(
-        self,
-        home: Home,
-        postgres_server: PostgresServer,
-        monkeypatch: pytest.MonkeyPatch,
-        at: str,
+        self, home: Home, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, at: str
     ) -> None:
         answer_soon(monkeypatch)
         database = database_of(home)
@@ -392,7 +389,7 @@ class TestPostgres(DatabaseSuite):
                 sleep()
             add(connection, f"w{len(calls)}")
             if len(calls) == 1 and at == "commit":
-                before_commit(sleep, monkeypatch)
+                at_commit(lambda commit, _: (sleep(), commit()), monkeypatch)
 
         with Activity("storing") as storing:
             database.transact(work)
@@ -456,31 +453,26 @@ def answer_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forebay.home.database.postgresql.LOOK_SECONDS", 0.05)
 
 
-def before_commit(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, when the next COMMIT is about to be sent."""
-    from sqlalchemy.engine.default import DefaultDialect
-
+def at_commit(
+    act: Callable[[Callable[[], None], Any], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, in place of the next COMMIT: `act` is given what sends it, and the connection."""
     commit = DefaultDialect.do_commit
 
-    def late(dialect: DefaultDialect, raw: Any) -> None:
+    def replaced(dialect: DefaultDialect, raw: Any) -> None:
         monkeypatch.setattr(DefaultDialect, "do_commit", commit)
-        act()
-        commit(dialect, raw)
+        act(lambda: commit(dialect, raw), raw)
 
-    monkeypatch.setattr(DefaultDialect, "do_commit", late)
+    monkeypatch.setattr(DefaultDialect, "do_commit", replaced)
 
 
-def lose_the_answer(connection: Connection, arrives: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def lose_the_answer(arrives: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next COMMIT reaches the server or does not; its connection is gone either way."""
-    from sqlalchemy.engine.default import DefaultDialect
 
-    commit = DefaultDialect.do_commit
-
-    def lost(dialect: DefaultDialect, raw: object) -> None:
-        monkeypatch.setattr(DefaultDialect, "do_commit", commit)
+    def lost(commit: Callable[[], None], raw: Any) -> None:
         if arrives:
-            commit(dialect, raw)  # type: ignore[arg-type]
-        raw.dbapi_connection.close()  # type: ignore[attr-defined]
-        commit(dialect, raw)  # type: ignore[arg-type]
+            commit()
+        raw.dbapi_connection.close()
+        commit()
 
-    monkeypatch.setattr(DefaultDialect, "do_commit", lost)
+    at_commit(lost, monkeypatch)
