@@ -6,25 +6,20 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
 import pytest
 from support import links
-from support.model_lines import put, record
+from support.model_lines import plan_empty, put, record
 from support.projects import Project as ToyProject
 from support.projects import ads_pipeline, clicks_source, history_source
 from support.stages import replanned
-from support.toy_roles.jobs import TESTS, ToyJobs, eventually
+from support.toy_roles.jobs import ToyJobs
 
 from forebay.config.load import Project, load_project
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import LineBusyError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import ModelChain
@@ -41,7 +36,6 @@ from forebay.system.files.locks import FileLock
 
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 TOY_SUPERVISOR = ("-P", "-m", "support.toy_roles.supervisor")
-NOW = datetime(2026, 4, 1, tzinfo=UTC)
 
 # Calls in children of one process that has everything imported, each killed after its delay.
 KILLED_CALLS = """
@@ -88,26 +82,13 @@ class Windows:
     def ledger(self) -> Ledger:
         return Ledger(self.home, "ads")
 
-    @property
-    def chain(self) -> ModelChain:
-        return ModelChain(self.home, "ads")
-
     def plan(self, key: str, generation: int = 1) -> None:
-        window = self.pipeline.dataset.grid.parse(key)
-        plan = WindowPlan(
-            window=key,
-            generation=generation,
-            start=window.start,
-            end=window.end,
-            sources={},
-            fingerprint="f",
-        )
-        self.ledger.record_plan(plan, {})
+        plan_empty(self.ledger, key, generation)
 
-    def link(self, key: str, generation: int = 1) -> None:
+    def link(self, key: str) -> None:
         model_fingerprint = model_fingerprint_of(self.pipeline, self.project.sources)
         facts = {"model_fingerprint": model_fingerprint, "files": {"checkpoint": put(self.home)}}
-        record(self.chain, links.link(key, generation=generation, **facts))
+        record(ModelChain(self.home, "ads"), links.link(key, **facts))
 
     def submit(
         self,
@@ -127,55 +108,13 @@ class Windows:
 
 
 @pytest.fixture
-def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Windows]:
-    plan = tmp_path / "plan.json"
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    monkeypatch.setenv("FOREBAY_TOY_PLAN", str(plan))
+def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: ToyJobs) -> Windows:
     monkeypatch.setattr(submit, "SUPERVISOR_ARGUMENTS", TOY_SUPERVISOR)
     written = ToyProject(tmp_path, ads_pipeline())
     written.write_source("history", history_source())
     written.write_source("clicks", clicks_source())
     written.write_pipeline()
-    toy = ToyJobs(Home(tmp_path / "home"), plan)
-    toy.plan()
-    yield Windows(load_project(tmp_path / "config"), toy.home, toy)
-    for process in toy.processes():
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    eventually(lambda: not toy.processes())
-
-
-def test_a_call_again_attaches_with_a_higher_epoch(windows: Windows) -> None:
-    windows.plan(FIRST)
-    one = windows.submit()
-    assert (one.state, one.job_id, one.generation) == ("submitted", f"ads.main.{FIRST}.g1", 1)
-    again = windows.submit()
-    assert (again.job_id, again.generation) == (one.job_id, 1)
-    assert again.epoch > one.epoch
-    other = windows.submit(claim="run#1", again=True)
-    assert (other.job_id, other.generation) == (one.job_id, 1)
-    windows.jobs.serving(windows.handle(other))
-    assert len(windows.jobs.starts("trainer-0", one.job_id)) == 1
-    request = json.loads((windows.home.job(one.job_id) / "job.json").read_text())
-    assert request["publishes"] is False
-    assert [window["key"] for window in request["windows"]] == [FIRST]
-
-
-@pytest.mark.parametrize("end", ["failed", "cancelled"])
-def test_a_job_that_ended_goes_on_in_its_generation(windows: Windows, end: str) -> None:
-    windows.plan(FIRST)
-    words = ["raise DataError bad rows", "serve"] if end == "failed" else ["serve"]
-    windows.jobs.plan(trainer_0=words)
-    one = windows.submit()
-    if end == "cancelled":
-        windows.jobs.serving(windows.handle(one))
-        windows.handle(one).cancel()
-    assert windows.handle(one).wait(20).state == end
-    again = windows.submit()
-    assert (again.state, again.job_id) == ("submitted", one.job_id)
-    assert again.epoch > one.epoch
-    windows.jobs.serving(windows.handle(again))
-    assert windows.ledger.generations(FIRST) == [1]
+    return Windows(load_project(tmp_path / "config"), jobs.home, jobs)
 
 
 def test_a_person_sees_and_cancels_the_job(
@@ -200,22 +139,6 @@ def test_a_person_sees_and_cancels_the_job(
     windows.link(FIRST)
     replanned(windows.ledger, FIRST)
     assert "window 2026-03-01: planned" in forebay("why", "ads", FIRST)
-
-
-def test_again_trains_the_same_tasks_under_the_next_generation_once(windows: Windows) -> None:
-    windows.plan(FIRST)
-    windows.link(FIRST)
-    one = windows.submit(claim="run#1", again=True)
-    assert (one.state, one.generation) == ("submitted", 2)
-    two = windows.submit(claim="run#1", again=True)
-    assert (two.generation, two.epoch) == (2, one.epoch + 1)
-    windows.jobs.serving(windows.handle(two))
-    windows.handle(two).cancel()
-    windows.handle(two).wait(20)
-    windows.link(FIRST, 2)
-    assert windows.submit(claim="run#1", again=True).state == "trained"
-    third = windows.submit(claim="run#2", again=True)
-    assert (third.state, third.generation) == ("submitted", 3)
 
 
 def test_a_forgotten_window_starts_anew(windows: Windows) -> None:
