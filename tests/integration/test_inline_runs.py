@@ -45,14 +45,7 @@ def answers(key: str, **changes: list[dict[str, Any]]) -> dict[str, list[dict[st
         "source": [listed(key)],
         "sink": [{"prints": {**generation, "tasks": 4, "recorded": True}}],
         "submit": [{"prints": submitted, **job_of(job, "succeeded", "ads", key)}],
-        "evaluate": [
-            {
-                "prints": {
-                    **generation,
-                    "metrics": {"mixture": {"auc": 0.71}},
-                }
-            }
-        ],
+        "evaluate": [{"prints": {**generation, "metrics": {"mixture": {"auc": 0.71}}}}],
         "publish": [{"prints": {**generation, "state": "published", "path": "/model"}}],
         **changes,
     }
