@@ -19,7 +19,14 @@ from support.planted import CERTIFICATES, CONNECTION, DECLARED, PLANTED, STORAGE
 from support.there import there
 from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
 
-from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    FencedError,
+    InfrastructureError,
+    LineBusyError,
+    UsageError,
+)
 from forebay.executors.job import job_changes
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.progress import read_progress
@@ -299,7 +306,7 @@ def test_what_always_hangs_fails_the_job_with_the_reason(jobs: ToyJobs, role: st
 
 def test_one_model_line_is_trained_by_one_job(jobs: ToyJobs) -> None:
     first = jobs.submit("j1")
-    with pytest.raises(InfrastructureError, match="job j1 trains line 'main' of pipeline 'ads'"):
+    with pytest.raises(LineBusyError, match="job j1 trains line 'main' of pipeline 'ads'"):
         jobs.submit("j2")
     assert why(attach(jobs.home, "j2").wait(5)).exit_code == 4
     first.cancel()
