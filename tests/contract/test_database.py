@@ -8,7 +8,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,24 @@ def increase(connection: Connection) -> None:
 def increase_often(root: str, times: int) -> None:
     for _ in range(times):
         database_of(Home(Path(root))).transact(increase)
+
+
+def increase_in_processes(home: Home, count: int, times: int) -> None:
+    start = multiprocessing.get_context("spawn")
+    arguments = (str(home.root), times)
+    writers = [start.Process(target=increase_often, args=arguments) for _ in range(count)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+        assert writer.exitcode == 0
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < seconds
 
 
 class DatabaseSuite:
@@ -95,13 +114,7 @@ class DatabaseSuite:
 
     def test_no_update_of_several_processes_is_lost(self, home: Home) -> None:
         database_of(home).transact(add)
-        start = multiprocessing.get_context("spawn")
-        writers = [start.Process(target=increase_often, args=(str(home.root), 40)) for _ in "12"]
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join(60)
-            assert writer.exitcode == 0
+        increase_in_processes(home, 2, times=40)
         last = select(tables.windows.c.last_generation)
         assert database_of(home).read(lambda connection: connection.scalar(last)) == 80
 
@@ -116,13 +129,7 @@ class DatabaseSuite:
         assert database_of(home).read(count) == 2
 
     def test_several_make_one_home(self, home: Home) -> None:
-        start = multiprocessing.get_context("spawn")
-        makers = [start.Process(target=increase_often, args=(str(home.root), 1)) for _ in "123"]
-        for maker in makers:
-            maker.start()
-        for maker in makers:
-            maker.join(60)
-            assert maker.exitcode == 0
+        increase_in_processes(home, 3, times=1)
         assert marker(home).database == database_of(home).kind
 
     def test_a_name_is_held_by_one(self, home: Home) -> None:
@@ -335,10 +342,8 @@ class TestPostgres(DatabaseSuite):
         database = database_of(home)
         database.transact(add)
         postgres_server.stop(signal.SIGQUIT)
-        began = time.monotonic()
-        with pytest.raises(InfrastructureError, match="cannot be reached"):
+        with within(5), pytest.raises(InfrastructureError, match="cannot be reached"):
             database.read(count, patient=False)
-        assert time.monotonic() - began < 5
         postgres_server.start()
         assert database.read(count, patient=False) == 1
 
@@ -359,11 +364,9 @@ class TestPostgres(DatabaseSuite):
         answer_soon(monkeypatch)
         database = database_of(home)
         database.transact(add)
-        with postgres_server.suspended():
-            began = time.monotonic()
-            with pytest.raises(InfrastructureError, match="cannot be reached"):
-                database.read(count, patient=False)
-            assert time.monotonic() - began < 5
+        away = pytest.raises(InfrastructureError, match="cannot be reached")
+        with postgres_server.suspended(), within(5), away:
+            database.read(count, patient=False)
         assert database.read(count) == 1
 
     @pytest.mark.guarantee(
@@ -410,10 +413,8 @@ class TestPostgres(DatabaseSuite):
     ) -> None:
         address = f"postgresql://me:hunter2@127.0.0.1:1/facts?{options}"
         monkeypatch.setenv("FOREBAY_DATABASE", address)
-        began = time.monotonic()
-        with pytest.raises(InfrastructureError) as raised:
+        with within(2), pytest.raises(InfrastructureError) as raised:
             database_of(Home(tmp_path)).read(count)
-        assert time.monotonic() - began < 2
         assert said in str(raised.value)
         assert "correct FOREBAY_DATABASE" in str(raised.value)
         assert "hunter2" not in str(raised.value)
@@ -424,10 +425,8 @@ class TestPostgres(DatabaseSuite):
         place = make_url(os.environ["FOREBAY_DATABASE"]).set(database="nowhere")
         address = place.render_as_string(hide_password=False)
         monkeypatch.setenv("FOREBAY_DATABASE", address)
-        began = time.monotonic()
-        with pytest.raises(InfrastructureError, match="FATAL"):
+        with within(2), pytest.raises(InfrastructureError, match="FATAL"):
             database_of(home).read(count)
-        assert time.monotonic() - began < 2
 
     @pytest.mark.parametrize(
         "address",

@@ -85,14 +85,6 @@ def minutes(first: int, count: int = 4) -> Sequence[datetime]:
     return [START + first * HOUR + 10 * MINUTE * number for number in range(count)]
 
 
-def test_a_late_record_is_in_the_next_window(planner: Planner) -> None:
-    planner.send(*minutes(0))
-    assert planner.ids(0) == [[0, 1, 2, 3]]
-    planner.send(START + 59 * MINUTE, *minutes(1))
-    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
-    assert planner.ids(0) == [[0, 1, 2, 3]], "planned anew, it is the same"
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 0, 1)])
 def test_any_order_of_planning_gives_each_record_once(
     planner: Planner, order: tuple[int, ...]
@@ -177,13 +169,6 @@ def test_what_is_ahead_of_the_clock_moves_no_window(planner: Planner, count: int
     assert planner.ids(1, 2, 3) == [[*range(4, first + 5)], [*range(first + 5, first + 9)], []]
 
 
-def test_one_record_behind_two_that_are_ahead_of_the_clock_is_in_its_window(
-    planner: Planner,
-) -> None:
-    planner.send(*minutes(0, 2), *[datetime.now(UTC) + 3 * HOUR] * 2, *minutes(0)[2:3])
-    assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], []]
-
-
 def test_a_run_of_more_records_is_no_mistake(planner: Planner) -> None:
     ahead = [START + 5 * HOUR + MINUTE * (number % 50) for number in range(120)]
     planner.send(*minutes(0), *ahead, *minutes(1))
@@ -231,15 +216,6 @@ def test_an_open_transaction_belongs_to_a_later_window(planner: Planner) -> None
         assert planner.ids(0) == [[0, 1, 2, 3]], "nobody waits for it"
         producer.commit_transaction()
     assert planner.ids(1) == [[4]]
-
-
-def test_a_new_partition_begins_at_its_beginning(planner: Planner) -> None:
-    planner.send(*minutes(0))
-    assert planner.ids(0) == [[0, 1, 2, 3]]
-    grow(planner.topic, 2)
-    planner.send(START + 30 * MINUTE, *minutes(1), partition=1)
-    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
-    assert planner.ids(0) == [[0, 1, 2, 3]]
 
 
 def test_a_topic_made_anew_has_borders_of_its_own(planner: Planner) -> None:
