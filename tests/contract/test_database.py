@@ -71,8 +71,6 @@ def within(seconds: float) -> Iterator[None]:
 
 
 class DatabaseSuite:
-    """Tests of every kind."""
-
     def test_a_home_without_a_database_is_empty_and_stays_so(self, home: Home) -> None:
         database = database_of(home)
         assert database.read(count) == 0

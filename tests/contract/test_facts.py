@@ -36,7 +36,6 @@ def ledger(home: Home) -> Ledger:
 
 @pytest.fixture
 def chain(home: Home, ledger: Ledger) -> ModelChain:
-    """A line of three windows."""
     chain = ModelChain(home, "ads")
     for key, parent in ((FIRST, None), (SECOND, (FIRST, 1)), (THIRD, (SECOND, 1))):
         plan_empty(ledger, key)

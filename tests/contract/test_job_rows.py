@@ -75,8 +75,6 @@ def dies_at(step: str, root: str) -> None:
 
 
 class JobSuite:
-    """Tests of every kind of database."""
-
     def test_a_submission_is_stored_with_all_that_it_is_looked_up_by(self, home: Home) -> None:
         made = request(home, "j1", {"2026-03-02": 4, DAY: 7}, line="trial", publishes=False)
         assert store_job(made, run=RUN) == 1

@@ -283,8 +283,6 @@ def test_a_trainer_that_was_overtaken_stops_and_leaves_the_row(root: Path, one: 
 
 @contextmanager
 def store_away(monkeypatch: pytest.MonkeyPatch, host: Host) -> Iterator[None]:
-    """Nothing can be put into the store."""
-
     def refuse(*_: object) -> Stored:
         raise InfrastructureError("the store is away")
 

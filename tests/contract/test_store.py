@@ -58,8 +58,6 @@ def killed_when(begun: Callable[[], object], work: Callable[..., None], *argumen
 
 
 class StoreSuite(ABC):
-    """Tests of every kind."""
-
     # What a writer has to have to be killed in the middle of it.
     big_bytes: int
     many_files: int

@@ -54,7 +54,6 @@ def broker(tmp_path: Path, environ: dict[str, str]) -> Iterator[Broker]:
 
 
 def program(path: Path, text: str) -> None:
-    """A script of a shell that can be run."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)

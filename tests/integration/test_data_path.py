@@ -28,7 +28,6 @@ ROWS = 120_000
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two windows of history and clicks."""
     root = tmp_path_factory.mktemp("data")
     for day in range(2):
         write_history(root / "data/history", FIRST_DAY + (day - 1) * DAY, ROWS, 4, seed=day)
@@ -163,7 +162,6 @@ def test_a_new_trainer_starts_from_the_seal_and_fences_the_old(path: DataPath) -
 
 
 def until_told(reader: RemoteReader) -> None:
-    """Take frames until the reader learns that it is fenced."""
     for _ in range(20):
         reader.next(1.0)
 

@@ -90,7 +90,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, InlineRun]:
 
 
 def not_run(run: InlineRun, *but: str) -> set[str | None]:
-    """States of all tasks but these."""
     return {state for name, state in run.tasks.items() if name not in but}
 
 

@@ -51,7 +51,6 @@ os.kill(os.getpid(), 9)
 
 
 def why(status: JobStatus) -> ErrorReport:
-    """Why a job failed."""
     assert status.state == "failed"
     return there(status.error)
 

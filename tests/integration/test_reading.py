@@ -102,7 +102,6 @@ def drivers_are_given_up(rows: WindowRows) -> bool:
 
 
 def ids_of(rows: WindowRows, most: int = 1 << 30) -> list[np.ndarray]:
-    """Row ids of so many minibatches."""
     found: list[np.ndarray] = []
     for arrays in rows.numpy():
         found.append(np.array(arrays["row_id"]))

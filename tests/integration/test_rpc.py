@@ -270,8 +270,6 @@ class _Storage:
 
 
 class _Window:
-    """Tasks of one source."""
-
     def data_tasks(self, source: str, positions: Progress) -> dict[str, Any]:
         return {task: None for task in positions if task.startswith(f"{source}/")}
 

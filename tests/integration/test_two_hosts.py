@@ -37,7 +37,6 @@ ROWS = 200_000
 def hosts(
     tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Project, Project]]:
-    """One project on two hosts."""
     monkeypatch.setenv("FOREBAY_DATABASE", new_database())
     monkeypatch.setenv("FOREBAY_STORE", str(tmp_path / "store"))
     pipeline = ads_pipeline(checkpoint={"every_steps": 20})

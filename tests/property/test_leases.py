@@ -67,8 +67,6 @@ class _Executor:
 
 @dataclass
 class _Trainer:
-    """A process: session, inbox, model."""
-
     model: Counter[tuple[str, int]]
     sealed: Progress
     number: int = 0

@@ -37,8 +37,6 @@ numbers_kept = st.integers(1, 4)
 
 
 class Named(NamedTuple):
-    """What is stored of a link."""
-
     window: str
     generation: int
     kind: str

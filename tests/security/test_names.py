@@ -64,8 +64,6 @@ APP = typer.main.get_command(build_app())
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a command that takes text."""
-
     command: tuple[str, ...]
     name: str
     option: str
@@ -253,7 +251,6 @@ def test_no_request_of_a_job_has_such_an_id_or_line(value: str) -> None:
 
 
 def as_file(value: str) -> bool:
-    """Whether a file can be called so."""
     return bool(value) and not set("/\0") & set(value) and len(value.encode(errors="replace")) < 200
 
 

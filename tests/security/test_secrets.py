@@ -17,14 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.planted_failures import BODIES, plant
-from support.planted_secrets import (
-    SecretSearch,
-    files_below,
-    forms,
-    in_address,
-    nobody,
-    rows_of,
-)
+from support.planted_secrets import SecretSearch, files_below, forms, in_address, nobody, rows_of
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -149,7 +142,6 @@ def fill_table(address: str, folder: Path) -> None:
 
 
 def objects_of(server: S3Server, address: str) -> Iterator[tuple[str, bytes]]:
-    """Every object of the store's bucket."""
     bucket = urlsplit(address).netloc
     pages = server.client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
     for key in [each["Key"] for page in pages for each in page.get("Contents", [])]:
