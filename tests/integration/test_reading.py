@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 from support import independent
+from support.kill_cases import expected
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, write_history
 from support.strangers import until
 from support.there import there
@@ -87,11 +88,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def stored_sums(project: Project) -> independent.Sums:
-    first = int(FIRST_DAY.timestamp() * 1000)
-    return independent.added(
-        independent.parquet_sums(project.files, files=f"date={FIRST_DAY - DAY:%Y-%m-%d}/*.parquet"),
-        independent.log_sums(project.log, first, first + 86_400_000),
-    )
+    return independent.added(*expected(project).values())
 
 
 def drivers_are_given_up(rows: WindowRows) -> bool:

@@ -73,18 +73,16 @@ def test_it_reads_units_around_poisons(path: DataPath, task: DataTask) -> None:
 def test_memory_explains_kills_and_no_crash(
     path: DataPath, task: DataTask, *, crashed: bool
 ) -> None:
-    trial = Trial(path.job_dir, task, 100, [], 60.0, crashed=crashed, memory_bytes=1)
+    made = Trial(path.job_dir, task, 100, [], 60.0, crashed=crashed, memory_bytes=1)
     expected = TrialInVainError if crashed else TrialDiedError
-    with pytest.raises(expected, match="GiB of memory"):
-        trial.read(START, Position(1, 0))
-    trial.close()
+    with closing(made), pytest.raises(expected, match="GiB of memory"):
+        made.read(START, Position(1, 0))
 
 
 def test_a_child_that_does_not_answer_says_nothing(path: DataPath, task: DataTask) -> None:
-    trial = Trial(path.job_dir, task, 100, [], 0.0, crashed=True)
-    with pytest.raises(TrialInVainError, match="no answer"):
-        trial.read(START, Position(1, 0))
-    trial.close()
+    made = Trial(path.job_dir, task, 100, [], 0.0, crashed=True)
+    with closing(made), pytest.raises(TrialInVainError, match="no answer"):
+        made.read(START, Position(1, 0))
 
 
 def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
