@@ -23,3 +23,8 @@ def test_any_text_makes_a_name(folder: str, stem: str, tree: bool, inside: str) 
     assert os.path.normpath(name) == name
     assert max(map(len, name.split("/"))) < 200
     assert place_of(f"{name}/{inside}" if inside else name) == (name, inside)
+
+
+@given(folder=TEXT, stem=TEXT)
+def test_no_name_is_made_twice(folder: str, stem: str) -> None:
+    assert len({new_name(folder, stem) for _ in range(3)}) == 3
