@@ -66,6 +66,10 @@ def checkpoints(home: Home) -> list[str]:
     return [each.window for each in links if "checkpoint" in each.files]
 
 
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
 def require_whole(home: Home) -> None:
     assert list(HomeCheck(home).faults()) == []
 
@@ -90,7 +94,7 @@ def test_the_copy_is_a_home_of_its_own(home: Home, target: Path, tmp_path: Path)
 
 def test_on_one_file_system_files_are_linked(home: Home, target: Path) -> None:
     back_up(home, target)
-    files = [path for path in (target / "store").rglob("*") if path.is_file()]
+    files = files_below(target / "store")
     assert {"plan.pb", "empty"} <= {path.name for path in files}
     linked = [path for path in files if path.name != "index.json"]
     assert all(path.samefile(home.root / path.relative_to(target)) for path in linked)
@@ -108,8 +112,8 @@ def test_what_cannot_be_linked_is_copied(
     require_whole(Home(target))
     (home.root / "store" / ".writing").rmdir()
     assert read_tree(target / "store") == read_tree(home.root / "store")
-    files = [path for path in (target / "store").rglob("*") if path.is_file()]
-    assert not any(path.samefile(home.root / path.relative_to(target)) for path in files)
+    copied = files_below(target / "store")
+    assert not any(path.samefile(home.root / path.relative_to(target)) for path in copied)
 
 
 def train_while_copied(
@@ -215,10 +219,7 @@ def test_what_is_no_home_is_refused(tmp_path: Path, target: Path) -> None:
 
 
 def test_facts_on_a_server_are_copied_by_its_own_program(
-    tmp_path: Path,
-    target: Path,
-    new_database: Callable[[], str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, target: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOREBAY_DATABASE", new_database())
     home = Home(tmp_path / "home")

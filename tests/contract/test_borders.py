@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import func, select
+from support.task_tables import source_plan
 
 from forebay.datatasks.planning.border_rows import DecidedBorders
 from forebay.datatasks.plans.plan import WindowPlan
@@ -27,11 +28,7 @@ def of(home: Home, source: str = "clicks", *, only_look: bool = False) -> Decide
 
 def test_the_first_decision_holds(home: Home) -> None:
     assert of(home).decide("t", {at(0): 5, at(1): 9}) == {at(0): 5, at(1): 9}
-    assert of(home).decide("t", {at(0): 7, at(1): 30, at(2): 40}) == {
-        at(0): 5,
-        at(1): 9,
-        at(2): 40,
-    }
+    assert of(home).decide("t", {at(0): 7, at(1): 30, at(2): 40}) == {at(0): 5, at(1): 9, at(2): 40}
 
 
 def test_a_later_decision_stays_between_its_neighbours(home: Home) -> None:
@@ -80,17 +77,12 @@ def test_until_when_others_decided(home: Home) -> None:
 def planned(home: Home, hour: int, uses: dict[str, dict[str, str]], generation: int = 1) -> None:
     """A plan of an hour, with the last segments of each use of a source."""
     start, end = at(hour).instant, at(hour + 1).instant
-    figures = {"stream": "s", "feed": "stream", "tasks": 0, "files": 0, "rows": 0}
-    figures |= {"data_from": start, "data_to": end}
-    sources = {use: {"source": use, **figures, "last_segments": of} for use, of in uses.items()}
-    values = {
-        "window": f"{hour}",
-        "generation": generation,
-        "start": start,
-        "end": end,
-        "fingerprint": "",
+    sources = {
+        use: source_plan(use, (start, end), []).model_copy(update={"last_segments": of})
+        for use, of in uses.items()
     }
-    plan = WindowPlan.model_validate({**values, "sources": sources})
+    facts = {"window": f"{hour}", "generation": generation, "start": start, "end": end}
+    plan = WindowPlan.model_validate({**facts, "sources": sources, "fingerprint": ""})
     database_of(home).transact(lambda rows: store_plan(rows, "ads", "main", plan, {}))
 
 

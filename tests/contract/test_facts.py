@@ -36,7 +36,6 @@ def ledger(home: Home) -> Ledger:
 
 @pytest.fixture
 def chain(home: Home, ledger: Ledger) -> ModelChain:
-    """A line of three windows."""
     chain = ModelChain(home, "ads")
     for key, parent in ((FIRST, None), (SECOND, (FIRST, 1)), (THIRD, (SECOND, 1))):
         plan_empty(ledger, key)
@@ -87,27 +86,20 @@ def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) ->
     plan_empty(ledger, "2026-03-04")
     largest = RowSums(rows=2**63 - 1, sum=-(2**63), sum_of_squares=2**63 - 1)
     offsets = OffsetsRead(records=5, control=4, aborted=2, compacted=2**40)
-    recorded = link("2026-03-04", parent=(THIRD, 1)).model_copy(
-        update={
-            "base_seen": {"clicks": RowSums(rows=10), "history": RowSums()},
-            "seen": {"clicks": largest, "history": RowSums(rows=3)},
-            "read": {
-                "clicks": ReadRows(
-                    rows=9,
-                    dead=2,
-                    late=3,
-                    odd_timestamps=1,
-                    first_odd="row 7",
-                    label_not_known=4,
-                ),
-                "history": ReadRows(rows=3, offsets=offsets),
-            },
-            "files": {
-                "steps": Stored(name="models/steps", checksum="a" * 64, size_bytes=2**40),
-                "scores": Stored(name="models/scores", checksum="b" * 64, size_bytes=0),
-            },
-            "finished_at": datetime(2026, 3, 5, 1, 2, 3, 456789, tzinfo=UTC),
-        }
+    clicks = ReadRows(
+        rows=9, dead=2, late=3, odd_timestamps=1, first_odd="row 7", label_not_known=4
+    )
+    recorded = link(
+        "2026-03-04",
+        parent=(THIRD, 1),
+        base_seen={"clicks": RowSums(rows=10), "history": RowSums()},
+        seen={"clicks": largest, "history": RowSums(rows=3)},
+        read={"clicks": clicks, "history": ReadRows(rows=3, offsets=offsets)},
+        files={
+            "steps": Stored(name="models/steps", checksum="a" * 64, size_bytes=2**40),
+            "scores": Stored(name="models/scores", checksum="b" * 64, size_bytes=0),
+        },
+        finished_at=datetime(2026, 3, 5, 1, 2, 3, 456789, tzinfo=UTC),
     )
     chain.record(recorded)
     found = newest(chain, "2026-03-04")

@@ -7,19 +7,9 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Executable,
-    Table,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Executable, Table, func, insert, select, update
 from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import export, keep_checkpoint, plan_empty, put
@@ -79,21 +69,15 @@ def whole(home: Home, tmp_path: Path) -> Home:
     plan_empty(ledger, THIRD)
     facts = {"step": 9, "model_fingerprint": "same", "stored": put(home)}
     chain.record_seal(StoredSeal(window=THIRD, generation=1, **facts))
-    listing: dict[str, Any] = {
-        "pipeline": "ads",
-        "source": "clicks",
-        "window": THIRD,
-        "asked_by": "run",
-    }
-    listing |= put(home).model_dump()
     source = ledger.plan(FIRST, 1).sources["clicks"]
     head = ListingHead(
         plan=source, asked_by="run", listed_at=NOW, storage_calls=1, windows_scanned=1
     )
-    change(home, insert(listings).values(**listing, document=head.model_dump_json(), stored_at=1))
+    listing = {"pipeline": "ads", "source": "clicks", "window": THIRD, "asked_by": "run"}
+    listing |= {**put(home).model_dump(), "document": head.model_dump_json(), "stored_at": 1}
+    progress = update(jobs).values(progress=Progress().model_dump_json())
+    change(home, insert(listings).values(**listing), progress)
     chain.judge(two, {"rows_agree": True, "rows_line": ""})
-    progress = Progress().model_dump_json()
-    change(home, update(jobs).values(progress=progress))
     return home
 
 

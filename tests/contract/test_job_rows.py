@@ -23,12 +23,11 @@ from forebay.executors.job import submit as submit_module
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.heartbeat import is_silent
-from forebay.executors.job.stored_jobs import StoredJob, jobs_of, jobs_owned, stored_job
+from forebay.executors.job.stored_jobs import jobs_of, jobs_owned, stored_job
 from forebay.executors.job.submit import attach, submit
-from forebay.home.database.base import Database
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
-from forebay.system.files.locks import FileLock
+from forebay.system.files.locks import FileLock, locked
 
 LONE = (sys.executable, "-P", "-m", "support.lone_supervisor")
 DAY = "2026-03-01"
@@ -76,11 +75,6 @@ def dies_at(step: str, root: str) -> None:
 
 
 class JobSuite:
-    """Tests of every kind of database."""
-
-    def supervisor(self, home: Home) -> int:
-        return stored_job(home, "j1").row.status.pids["supervisor"]
-
     def test_a_submission_is_stored_with_all_that_it_is_looked_up_by(self, home: Home) -> None:
         made = request(home, "j1", {"2026-03-02": 4, DAY: 7}, line="trial", publishes=False)
         assert store_job(made, run=RUN) == 1
@@ -125,7 +119,7 @@ class JobSuite:
         ask_to_cancel(home, 1)
         assert answer(home) == (1, True)
         attach(home, "j1")
-        with lock_of(home):
+        with locked(JobFolder(home.job("j1")).supervisor_lock, 1.0):
             JobHandle(home, "j1", 2).cancel(5)  # its end is certain already
         assert stored_job(home, "j1").row.status.cancelled_by == 1
 
@@ -222,13 +216,6 @@ class JobSuite:
         assert stored_job(home, "j1").row.epoch == 1
 
 
-def lock_of(home: Home) -> Any:
-    """While a supervisor lives."""
-    from forebay.system.files.locks import locked
-
-    return locked(JobFolder(home.job("j1")).supervisor_lock, 1.0)
-
-
 def processes(home: Home) -> list[psutil.Process]:
     """Supervisors of this home's jobs."""
     found = []
@@ -306,20 +293,17 @@ class TestPostgres(JobSuite):
         taken.wait(20)
 
     def test_one_that_shows_a_sign_of_life_at_last_is_not(self, home: Home, other: Home) -> None:
-        made = request(home, "j1", {DAY: 1})
-        store_job(made, "running")
+        store_job(request(home, "j1", {DAY: 1}), "running")
+        mine = request(other, "j1", {DAY: 1})
+
+        def taken(seen: Any) -> int | None:
+            return database_of(other).transact(
+                lambda rows: job_changes.submit(rows, mine, "there", RUN, seen)
+            )
+
         seen = stored_job(other, "j1").row
         database_of(home).transact(lambda rows: job_changes.beat(rows, "j1", 1, None))
-        mine = request(other, "j1", {DAY: 1})
-        told = database_of(other).transact(
-            lambda rows: job_changes.submit(rows, mine, "there", RUN, seen)
-        )
-        assert told is None
-        newest = stored_job(other, "j1").row
-        told = database_of(other).transact(
-            lambda rows: job_changes.submit(rows, mine, "there", RUN, newest)
-        )
-        assert told == 2
+        assert (taken(seen), taken(stored_job(other, "j1").row)) == (None, 2)
 
     def test_a_death_is_not_seen_from_another_host(self, home: Home, other: Home) -> None:
         submit_it(str(home.root))
@@ -327,11 +311,10 @@ class TestPostgres(JobSuite):
         supervisor.kill()
         eventually(lambda: stored_job(home, "j1").status.state == "lost")
         assert stored_job(other, "j1").status.state == "running"
-        database: Database = database_of(home)
         report = '{"window": "w", "step": 9}'
-        database.transact(lambda rows: job_changes.beat(rows, "j1", 1, report))
-        seen: StoredJob = stored_job(other, "j1")
-        assert seen.progress is not None
-        assert seen.progress.step == 9
+        database_of(home).transact(lambda rows: job_changes.beat(rows, "j1", 1, report))
+        seen = stored_job(other, "j1").progress
+        assert seen is not None
+        assert seen.step == 9
         assert stored_job(home, "j1").progress is None, "its own trainer has reported nothing"
         assert not FileLock(JobFolder(other.job("j1")).supervisor_lock).path.exists()

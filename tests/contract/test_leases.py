@@ -42,7 +42,6 @@ def two_hosts(
 
 
 def running(home: Home, job_id: str) -> JobRequest:
-    """A job that runs, as its row says."""
     made = request(home, job_id, {KEY: 1})
     store_job(made, "running")
     return made

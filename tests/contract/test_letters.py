@@ -75,11 +75,6 @@ def test_the_newest_link_counts_and_what_is_newer(home: Home, chain: ModelChain)
     assert short(pipeline_letters(home, "ads")) == []
 
 
-def test_a_line_that_trains_its_first_window_is_told(home: Home, chain: ModelChain) -> None:
-    local_letters(chain, FIRST, 1, 7)
-    assert short(pipeline_letters(home, "ads")) == [("main", FIRST, 1, 7)]
-
-
 def test_letters_that_a_link_names_outlive_its_plan(home: Home, chain: ModelChain) -> None:
     trained(chain, FIRST, 1, 1)
     assert Ledger(home, "ads").forget(FIRST)

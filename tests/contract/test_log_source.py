@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from support.parquet_files import rot, unreadable_numbers
+from support.parquet_files import bad_batches, rot
 
 from forebay.datatasks.sources.log.writer import LogWriter
-from forebay.testing.source_data import Batch, batch, rows
+from forebay.testing.source_data import Batch, rows
 from forebay.testing.source_suite import (
     BadRowSuite,
     DamageSuite,
@@ -28,8 +28,7 @@ class TestLogSource(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, R
         return {"path": "log"}
 
     def bad_batches(self) -> list[Batch]:
-        good = batch(0, range(30))
-        return [Batch(good.published, unreadable_numbers(good.table, {11, 12}))]
+        return bad_batches()
 
     def damage(self, place: Path) -> None:
         first = next(iter(sorted((place / "log/0").glob("*.arrow"))))

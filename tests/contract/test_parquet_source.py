@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from support.parquet_files import damage_file, unreadable_numbers, write_table
+from support.parquet_files import bad_batches, damage_file, write_table
 
-from forebay.testing.source_data import Batch, batch, rows
+from forebay.testing.source_data import Batch, rows
 from forebay.testing.source_suite import (
     BadRowSuite,
     DamageSuite,
@@ -17,6 +17,12 @@ from forebay.testing.source_suite import (
     ReplanSuite,
     SourceSuite,
 )
+
+
+def add_parts(folder: Path, batches: list[Batch]) -> None:
+    there = len(list(folder.glob("*.parquet")))
+    for index, each in enumerate(batches):
+        write_table(folder / f"part-{there + index:03d}.parquet", each.table)
 
 
 def replace_table(path: Path, row_group_size: int = 9) -> None:
@@ -29,14 +35,11 @@ class TestOneFilePerBatch(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSu
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
-        there = len(list(place.glob("data/*.parquet")))
-        for index, each in enumerate(batches):
-            write_table(place / f"data/part-{there + index:03d}.parquet", each.table)
+        add_parts(place / "data", batches)
         return {"path": "data"}
 
     def bad_batches(self) -> list[Batch]:
-        good = batch(0, range(30))
-        return [Batch(good.published, unreadable_numbers(good.table, {11, 12}))]
+        return bad_batches()
 
     def damage(self, place: Path) -> None:
         damage_file(place / "data/part-000.parquet")
@@ -67,14 +70,11 @@ class TestHourInPath(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, 
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
         for each in batches:
-            folder = each.published.strftime("data/date=%Y-%m-%d/hour=%H")
-            there = len(list((place / folder).glob("*.parquet")))
-            write_table(place / folder / f"{there}.parquet", each.table)
+            add_parts(place / each.published.strftime("data/date=%Y-%m-%d/hour=%H"), [each])
         return {"path": "data", "window_path": "date={date}/hour={hour}/*.parquet"}
 
     def bad_batches(self) -> list[Batch]:
-        good = batch(0, range(30))
-        return [Batch(good.published, unreadable_numbers(good.table, {11, 12}))]
+        return bad_batches()
 
     def damage(self, place: Path) -> None:
         damage_file(min((place / "data").rglob("*.parquet")))
@@ -92,10 +92,7 @@ class TestDayInPathCutByEventTime(SourceSuite):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
-        folder = place / batches[0].published.strftime("data/%Y/%m%d")
-        there = len(list(folder.glob("*.parquet")))
-        for index, each in enumerate(batches):
-            write_table(folder / f"{there + index}.parquet", each.table)
+        add_parts(place / batches[0].published.strftime("data/%Y/%m%d"), batches)
         return {"path": "data", "window_path": "{year}/{date:%m%d}/*.parquet"}
 
 
@@ -103,9 +100,7 @@ class TestBehindFsspec(SourceSuite, ReplanSuite):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
-        there = len(list(place.glob("data/*.parquet")))
-        for index, each in enumerate(batches):
-            write_table(place / f"data/part-{there + index:03d}.parquet", each.table)
+        add_parts(place / "data", batches)
         return {"path": f"file://{place}/data"}
 
     def replace(self, place: Path) -> None:

@@ -32,21 +32,6 @@ def of_arrow(rows: WindowRows) -> Iterator[Columns]:
         yield {name: batch.column(name).to_pylist() for name in batch.schema.names}
 
 
-def of_numpy(rows: WindowRows) -> Iterator[Columns]:
-    for arrays in rows.numpy():
-        yield as_columns(rows, arrays)
-
-
-def of_tensors(rows: WindowRows) -> Iterator[Columns]:
-    for tensors in rows.tensors():
-        yield as_columns(rows, as_arrays(tensors))
-
-
-def of_dataset(rows: WindowRows) -> Iterator[Columns]:
-    for tensors in rows.as_dataset():
-        yield as_columns(rows, as_arrays(tensors))
-
-
 def as_arrays(tensors: dict[str, Any]) -> dict[str, Any]:
     found = {
         name: (each.row_splits.numpy(), each.values.numpy())
@@ -70,9 +55,9 @@ def as_columns(rows: WindowRows, arrays: dict[str, Any]) -> Columns:
 
 FORMS: dict[str, Callable[[WindowRows], Iterator[Columns]]] = {
     "arrow": of_arrow,
-    "numpy": of_numpy,
-    "tensors": of_tensors,
-    "as_dataset": of_dataset,
+    "numpy": lambda rows: (as_columns(rows, each) for each in rows.numpy()),
+    "tensors": lambda rows: (as_columns(rows, as_arrays(each)) for each in rows.tensors()),
+    "as_dataset": lambda rows: (as_columns(rows, as_arrays(each)) for each in rows.as_dataset()),
 }
 
 
@@ -85,7 +70,7 @@ def read(project: Project, form: str) -> dict[int, tuple[Any, ...]]:
             names = sorted(columns)
             for row in zip(*(columns[name] for name in names), strict=True):
                 values = tuple(None if str(each) == "nan" else each for each in row)
-                row_id = columns_at(names, row, "row_id")
+                row_id = int(row[names.index("row_id")])
                 assert row_id not in found, "a row came twice"
                 found[row_id] = (tuple(names), values)
         assert rows.window == last
@@ -93,10 +78,6 @@ def read(project: Project, form: str) -> dict[int, tuple[Any, ...]]:
         with pytest.raises(UsageError, match="all rows were read"):
             next(iter(FORMS["numpy"](rows)))
     return found
-
-
-def columns_at(names: list[str], row: tuple[Any, ...], name: str) -> int:
-    return int(row[names.index(name)])
 
 
 def wanted(project: Project) -> independent.Sums:

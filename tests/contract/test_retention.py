@@ -18,13 +18,13 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from support.jobs import report_job, request, store_job
 from support.links import AT, link
-from support.model_lines import plan_empty
+from support.model_lines import plan_empty, record
 from support.stages import pipeline, replanned
 
 from forebay.config.load import Project
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.chain import ModelChain
@@ -40,7 +40,6 @@ from forebay.home.store.open import store_of
 from forebay.system.files.locks import FileLock
 
 KINDS: tuple[FileKind, ...] = ("checkpoint", "saved_model", "scores", "steps")
-EVIDENCE = {"scores", "steps"}
 WARM = "2026-02-01_2026-03-01"
 
 
@@ -64,28 +63,19 @@ class Line:
         self.ledger, self.chain = Ledger(home, "ads"), ModelChain(home, "ads", name)
 
     def train(self, *windows: str, judged: bool = True) -> None:
+        store = store_of(self.home)
         for window in windows:
-            self._train(window, judged=judged)
-
-    def _train(self, window: str, *, judged: bool) -> None:
-        generation = sum(link.window == window for link in self.chain.links()) + 1
-        plan_empty(self.ledger, window, generation)
-        parent, store = self.chain.before(link(window)), store_of(self.home)
-        made = link(window, generation=generation).model_copy(
-            update={
-                "parent": parent.name if parent else None,
-                "files": {kind: store.put(f"models/{window}", kind, b"x" * 10) for kind in KINDS},
-            }
-        )
-        self.chain.record(made)
-        if judged:
-            self.chain.judge(made, {"metrics": {}, "label_completeness": None})
+            generation = sum(link.window == window for link in self.chain.links()) + 1
+            parent = self.chain.before(link(window))
+            files = {kind: store.put(f"models/{window}", kind, b"x" * 10) for kind in KINDS}
+            made = link(window, generation=generation, files=files)
+            made = made.model_copy(update={"parent": parent.name if parent else None})
+            record(self.chain, made)
+            if judged:
+                self.chain.judge(made, {"metrics": {}, "label_completeness": None})
 
     def days(self, first: int, last: int, **more: Any) -> None:
         self.train(*map(key, range(first, last + 1)), **more)
-
-    def serve(self, day: int) -> None:
-        assert not self.chain.publish(self.newest(day), AT)
 
     def newest(self, day: int) -> Link:
         found = self.chain.newest(key(day))
@@ -142,18 +132,6 @@ def test_by_default_a_year_of_hours_stays_and_400_models(line: Line) -> None:
     assert line.remove(pipeline(("a",))) == []
 
 
-def test_what_serves_stays_with_its_checkpoint(line: Line) -> None:
-    line.days(1, 1)
-    line.serve(1)
-    line.days(2, 5)
-    line.remove()
-    assert line.having("saved_model") == [f"{key(day)} g1" for day in (1, 4, 5)]
-    assert line.having("checkpoint") == [f"{key(day)} g1" for day in (1, 4, 5)]
-    line.serve(5)
-    line.remove()
-    assert line.having("saved_model") == [f"{key(day)} g1" for day in (4, 5)]
-
-
 def test_scores_stay_until_they_are_judged_and_while_labels_may_come(line: Line) -> None:
     line.days(1, 1, judged=False)
     line.days(2, 5)
@@ -164,14 +142,6 @@ def test_scores_stay_until_they_are_judged_and_while_labels_may_come(line: Line)
     line.days(6, 8)
     line.remove(late)
     assert line.having("scores") == [f"{key(day)} g1" for day in (1, 5, 6, 7, 8)]
-
-
-def test_what_the_next_window_is_not_built_on_yet_can_be_built_on(line: Line) -> None:
-    line.days(1, 5)
-    line.train(key(2))  # the third window is stale now: its training begins here
-    assert line.left() == [f"{key(2)} g2", f"{key(5)} g1"]
-    line.train(key(3))
-    assert line.left() == [f"{key(3)} g2", f"{key(5)} g1"]
 
 
 def test_what_a_job_starts_from_stays_until_its_end(line: Line) -> None:
@@ -275,7 +245,7 @@ def test_a_job_whose_folder_went_gets_a_higher_epoch(line: Line, tmp_path: Path)
     supervisor = tmp_path / "supervisor"
     supervisor.write_text("#!/bin/sh\nexit 3\n")
     supervisor.chmod(0o755)
-    with pytest.raises(Exception, match="did not start"):
+    with pytest.raises(InfrastructureError, match="did not start"):
         submit(home, old, (str(supervisor),))
     assert JobFolder(home.job("old")).supervisor_log.exists()
     assert store_job(old) > 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from support.minibatches import labelled
 from support.model_lines import plan_empty
 from support.poisons import poison
 from support.stages import replanned
+from support.there import there
 from support.toy_roles.jobs import eventually
 
 from forebay.config.load import Project
@@ -111,27 +111,26 @@ class Host:
         self.checkpoints.write(self.learner, seal)
         self.copier.sealed(self.checkpoints)
 
-    def sealed(self, *events: int) -> Stored:
-        """One step, whose seal is in the store."""
+    def step_on(self, *events: int) -> None:
+        """One step and its seal."""
         self.learn(*events)
         self.seal()
+
+    def sealed(self, *events: int) -> Stored:
+        """The same, until the seal is in the store."""
+        self.step_on(*events)
         return self.copied(self.step)
 
     def copied(self, step: int) -> Stored:
         """Wait until that step's seal is in the store, with a row."""
-        deadline = time.monotonic() + 30
-        while (found := self.chain.seal(KEY, 1)) is None or found.step < step:
-            assert time.monotonic() < deadline, f"{found} is the newest"
-            time.sleep(0.02)
+        eventually(lambda: (found := self.chain.seal(KEY, 1)) and found.step >= step, 30)
+        found = there(self.chain.seal(KEY, 1))
         assert found.step == step
         return found.stored
 
     def tried(self) -> None:
         """Wait until the copy of the newest seal has begun."""
-        deadline = time.monotonic() + 30
-        while self.copier._waiting is not None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: self.copier._waiting is None, 30)
 
     def in_store(self) -> set[str]:
         return set(store_of(self.home).names(f"models/ads/main/{KEY}"))
@@ -273,8 +272,7 @@ def test_a_trainer_that_was_overtaken_stops_and_leaves_the_row(root: Path, one: 
     take_lease(job).release()
     late = Host(root / "late", lease_epoch=0)
     late.open()
-    late.learn(2)
-    late.seal()
+    late.step_on(2)
     late.tried()
     with pytest.raises(FencedError, match="job-1 trains this line now"):
         late.copier.finish()
@@ -285,8 +283,6 @@ def test_a_trainer_that_was_overtaken_stops_and_leaves_the_row(root: Path, one: 
 
 @contextmanager
 def store_away(monkeypatch: pytest.MonkeyPatch, host: Host) -> Iterator[None]:
-    """Nothing can be put into the store."""
-
     def refuse(*_: object) -> Stored:
         raise InfrastructureError("the store is away")
 
@@ -305,8 +301,7 @@ def test_training_goes_on_while_the_store_is_away(
 ) -> None:
     with store_away(monkeypatch, one), caplog.at_level(logging.INFO):
         for event in range(5):
-            one.learn(event)
-            one.seal()
+            one.step_on(event)
             one.tried()
     warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert len(warnings) == 1
@@ -329,20 +324,22 @@ def test_one_at_a_time_and_then_the_newest(one: Host, monkeypatch: pytest.Monkey
         return stored
 
     monkeypatch.setattr(type(store_of(one.home)), "put_tree", slow)
-    one.learn(0)
-    one.seal()
+    one.step_on(0)
     assert begun.wait(30)
     for event in range(1, 8):  # the first is pruned meanwhile, and its copy stays whole
-        one.learn(event)
-        one.seal()
+        one.step_on(event)
     go_on.set()
     one.copied(8)
     one.copier.finish()
     assert len(copied) == 2
 
 
+def declaring_nothing(home: Home) -> Project:
+    return Project(home.root, home.root, {}, {}, [], {}, {})
+
+
 def found_by(act: Callable[[Home, Project], Found], home: Home) -> list[tuple[str, int | None]]:
-    found = act(home, Project(home.root, home.root, {}, {}, [], {}, {}))
+    found = act(home, declaring_nothing(home))
     assert found.unnamed.names == []
     return [(each.kind, each.generation) for each in found.windows if each.kind == "seal"]
 
@@ -365,13 +362,12 @@ def test_a_window_whose_job_failed_keeps_its_seal_until_it_is_forgotten(one: Hos
     assert found_by(remove_garbage, one.home) == []
     assert one.ledger.forget(KEY)
     assert one.chain.seal(KEY, 1) is None
-    one.learn(2)
-    one.seal()
+    one.step_on(2)
     one.tried()
     one.copier.finish()
     assert one.chain.seal(KEY, 1) is None, "its plan is gone, so nobody continues it"
-    project = Project(one.home.root, one.home.root, {}, {}, [], {}, {})
-    assert (len(remove_garbage(one.home, project).unnamed.names), one.in_store()) == (2, set())
+    unnamed = remove_garbage(one.home, declaring_nothing(one.home)).unnamed.names
+    assert (len(unnamed), one.in_store()) == (2, set())
 
 
 def test_only_homes_that_other_hosts_share_copy_seals(
@@ -382,8 +378,7 @@ def test_only_homes_that_other_hosts_share_copy_seals(
     alone = Host(tmp_path)
     plan_empty(alone.ledger, KEY)
     alone.open()
-    alone.learn(1)
-    alone.seal()
+    alone.step_on(1)
     alone.copier.finish()
     assert alone.chain.seal(KEY, 1) is None
     assert alone.in_store() == set()

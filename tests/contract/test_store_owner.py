@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.links import link
-from support.model_lines import keep_checkpoint, plan_empty, put
+from support.model_lines import keep_checkpoint, put
 from support.task_tables import record_tasks
 
 from forebay.datatasks.plans.ledger import Ledger
@@ -94,13 +94,6 @@ def test_a_store_below_another_one_is_left_alone(
     assert (len(list(store_of(home).names())), collect(home).names) == (4, [])
     monkeypatch.setenv("FOREBAY_STORE", f"{place}/test{mark}{options}")
     require_whole(below)
-
-
-def test_its_own_home_goes_on(home: Home) -> None:
-    unnamed = put(home)
-    assert collect(home).names == [unnamed.name]
-    plan_empty(Ledger(home, "ads"), "2026-03-02")
-    require_whole(home)
 
 
 def test_a_copy_with_its_own_store_leaves_the_home_s_alone(

@@ -54,6 +54,12 @@ def broker(tmp_path: Path, environ: dict[str, str]) -> Iterator[Broker]:
     made.stop()
 
 
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
 def command(
     home: Path, environ: dict[str, str], *arguments: str
 ) -> subprocess.CompletedProcess[str]:
@@ -141,17 +147,13 @@ def test_a_users_broker_that_is_down_is_exit_code_4(
 def test_without_java_or_maven_the_error_names_the_package(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="openjdk-17-jre-headless"):
         find_java({"PATH": str(tmp_path)})
-    old = tmp_path / "java"
-    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    old.chmod(0o755)
+    program(tmp_path / "java", "echo 'openjdk version \"11.0.2\"' >&2")
     with pytest.raises(InfrastructureError, match="is Java 11"):
         find_java({"PATH": str(tmp_path)})
     empty = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with pytest.raises(InfrastructureError, match="package maven"):
         kafka_jars(Path("java"), empty)
-    failing = tmp_path / "mvn"
-    failing.write_text("#!/bin/sh\necho 'no repository answers'\nexit 1\n")
-    failing.chmod(0o755)
+    program(tmp_path / "mvn", "echo 'no repository answers'\nexit 1")
     with pytest.raises(InfrastructureError, match="no repository answers"):
         kafka_jars(Path("java"), empty)
     assert not list((tmp_path / "cache").rglob("*.jar"))
@@ -163,9 +165,7 @@ def test_maven_gets_what_a_download_needs(tmp_path: Path, environ: dict[str, str
     settings.parent.mkdir(parents=True)
     settings.write_text(f"<password>${{env.{DECLARED}}}</password>")
     maven = tmp_path / "maven" / "bin" / "mvn"
-    maven.parent.mkdir()
-    maven.write_text(f"#!/bin/sh\nenv > {tmp_path / 'inherited'}\nexit 1\n")
-    maven.chmod(0o755)
+    program(maven, f"env > {tmp_path / 'inherited'}\nexit 1")
     found = {
         **environ,
         "PATH": f"{maven.parent}:{os.environ['PATH']}",
@@ -228,12 +228,8 @@ def test_a_jar_that_is_fetched_as_another_file_never_comes_into_the_cache(
 ) -> None:
     fetched = cache.rename(tmp_path / "repository")
     changed = change_a_byte(fetched / "zstd-jni-1.5.6-10.jar")
-    maven = tmp_path / "mvn"
-    maven.write_text(
-        "#!/bin/sh\nfor word; do case $word in\n"
-        f"-DoutputDirectory=*) cp -r {fetched} ${{word#*=}};;\nesac; done\n"
-    )
-    maven.chmod(0o755)
+    copies = f"-DoutputDirectory=*) cp -r {fetched} ${{word#*=}};;"
+    program(tmp_path / "mvn", f"for word; do case $word in\n{copies}\nesac; done")
     found = environ | {
         "PATH": f"{tmp_path}:{environ['PATH']}",
         "XDG_CACHE_HOME": str(tmp_path / "cache"),

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from support.iceberg_tables import CATALOG, TABLE, append, opened_table
 from support.stages import pipeline
 
@@ -20,6 +19,14 @@ from forebay.home.paths import Home
 
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
 SPEC = pipeline(("a",))
+FACTS = {
+    "name": "a",
+    "kind": "iceberg",
+    "options": {"catalog": CATALOG, "table": TABLE},
+    "columns": {"at": "timestamp", "n": "int"},
+    "event_time": "at",
+}
+SOURCES = {"a": SourceSpec.model_validate(FACTS)}
 
 
 def rows(day: int, count: int) -> pa.Table:
@@ -27,25 +34,13 @@ def rows(day: int, count: int) -> pa.Table:
     return pa.table({"at": pa.array(at, pa.timestamp("us", "UTC")), "n": range(count)})
 
 
-@pytest.fixture
-def source() -> dict[str, SourceSpec]:
-    facts = {
-        "name": "a",
-        "kind": "iceberg",
-        "options": {"catalog": CATALOG, "table": TABLE},
-        "columns": {"at": "timestamp", "n": "int"},
-        "event_time": "at",
-    }
-    return {"a": SourceSpec.model_validate(facts)}
-
-
-def planned(place: Path, source: dict[str, SourceSpec]) -> tuple[Ledger, list[WindowPlan]]:
+def planned(place: Path) -> tuple[Ledger, list[WindowPlan]]:
     for count in (5, 7):
         append(place, rows(1, count))
     append(place, rows(2, 3))
     ledger = Ledger(Home(place / "home"), "ads")
     windows = SPEC.dataset.grid.between("2026-03-01", "2026-03-02")
-    report = plan_windows(place, SPEC, source, ledger, windows, warm_start=None, clock=lambda: NOW)
+    report = plan_windows(place, SPEC, SOURCES, ledger, windows, warm_start=None, clock=lambda: NOW)
     return ledger, report.plans
 
 
@@ -62,18 +57,18 @@ def compact(place: Path, keep: int | None = None) -> None:
     metadata.write_text(json.dumps(document))
 
 
-def test_a_compaction_changes_no_data(tmp_path: Path, source: dict[str, SourceSpec]) -> None:
-    ledger, plans = planned(tmp_path, source)
-    assert changes_since(tmp_path, SPEC, source, ledger, plans) == {}
+def test_a_compaction_changes_no_data(tmp_path: Path) -> None:
+    ledger, plans = planned(tmp_path)
+    assert changes_since(tmp_path, SPEC, SOURCES, ledger, plans) == {}
     compact(tmp_path)
-    assert changes_since(tmp_path, SPEC, source, ledger, plans) == {}
+    assert changes_since(tmp_path, SPEC, SOURCES, ledger, plans) == {}
     append(tmp_path, rows(2, 1))
-    found = changes_since(tmp_path, SPEC, source, ledger, plans)
+    found = changes_since(tmp_path, SPEC, SOURCES, ledger, plans)
     assert list(found) == ["2026-03-02"]
 
 
-def test_rows_that_a_rewrite_loses_are_named(tmp_path: Path, source: dict[str, SourceSpec]) -> None:
-    ledger, plans = planned(tmp_path, source)
+def test_rows_that_a_rewrite_loses_are_named(tmp_path: Path) -> None:
+    ledger, plans = planned(tmp_path)
     compact(tmp_path, keep=6)
-    found = changes_since(tmp_path, SPEC, source, ledger, plans)
+    found = changes_since(tmp_path, SPEC, SOURCES, ledger, plans)
     assert sum("rows now" in text for texts in found.values() for text in texts) >= 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,17 +15,12 @@ import pytest
 from support import independent
 from support.data_path import Counter, DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history, write_log
+from support.there import there
 
 from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.window_files.dead_letters import read_letters
-from forebay.executors.wire.messages import (
-    Done,
-    ErrorReport,
-    Registered,
-    Registration,
-    TaskFailure,
-)
+from forebay.executors.wire.messages import Done, ErrorReport, Registered, Registration, TaskFailure
 from forebay.executors.wire.rpc import DriverClient
 
 ROWS = 120_000
@@ -32,7 +28,6 @@ ROWS = 120_000
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two windows of history and clicks."""
     root = tmp_path_factory.mktemp("data")
     for day in range(2):
         write_history(root / "data/history", FIRST_DAY + (day - 1) * DAY, ROWS, 4, seed=day)
@@ -63,6 +58,15 @@ def expected(root: Path, day: int) -> list[independent.Sums]:
     ]
 
 
+@contextmanager
+def reading(path: DataPath) -> Iterator[RemoteReader]:
+    """A trainer's reader that has begun the first window."""
+    window = path.windows[0]
+    with closing(path.reader()) as reader:
+        reader.begin(window.key, window.generation, {}, 0)
+        yield reader
+
+
 def in_order(path: DataPath) -> list[int]:
     """Index of history and clicks in the pipeline's sources."""
     names = path.pipeline.source_names
@@ -81,21 +85,17 @@ def assert_exact(path: DataPath, counter: Counter, days: list[int]) -> None:
 
 def test_windows_follow_each_other_without_delay(path: DataPath) -> None:
     counter = Counter(path)
-    with serving(path):
-        reader = path.reader()
-        try:
-            for window in path.windows:
-                reader.begin(window.key, window.generation, {}, counter.steps)
-                counter.consume(reader)
-                reader.sealed(counter.steps, reader.progress())
-            status = path.status()
-            # Everything is sealed: opening it again is over at once, as for a window of 0 tasks.
-            started = time.monotonic()
-            reader.begin(window.key, window.generation, reader.progress(), counter.steps)
-            assert reader.finished()
-            assert time.monotonic() - started < 2
-        finally:
-            reader.close()
+    with serving(path), closing(path.reader()) as reader:
+        for window in path.windows:
+            reader.begin(window.key, window.generation, {}, counter.steps)
+            counter.consume(reader)
+            reader.sealed(counter.steps, reader.progress())
+        status = path.status()
+        # Everything is sealed: opening it again is over at once, as for a window of 0 tasks.
+        started = time.monotonic()
+        reader.begin(window.key, window.generation, reader.progress(), counter.steps)
+        assert reader.finished()
+        assert time.monotonic() - started < 2
     assert_exact(path, counter, [0, 1])
     assert status.tasks["sealed"] == sum(status.tasks.values()) > 0
     assert status.rows_used == {"history": ROWS, "clicks": ROWS // 2}
@@ -113,15 +113,11 @@ def test_a_killed_process_loses_and_repeats_nothing(path: DataPath, victim: str)
         if step == total_steps // 2:
             path.kill(victim)
 
-    window = path.windows[0]
-    with serving(path):
-        reader = path.reader()
-        reader.begin(window.key, window.generation, {}, 0)
+    with serving(path), reading(path) as reader:
         counter.consume(reader, after_step=kill_midway)
         reader.sealed(counter.steps, reader.progress())
         status = path.status()
         read_again = reader.dropped_rows()
-        reader.close()
     assert_exact(path, counter, [0])
     assert counter.steps >= total_steps  # the trainer went on counting in this very process
     assert read_again <= 2 * 3 * 512  # executors x credits x minibatch
@@ -138,42 +134,26 @@ def test_executor_and_driver_die_together(path: DataPath) -> None:
             path.kill("driver-0")
             path.kill("data-1")
 
-    window = path.windows[0]
-    with serving(path):
-        reader = path.reader()
-        reader.begin(window.key, window.generation, {}, 0)
+    with serving(path), reading(path) as reader:
         counter.consume(reader, after_step=kill_both)
-        reader.close()
     assert_exact(path, counter, [0])
 
 
 def test_a_new_trainer_starts_from_the_seal_and_fences_the_old(path: DataPath) -> None:
-    window = path.windows[0]
-    with serving(path):
-        old = path.reader()
-        old.begin(window.key, window.generation, {}, 0)
-        first = Counter(path)
+    window, first, second = path.windows[0], Counter(path), Counter(path)
+    with serving(path), reading(path) as old, closing(path.reader()) as new:
         while first.steps < 100:
-            frame = old.next(5.0)
-            assert frame is not None
-            first.use(old, frame)
+            first.use(old, there(old.next(5.0)))
         sealed, model = old.progress(), first.learner.seen()
         old.sealed(first.steps, sealed)
         while first.steps < 150:  # learnt, but not sealed
-            frame = old.next(5.0)
-            assert frame is not None
-            first.use(old, frame)
-
-        new = path.reader()
+            first.use(old, there(old.next(5.0)))
         new.begin(window.key, window.generation, sealed, 100)
-        second = Counter(path)
         second.consume(new)
         with pytest.raises(FencedError):
             until_told(old)
         with pytest.raises(FencedError):
             old.begin(window.key, window.generation, sealed, 100)
-        old.close()
-        new.close()
     both = [
         independent.added(one.model_dump(), two)
         for one, two in zip(model, second.sums(), strict=True)
@@ -182,7 +162,6 @@ def test_a_new_trainer_starts_from_the_seal_and_fences_the_old(path: DataPath) -
 
 
 def until_told(reader: RemoteReader) -> None:
-    """Take frames until the reader learns that it is fenced."""
     for _ in range(20):
         reader.next(1.0)
 
@@ -201,7 +180,6 @@ def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:
     slow = DataPath.of(path.root, changed)
     slow.plan("2026-03-01", "2026-03-01")
     counter = Counter(slow)
-    window = slow.windows[0]
 
     def stop_and_wake(step: int) -> None:
         if step == 10:  # early, so that it surely holds rows that others wait for
@@ -211,10 +189,8 @@ def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:
 
     with serving(slow):
         await_registered(slow, executors=2)  # a lone one would be given every task
-        reader = slow.reader()
-        reader.begin(window.key, window.generation, {}, 0)
-        counter.consume(reader, after_step=stop_and_wake)
-        reader.close()
+        with reading(slow) as reader:
+            counter.consume(reader, after_step=stop_and_wake)
         assert "is silent" in slow.log("driver-0")
     assert_exact(slow, counter, [0])
 
@@ -222,26 +198,25 @@ def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:
 def test_bad_data_reaches_the_trainer_with_its_cause(tmp_path: Path) -> None:
     write_history(tmp_path / "data/history", FIRST_DAY - DAY, 20_000)
     file = next((tmp_path / "data/history").rglob("*.parquet"))
-    table = pq.read_table(file)
-    nulls = pa.array([None if row == 77 else 1 for row in range(len(table))], pa.int64())
-    pq.write_table(table.set_column(table.column_names.index("clicked"), "clicked", nulls), file)
+    _without_labels(file, lambda row: row == 77)
     path = _history_only(tmp_path)
-    with serving(path, executors=1):
-        reader = path.reader()
-        reader.begin("2026-03-01", 1, {}, 0)
-        with pytest.raises(DataError, match=f"{file.name}.*row 77.*the label is null"):
-            Counter(path).consume(reader)
-        reader.close()
+    told = f"{file.name}.*row 77.*the label is null"
+    with serving(path, executors=1), reading(path) as reader, pytest.raises(DataError, match=told):
+        Counter(path).consume(reader)
+
+
+def _without_labels(file: Path, of_row: Callable[[int], bool]) -> None:
+    table = pq.read_table(file)
+    nulls = pa.array([None if of_row(row) else 1 for row in range(len(table))], pa.int64())
+    changed = table.set_column(table.column_names.index("clicked"), "clicked", nulls)
+    pq.write_table(changed, file, row_group_size=5000)
 
 
 def _without_some_labels(root: Path) -> None:
     """40,000 rows in two files; each hundredth row of a file has no label."""
     write_history(root / "data/history", FIRST_DAY - DAY, 40_000, files=2)
     for file in (root / "data/history").rglob("*.parquet"):
-        table = pq.read_table(file)
-        nulls = pa.array([None if row % 100 == 0 else 1 for row in range(len(table))], pa.int64())
-        changed = table.set_column(table.column_names.index("clicked"), "clicked", nulls)
-        pq.write_table(changed, file, row_group_size=5000)
+        _without_labels(file, lambda row: row % 100 == 0)
 
 
 def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
@@ -253,12 +228,9 @@ def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
         if step == 10:
             path.kill("data-0")
 
-    with serving(path, executors=1):
-        reader = path.reader()
-        reader.begin("2026-03-01", 1, {}, 0)
+    with serving(path, executors=1), reading(path) as reader:
         counter.consume(reader, after_step=kill)
         progress = reader.progress()
-        reader.close()
     assert sum(each.rows_read for each in progress.values()) == 40_000
     assert sum(each.dead_rows for each in progress.values()) == 400
     files = path.root / "data/history"
@@ -272,12 +244,12 @@ def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
 def test_too_many_dead_letters_end_the_window(tmp_path: Path) -> None:
     _without_some_labels(tmp_path)
     limited = _history_only(tmp_path, label_null="dead_letter", dead_letter_rows_max=250)
-    with serving(limited, executors=1):
-        reader = limited.reader()
-        reader.begin("2026-03-01", 1, {}, 0)
-        with pytest.raises(DataError, match="dead_letter_rows_max"):
-            Counter(limited).consume(reader)
-        reader.close()
+    with (
+        serving(limited, executors=1),
+        reading(limited) as reader,
+        pytest.raises(DataError, match="dead_letter_rows_max"),
+    ):
+        Counter(limited).consume(reader)
 
 
 def test_a_file_that_vanished_is_tried_again_and_then_named(tmp_path: Path) -> None:
@@ -285,12 +257,12 @@ def test_a_file_that_vanished_is_tried_again_and_then_named(tmp_path: Path) -> N
     path = _history_only(tmp_path)
     file = next((tmp_path / "data/history").rglob("*.parquet"))
     file.unlink()
-    with serving(path, executors=1):
-        reader = path.reader()
-        reader.begin("2026-03-01", 1, {}, 0)
-        with pytest.raises((InfrastructureError, DataError), match=file.name):
-            Counter(path).consume(reader)
-        reader.close()
+    with (
+        serving(path, executors=1),
+        reading(path) as reader,
+        pytest.raises((InfrastructureError, DataError), match=file.name),
+    ):
+        Counter(path).consume(reader)
 
 
 @pytest.mark.parametrize("path", ["flight"], indirect=True)  # no row travels

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,15 @@ def trained(project: Project) -> Link:
     return link
 
 
+@contextmanager
+def away(server: PostgresServer) -> Iterator[None]:
+    server.stop(signal.SIGKILL)
+    try:
+        yield
+    finally:
+        server.start()
+
+
 @pytest.mark.guarantee(
     "the database is away for less than ten minutes",
     "nothing; training continues, and its link waits",
@@ -56,15 +66,12 @@ def test_away_while_a_window_trains(
     with running(project, *ARGUMENTS) as run:
         eventually(lambda: sealed_step(project), 60)
         before = sealed_step(project)
-        postgres_server.stop(signal.SIGKILL)
-        gone_at = time.monotonic()
-        try:
+        with away(postgres_server):
+            gone_at = time.monotonic()
             eventually(lambda: "waiting for up to 600 s" in log_of(project, "trainer-0"), 60)
             assert sealed_step(project) > before, "it went on and sealed on its own disk"
             assert run.poll() is None
             time.sleep(max(0.0, gone_at + seconds - time.monotonic()))
-        finally:
-            postgres_server.start()
         told, _ = run.communicate(timeout=90)
         assert run.returncode == 0, told
     assert "answers again" in log_of(project, "trainer-0")
@@ -84,21 +91,17 @@ def test_away_for_longer_than_a_job_waits(
 ) -> None:
     with running(project, *ARGUMENTS) as run:
         eventually(lambda: sealed_step(project), 60)
-        postgres_server.stop(signal.SIGKILL)
-        try:
+        with away(postgres_server):
             told, _ = run.communicate(timeout=800)
             assert run.returncode == 4, told
             assert "cannot be reached" in told or "could not be stored" in told
             assert no_process_left(project, 60)
-        finally:
-            postgres_server.start()
     project.forebay(*ARGUMENTS)
     assert trained(project).resumed_from_step > 0, "from its own disk"
 
 
 @pytest.mark.guarantee(
-    "a job waits for a database that is away or does not answer",
-    "nothing; no process is ended",
+    "a job waits for a database that is away or does not answer", "nothing; no process is ended"
 )
 @pytest.mark.chaos
 @pytest.mark.timeout(300)
@@ -111,18 +114,9 @@ def test_to_wait_for_it_is_no_hang(
     project.write_pipeline()
     with running(project, *ARGUMENTS, "--summary", str(project.home / "summary.json")) as run:
         eventually(lambda: sealed_step(project), 60)
-        if how == "gone":
-            postgres_server.stop(signal.SIGKILL)
-        else:
-            postgres_server.suspend()
-        try:
+        with away(postgres_server) if how == "gone" else postgres_server.suspended():
             time.sleep(8 * DEADLINE_SECONDS)
             assert run.poll() is None
-        finally:
-            if how == "gone":
-                postgres_server.start()
-            else:
-                postgres_server.resume()
         told, _ = run.communicate(timeout=150)
         assert run.returncode == 0, told
     summary = summary_of(project.home / "summary.json")

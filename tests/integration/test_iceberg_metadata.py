@@ -129,12 +129,20 @@ def test_a_name_that_looks_like_a_whole_path(tmp_path: Path) -> None:
     assert ids(window(tmp_path, 0)) == [0, 1, 2]
 
 
-def test_one_file_under_two_spellings_is_refused(tmp_path: Path) -> None:
-    path = create(tmp_path) + "/data/x.parquet"
+@pytest.mark.parametrize(
+    ("path", "other"),
+    [
+        ("file:{}/data/x.parquet", "{}/data/x.parquet"),
+        ("file://{}/data/x.parquet", "file://{}/data/x.parquet"),
+        ("file://{}/data/x.parquet", "file://{}/data/../data/x.parquet"),
+    ],
+)
+def test_a_file_that_a_table_names_twice_is_refused(tmp_path: Path, path: str, other: str) -> None:
+    folder = create(tmp_path)
     with opened_table(tmp_path) as table:
-        add_file(table, f"file:{path}", rows(START))
-        add_file(table, path, rows(START))
-    with pytest.raises(DataError, match="is in the table twice"):
+        for spelled in (path, other):
+            add_file(table, spelled.format(folder), rows(START))
+    with pytest.raises(DataError, match=r"x\.parquet is in the table twice"):
         window(tmp_path, 0)
 
 

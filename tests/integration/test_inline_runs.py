@@ -45,14 +45,7 @@ def answers(key: str, **changes: list[dict[str, Any]]) -> dict[str, list[dict[st
         "source": [listed(key)],
         "sink": [{"prints": {**generation, "tasks": 4, "recorded": True}}],
         "submit": [{"prints": submitted, **job_of(job, "succeeded", "ads", key)}],
-        "evaluate": [
-            {
-                "prints": {
-                    **generation,
-                    "metrics": {"mixture": {"auc": 0.71}},
-                }
-            }
-        ],
+        "evaluate": [{"prints": {**generation, "metrics": {"mixture": {"auc": 0.71}}}}],
         "publish": [{"prints": {**generation, "state": "published", "path": "/model"}}],
         **changes,
     }
@@ -97,7 +90,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, InlineRun]:
 
 
 def not_run(run: InlineRun, *but: str) -> set[str | None]:
-    """States of all tasks but these."""
     return {state for name, state in run.tasks.items() if name not in but}
 
 

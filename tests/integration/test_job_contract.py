@@ -8,11 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import venv
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,17 +16,26 @@ import psutil
 import pytest
 from sqlalchemy import Connection
 from support.planted import CERTIFICATES, CONNECTION, DECLARED, PLANTED, STORAGE_KEY, planted_in
+from support.there import there
 from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
 
-from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, UsageError
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    FencedError,
+    InfrastructureError,
+    LineBusyError,
+    UsageError,
+)
 from forebay.executors.job import job_changes
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.progress import read_progress
-from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.job.submit import attach, submit
 from forebay.executors.wire.sockets import listen
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
+from forebay.system.output.error_report import ErrorReport
 
 CRASH_BEFORE_HANDLE = """
 import os, sys
@@ -45,18 +50,9 @@ os.kill(os.getpid(), 9)
 """
 
 
-@pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToyJobs]:
-    plan = tmp_path / "plan.json"
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    monkeypatch.setenv("FOREBAY_TOY_PLAN", str(plan))
-    toy = ToyJobs(Home(tmp_path / "home"), plan)
-    toy.plan()
-    yield toy
-    for process in toy.processes():
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    eventually(lambda: not toy.processes())
+def why(status: JobStatus) -> ErrorReport:
+    assert status.state == "failed"
+    return there(status.error)
 
 
 def test_a_trainer_that_ends_well_ends_the_job(jobs: ToyJobs, tmp_path: Path) -> None:
@@ -75,29 +71,9 @@ def test_a_trainer_that_ends_well_ends_the_job(jobs: ToyJobs, tmp_path: Path) ->
     assert jobs.processes() == []
 
 
-def test_two_submitters_at_once_share_one_supervisor(jobs: ToyJobs) -> None:
-    barrier = threading.Barrier(2)
-
-    def once() -> JobHandle:
-        barrier.wait()
-        return jobs.submit()
-
-    with ThreadPoolExecutor(2) as pool:
-        handles = [future.result() for future in [pool.submit(once), pool.submit(once)]]
-    assert sorted(handle.epoch for handle in handles) == [1, 2]
-    jobs.serving(handles[0])
-    assert len(jobs.processes()) == 4
-    assert len({handle.status().pids["supervisor"] for handle in handles}) == 1
-
-
-@pytest.mark.guarantee(
-    "`forebay run` itself dies",
-    "nothing; the job continues",
-)
+@pytest.mark.guarantee("`forebay run` itself dies", "nothing; the job continues")
 def test_a_submitter_that_died_before_it_stored_the_handle(jobs: ToyJobs, tmp_path: Path) -> None:
-    path = tmp_path / "request.json"
-    path.write_text(jobs.request().model_dump_json())
-    command = [sys.executable, "-c", CRASH_BEFORE_HANDLE, str(path), *SUPERVISOR]
+    command = crashing_submitter(jobs, tmp_path)
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     first = attach(jobs.home, "j1")
     pid = jobs.serving(first).pids["supervisor"]
@@ -105,6 +81,13 @@ def test_a_submitter_that_died_before_it_stored_the_handle(jobs: ToyJobs, tmp_pa
     assert handle.epoch > first.epoch
     assert handle.status().pids["supervisor"] == pid
     assert handle.status().restarts["supervisor"] == 0
+
+
+def crashing_submitter(jobs: ToyJobs, folder: Path) -> list[str]:
+    """The command of a process that submits a job, and kills itself before it has the handle."""
+    path = folder / "request.json"
+    path.write_text(jobs.request().model_dump_json())
+    return [sys.executable, "-c", CRASH_BEFORE_HANDLE, str(path), *SUPERVISOR]
 
 
 def test_the_same_command_attaches_although_windows_are_trained_meanwhile(jobs: ToyJobs) -> None:
@@ -136,10 +119,7 @@ def test_progress_of_an_ended_job_is_not_shown_by_the_next(jobs: ToyJobs, tmp_pa
 
 
 def test_a_submitter_killed_while_the_supervisor_starts(jobs: ToyJobs, tmp_path: Path) -> None:
-    path = tmp_path / "request.json"
-    path.write_text(jobs.request().model_dump_json())
-    command = [sys.executable, "-c", CRASH_BEFORE_HANDLE, str(path), *SUPERVISOR]
-    with subprocess.Popen(command) as submitter:
+    with subprocess.Popen(crashing_submitter(jobs, tmp_path)) as submitter:
         # As soon as the child is there, long before it has its lock.
         eventually(lambda: bool(psutil.Process(submitter.pid).children()))
         submitter.kill()
@@ -149,10 +129,7 @@ def test_a_submitter_killed_while_the_supervisor_starts(jobs: ToyJobs, tmp_path:
     assert handle.status().restarts["supervisor"] == 0
 
 
-@pytest.mark.guarantee(
-    "an older owner wakes up",
-    "nothing; its cancel is refused",
-)
+@pytest.mark.guarantee("an older owner wakes up", "nothing; its cancel is refused")
 def test_a_late_cancel_by_an_older_epoch_is_refused(jobs: ToyJobs) -> None:
     older = jobs.submit()
     newer = attach(jobs.home, "j1")
@@ -229,19 +206,6 @@ def test_cancel_of_a_lost_job(jobs: ToyJobs) -> None:
     assert handle.wait(5).state == "cancelled"
 
 
-def test_an_ended_job_begins_anew(jobs: ToyJobs) -> None:
-    jobs.plan(driver_0=["exit 4", "serve"])
-    handle = jobs.submit()
-    assert jobs.serving(handle, "driver-0").restarts["driver"] == 1
-    handle.cancel()
-    assert handle.wait(20).state == "cancelled"
-    handle.cancel()  # an end stays as it is
-    again = jobs.submit()
-    status = again.status()
-    assert (status.state, status.epoch) == ("running", 2)
-    assert set(status.restarts.values()) == {0}
-
-
 def test_cancel_ends_the_deaf_and_grandchildren(jobs: ToyJobs) -> None:
     jobs.plan(data_0=["deaf"], driver_0=["child"])
     handle = jobs.submit()
@@ -262,11 +226,9 @@ def test_errors_that_a_restart_cannot_mend(
 ) -> None:
     jobs.plan(data_0=[f"raise {word} the price is on fire"])
     status = jobs.submit().wait(20)
-    assert status.state == "failed"
-    assert status.error is not None
-    assert (status.error.error, status.error.exit_code) == (word, code)
-    assert status.error.message == "the price is on fire"
-    assert isinstance(status.error.exception(), error)
+    told = why(status)
+    assert (told.error, told.exit_code, told.message) == (word, code, "the price is on fire")
+    assert isinstance(told.exception(), error)
     assert status.restarts["data"] == 0
     assert jobs.processes() == []
 
@@ -275,24 +237,17 @@ def test_an_end_without_a_last_word_is_not_taken_for_wrong_yaml(jobs: ToyJobs) -
     """Exit code 1 is also Python's own, of an import that fails."""
     jobs.plan(data_0=["exit 1"])
     status = jobs.submit().wait(20)
-    assert status.state == "failed"
-    assert status.error is not None
-    assert status.error.exit_code == 4
-    assert "data-0 ended with exit code 1" in status.error.message
+    assert why(status).exit_code == 4
+    assert "data-0 ended with exit code 1" in why(status).message
     assert status.restarts["data"] == 0
 
 
 def test_restarts_are_bounded(jobs: ToyJobs) -> None:
     jobs.plan(driver_0=["exit 0", "exit 4"])
     status = jobs.submit(failover={"restarts_max": 2}).wait(20)
-    assert (status.state, status.restarts["driver"], status.ends) == (
-        "failed",
-        2,
-        {"driver-0": 3},
-    )
-    assert status.error is not None
-    assert status.error.exit_code == 4
-    assert "driver-0 ended with exit code 4" in status.error.message
+    assert (status.restarts["driver"], status.ends) == (2, {"driver-0": 3})
+    assert why(status).exit_code == 4
+    assert "driver-0 ended with exit code 4" in why(status).message
 
 
 @pytest.mark.parametrize("name", ["driver-0", "data-1", "trainer-0"])
@@ -313,9 +268,7 @@ def test_a_killed_process_starts_again(jobs: ToyJobs, name: str) -> None:
 QUICK = {"progress_deadlines": dict.fromkeys(("driver", "data", "trainer"), "5s")}
 
 
-def test_what_hangs_and_lives_starts_again_and_what_is_slow_or_waits_goes_on(
-    jobs: ToyJobs,
-) -> None:
+def test_what_hangs_and_lives_starts_again_and_what_is_slow_or_waits_goes_on(jobs: ToyJobs) -> None:
     jobs.plan(driver_0=["serve"], data_0=["hang", "serve"], data_1=["slow"])
     handle = jobs.submit(failover=QUICK, roles={"data": {"count": 2}})
     jobs.serving(handle, "driver-0", "data-0", "data-1", "trainer-0")
@@ -345,21 +298,16 @@ def test_what_always_hangs_fails_the_job_with_the_reason(jobs: ToyJobs, role: st
     jobs.plan(**{f"{role}_0": ["hang"]})
     handle = jobs.submit(failover={**QUICK, "restarts_max": 1})
     status = handle.wait(120)
-    assert (status.state, status.ends) == ("failed", {f"{role}-0": 2})
-    assert status.error is not None
-    assert status.error.exit_code == 4
+    assert (status.ends, why(status).exit_code) == ({f"{role}-0": 2}, 4)
     hung = rf"{role}-0 hung: no progress for \d+ s .* it has ended 2 times, .* in its log: "
-    assert re.search(hung, status.error.message)
+    assert re.search(hung, why(status).message)
 
 
 def test_one_model_line_is_trained_by_one_job(jobs: ToyJobs) -> None:
     first = jobs.submit("j1")
-    with pytest.raises(InfrastructureError, match="job j1 trains line 'main' of pipeline 'ads'"):
+    with pytest.raises(LineBusyError, match="job j1 trains line 'main' of pipeline 'ads'"):
         jobs.submit("j2")
-    refused = attach(jobs.home, "j2").wait(5)
-    assert refused.state == "failed"
-    assert refused.error is not None
-    assert refused.error.exit_code == 4
+    assert why(attach(jobs.home, "j2").wait(5)).exit_code == 4
     first.cancel()
     first.wait(20)
     assert jobs.submit("j2").status().state == "running"
@@ -450,25 +398,15 @@ def test_a_trainer_in_another_interpreter(jobs: ToyJobs, tmp_path: Path) -> None
 
 def test_an_interpreter_that_is_not_there(jobs: ToyJobs) -> None:
     status = jobs.submit(roles={"trainer": {"runtime": {"python": "/no/such/python"}}}).wait(20)
-    assert status.state == "failed"
-    assert status.error is not None
-    assert status.error.exit_code == 1
-    assert "interpreter of role trainer cannot be run" in status.error.message
+    assert why(status).exit_code == 1
+    assert "interpreter of role trainer cannot be run" in why(status).message
     assert jobs.processes() == []
-
-
-def test_a_supervisor_that_does_not_start(jobs: ToyJobs) -> None:
-    with pytest.raises(InfrastructureError, match="did not start"):
-        submit(jobs.home, jobs.request(), (sys.executable, "-c", "raise SystemExit(7)"))
 
 
 def test_sigterm_to_the_supervisor_ends_all_and_is_red(jobs: ToyJobs) -> None:
     handle = jobs.submit()
     os.kill(jobs.serving(handle).pids["supervisor"], signal.SIGTERM)
-    status = handle.wait(20)
-    assert status.state == "failed"
-    assert status.error is not None
-    assert "signal" in status.error.message
+    assert "signal" in why(handle.wait(20)).message
     assert jobs.processes() == []
 
 

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 from support.postgres_server import PostgresServer
-from support.toy_roles.jobs import TESTS, ToyJobs, eventually
+from support.toy_roles.jobs import ToyJobs, eventually
 
 from forebay.executors.supervisor.reporter import BEAT_SECONDS
-from forebay.home.paths import Home
-
-
-@pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToyJobs]:
-    plan = tmp_path / "plan.json"
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    monkeypatch.setenv("FOREBAY_TOY_PLAN", str(plan))
-    toy = ToyJobs(Home(tmp_path / "home"), plan)
-    toy.plan(trainer_0=[f"wait {tmp_path / 'done'}"])
-    yield toy
-    for process in toy.processes():
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    eventually(lambda: not toy.processes())
 
 
 def test_a_life_is_three_transactions_and_the_heartbeats(jobs: ToyJobs, tmp_path: Path) -> None:
+    jobs.plan(trainer_0=[f"wait {tmp_path / 'done'}"])
     handle = jobs.submit()
     jobs.serving(handle, "driver-0", "data-0")
     (tmp_path / "done").touch()
@@ -52,6 +36,7 @@ def test_a_job_goes_on_and_ends_while_its_database_is_away(
     postgres_server: PostgresServer,
 ) -> None:
     monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+    jobs.plan(trainer_0=[f"wait {tmp_path / 'done'}"])
     handle = jobs.submit()
     jobs.serving(handle, "driver-0", "data-0")
     eventually(lambda: len(handle.status().pids) == 4)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
+from support import topic_changes
 from support.projects import Topic
-from support.topic_changes import delete_before, grow, recreate
+from support.topic_changes import Transactions, delete_before, grow, recreate
 from support.toy_roles.jobs import eventually
 
 from forebay.config.specs.sources import SourceSpec
@@ -39,7 +39,7 @@ class Planner:
     """Plans windows of one topic as a pipeline does, and reads what it planned."""
 
     def __init__(self, bootstrap: str, topic: str, home: Home) -> None:
-        self.bootstrap, self.topic, self._home = bootstrap, topic, home
+        self.topic, self._home = Topic(bootstrap, topic), home
         self.sent = 0
 
     def send(self, *stamps: datetime, partition: int = 0) -> None:
@@ -48,7 +48,7 @@ class Planner:
         for stamp in stamps:
             batches.append((pa.table({"id": [self.sent]}), stamp, partition))
             self.sent += 1
-        publish_batches(self.bootstrap, self.topic, batches)
+        publish_batches(self.topic.bootstrap, self.topic.name, batches)
 
     def ids(self, *hours: int, starts: datetime | None = None) -> list[list[int]]:
         """The records of each hour, planned by one scan."""
@@ -56,15 +56,9 @@ class Planner:
 
     def rows_of(self, spans: list[Interval], starts: datetime | None = None) -> list[list[int]]:
         """The same for any spans."""
-        spec = SourceSpec.model_validate(
-            {
-                "name": "clicks",
-                "kind": "kafka",
-                "options": {"bootstrap": self.bootstrap, "topic": self.topic},
-                "columns": {"id": "int"},
-                "starts": starts,
-            }
-        )
+        options = {"bootstrap": self.topic.bootstrap, "topic": self.topic.name}
+        fields = {"name": "clicks", "kind": "kafka", "options": options, "starts": starts}
+        spec = SourceSpec.model_validate({**fields, "columns": {"id": "int"}})
         borders = DecidedBorders(database_of(self._home), "ads", "clicks")
         with closing(open_source(spec, Path(), borders)) as source:
             scan = source.scan(spans)
@@ -89,14 +83,6 @@ def planner(kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path) -> Iterat
 def minutes(first: int, count: int = 4) -> Sequence[datetime]:
     """Times within one hour."""
     return [START + first * HOUR + 10 * MINUTE * number for number in range(count)]
-
-
-def test_a_late_record_is_in_the_next_window(planner: Planner) -> None:
-    planner.send(*minutes(0))
-    assert planner.ids(0) == [[0, 1, 2, 3]]
-    planner.send(START + 59 * MINUTE, *minutes(1))
-    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
-    assert planner.ids(0) == [[0, 1, 2, 3]], "planned anew, it is the same"
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 0, 1)])
@@ -126,9 +112,44 @@ def test_records_of_the_future_move_no_window(planner: Planner) -> None:
     assert planner.ids(3, 4, 5) == [[], [], [14, 15, 16, 17]]
 
 
-def test_as_many_records_behind_an_odd_run_are_enough(planner: Planner) -> None:
-    planner.send(*minutes(0), *[START + 5 * HOUR] * 3, *minutes(1, 3))
-    assert planner.ids(0, 1, 2, 5) == [[0, 1, 2, 3], [*range(4, 10)], [], []]
+JITTERED = [START + timedelta(seconds=0.7), START - timedelta(seconds=0.4)]
+AHEAD = START + 5.6 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("stamps", "hours", "wanted"),
+    [
+        (
+            [*minutes(0), *[START + 5 * HOUR] * 3, *minutes(1, 3)],
+            (0, 1, 2, 5),
+            [[0, 1, 2, 3], [*range(4, 10)], [], []],
+        ),
+        ([*minutes(0), *minutes(9)], range(10), [[0, 1, 2, 3], *[[]] * 8, [4, 5, 6, 7]]),
+        (
+            [*minutes(0), *minutes(1), START - 2 * HOUR, *minutes(2)],
+            (0, 1, 2),
+            [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11, 12]],
+        ),
+        ([*JITTERED, *minutes(0), *minutes(1)], (0, 1), [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9]]),
+        (
+            [*minutes(3, 6), *minutes(4, 2), AHEAD, *minutes(4, 4)[2:], *minutes(5)],
+            (3, 4, 5),
+            [[*range(6)], [6, 7, 8, 9, 10], [11, 12, 13, 14]],
+        ),
+    ],
+    ids=[
+        "as many records behind an odd run are enough",
+        "silence is no jump",
+        "one late record moves no border",
+        "jitter at the first border loses nothing",
+        "one and a half hours ahead moves no window",
+    ],
+)
+def test_windows_that_are_planned_at_once(
+    planner: Planner, stamps: list[datetime], hours: Sequence[int], wanted: list[list[int]]
+) -> None:
+    planner.send(*stamps)
+    assert planner.ids(*hours) == wanted
 
 
 def test_at_the_end_of_a_partition_the_clock_tells(planner: Planner) -> None:
@@ -145,23 +166,7 @@ def test_what_is_ahead_of_the_clock_moves_no_window(planner: Planner, count: int
     assert planner.ids(0) == [[0, 1, 2, 3]]
     planner.send(*minutes(1), *minutes(2))
     first = 4 + count
-    assert planner.ids(1, 2, 3) == [
-        [*range(4, first + 5)],
-        [*range(first + 5, first + 9)],
-        [],
-    ]
-
-
-def test_one_record_behind_two_that_are_ahead_of_the_clock_is_in_its_window(
-    planner: Planner,
-) -> None:
-    planner.send(*minutes(0, 2), *[datetime.now(UTC) + 3 * HOUR] * 2, *minutes(0)[2:3])
-    assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], []]
-
-
-def test_silence_is_no_jump(planner: Planner) -> None:
-    planner.send(*minutes(0), *minutes(9))
-    assert planner.ids(*range(10)) == [[0, 1, 2, 3], *[[]] * 8, [4, 5, 6, 7]]
+    assert planner.ids(1, 2, 3) == [[*range(4, first + 5)], [*range(first + 5, first + 9)], []]
 
 
 def test_a_run_of_more_records_is_no_mistake(planner: Planner) -> None:
@@ -173,69 +178,50 @@ def test_a_run_of_more_records_is_no_mistake(planner: Planner) -> None:
 
 
 @contextmanager
-def transactions(planner: Planner) -> Iterator[Any]:
-    """A producer of them; in the end all that were committed can be read."""
-    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+def transactions(planner: Planner) -> Iterator[Transactions]:
+    """In the end all that were committed can be read."""
+    from kafka import KafkaConsumer, TopicPartition
 
-    name = f"{planner.topic}-transactions"
-    producer = KafkaProducer(bootstrap_servers=planner.bootstrap, transactional_id=name)
-    producer.init_transactions()
-    yield producer
-    producer.close()
+    with topic_changes.transactions(planner.topic) as writer:
+        yield writer
     # A commit is answered before its markers stand in the partitions.
-    levels = ("read_committed", "read_uncommitted")
     readers = [
-        KafkaConsumer(bootstrap_servers=planner.bootstrap, isolation_level=level)
-        for level in levels
+        KafkaConsumer(bootstrap_servers=planner.topic.bootstrap, isolation_level=level)
+        for level in ("read_committed", "read_uncommitted")
     ]
-    partition = TopicPartition(planner.topic, 0)
+    partition = TopicPartition(planner.topic.name, 0)
     eventually(lambda: len({reader.end_offsets([partition])[partition] for reader in readers}) == 1)
     for reader in readers:
         reader.close()
 
 
-def send(producer: Any, topic: str, number: int, stamp: datetime) -> None:
-    value = ipc_message(pa.table({"id": [number]}))
-    producer.send(topic, value, partition=0, timestamp_ms=int(stamp.timestamp() * 1000))
+def record(number: int, stamp: datetime) -> tuple[bytes, int]:
+    return ipc_message(pa.table({"id": [number]})), int(stamp.timestamp() * 1000)
 
 
 def test_a_replay_in_transactions_is_cut_by_its_records(planner: Planner) -> None:
-    with transactions(planner) as producer:
+    with transactions(planner) as writer:
         for number in range(12):
-            producer.begin_transaction()
-            send(producer, planner.topic, number, minutes(number // 4)[number % 4])
-            producer.commit_transaction()
+            writer.write([record(number, minutes(number // 4)[number % 4])])
     assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
 def test_an_open_transaction_belongs_to_a_later_window(planner: Planner) -> None:
     planner.send(*minutes(0))
-    with transactions(planner) as producer:
+    with transactions(planner) as writer:
+        producer, (value, stamp_ms) = writer._producer, record(4, START + 50 * MINUTE)
         producer.begin_transaction()
-        send(producer, planner.topic, 4, START + 50 * MINUTE)
+        producer.send(planner.topic.name, value, partition=0, timestamp_ms=stamp_ms)
         producer.flush()
         assert planner.ids(0) == [[0, 1, 2, 3]], "nobody waits for it"
         producer.commit_transaction()
     assert planner.ids(1) == [[4]]
 
 
-def test_a_new_partition_begins_at_its_beginning(planner: Planner) -> None:
-    from kafka import KafkaAdminClient
-
-    planner.send(*minutes(0))
-    assert planner.ids(0) == [[0, 1, 2, 3]]
-    admin = KafkaAdminClient(bootstrap_servers=planner.bootstrap)
-    admin.create_partitions({planner.topic: 2})
-    admin.close()
-    planner.send(START + 30 * MINUTE, *minutes(1), partition=1)
-    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
-    assert planner.ids(0) == [[0, 1, 2, 3]]
-
-
 def test_a_topic_made_anew_has_borders_of_its_own(planner: Planner) -> None:
     planner.send(*minutes(0), *minutes(1))
     assert planner.ids(0, 1) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    recreate(Topic(planner.bootstrap, planner.topic))
+    recreate(planner.topic)
     planner.send(*minutes(0, 2), *minutes(1))
     assert planner.ids(0, 1) == [[8, 9], [10, 11, 12, 13]]
 
@@ -249,9 +235,9 @@ def test_a_topic_made_anew_between_plans_is_never_silent(planner: Planner, parti
     """It has one partition then, and had as many or more."""
     planner.send(*minutes(0), *minutes(1, 2))
     if partitions > 1:
-        grow(Topic(planner.bootstrap, planner.topic), partitions)
+        grow(planner.topic, partitions)
     assert planner.ids(0) == [[0, 1, 2, 3]]
-    recreate(Topic(planner.bootstrap, planner.topic))
+    recreate(planner.topic)
     planner.send(*minutes(1)[2:], *minutes(2))
     told = r"2026-03-01T01:00Z were planned from a different one .* `starts: 2026-03-01T01:00Z`"
     for _ in range(2):
@@ -267,13 +253,9 @@ def test_a_topic_made_anew_between_plans_is_never_silent(planner: Planner, parti
     "red if a window has lost rows; later windows continue",
 )
 def test_deleted_rows_of_a_decided_window_are_never_silent(planner: Planner) -> None:
-    from kafka import KafkaAdminClient, TopicPartition
-
     planner.send(*minutes(0), *minutes(1), *minutes(2))
     assert planner.ids(0, 1)
-    admin = KafkaAdminClient(bootstrap_servers=planner.bootstrap)
-    admin.delete_records({TopicPartition(planner.topic, 0): 6})
-    admin.close()
+    delete_before(planner.topic, 6)
     for number in (0, 1):
         with pytest.raises(RowsDeletedError, match="those before 6 were deleted"):
             planner.ids(number)
@@ -283,25 +265,8 @@ def test_deleted_rows_of_a_decided_window_are_never_silent(planner: Planner) -> 
     assert planner.ids(2) == [[8, 9, 10, 11]], "its border is known: nothing of it can be gone"
 
 
-def test_one_late_record_moves_no_border(planner: Planner) -> None:
-    planner.send(*minutes(0), *minutes(1), START - 2 * HOUR, *minutes(2))
-    assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11, 12]]
-
-
-def test_jitter_at_the_first_border_loses_nothing(planner: Planner) -> None:
-    second = timedelta(seconds=1)
-    planner.send(START + 0.7 * second, START - 0.4 * second, *minutes(0), *minutes(1))
-    assert planner.ids(0, 1) == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9]]
-
-
-def test_a_record_one_and_a_half_hours_ahead_moves_no_window(planner: Planner) -> None:
-    planner.send(*minutes(3, 6), *minutes(4, 2), START + 5.6 * HOUR, *minutes(4, 4)[2:])
-    planner.send(*minutes(5))
-    assert planner.ids(3, 4, 5) == [[*range(6)], [6, 7, 8, 9, 10], [11, 12, 13, 14]]
-
-
 def test_planned_from_the_middle_an_odd_record_moves_no_window(planner: Planner) -> None:
-    planner.send(START, START + 5.6 * HOUR)
+    planner.send(START, AHEAD)
     for number in range(1, 7):
         planner.send(*minutes(number, 6))
     assert planner.ids(5) == [[*range(26, 32)]]
@@ -311,23 +276,17 @@ def test_planned_from_the_middle_an_odd_record_moves_no_window(planner: Planner)
 def test_stamps_of_no_year_are_only_odd(planner: Planner) -> None:
     in_microseconds = 1_770_000_000_000_000
     planner.send(*minutes(0, 2))
-    value = ipc_message(pa.table({"id": [planner.sent]}))
+    value, _ = record(planner.sent, START)
     planner.sent += 1
-    with transactions(planner) as producer:
-        producer.begin_transaction()
-        producer.send(planner.topic, value, partition=0, timestamp_ms=in_microseconds)
-        producer.commit_transaction()
+    with transactions(planner) as writer:
+        writer.write([(value, in_microseconds)])
     planner.send(*minutes(0, 4)[2:], *minutes(1))
     assert planner.ids(0, 1) == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
 
 
 def test_a_refused_window_stays_refused(planner: Planner) -> None:
-    from kafka import KafkaAdminClient, TopicPartition
-
     planner.send(*minutes(0), *minutes(1))
-    admin = KafkaAdminClient(bootstrap_servers=planner.bootstrap)
-    admin.delete_records({TopicPartition(planner.topic, 0): 2})
-    admin.close()
+    delete_before(planner.topic, 2)
     for _ in range(3):
         with pytest.raises(DataError, match="declare `starts: "):
             planner.ids(0)
@@ -356,14 +315,10 @@ def test_a_border_costs_a_look_up_and_one_look(planner: Planner) -> None:
 def test_an_aborted_replay_moves_no_window(planner: Planner) -> None:
     """Three hours are written twice, as the first transaction is aborted in the end."""
     planner.send(*minutes(0))
-    with transactions(planner) as producer:
-        for number, end in enumerate((producer.abort_transaction, producer.commit_transaction)):
-            producer.begin_transaction()
-            for each in range(4, 16):
-                stamp = minutes(each // 4)[each % 4]
-                send(producer, planner.topic, 100 * number + each, stamp)
-            producer.flush()
-            end()
+    with transactions(planner) as writer:
+        for first, abort in ((0, True), (100, False)):
+            replay = [record(first + n, minutes(n // 4)[n % 4]) for n in range(4, 16)]
+            writer.write(replay, abort=abort)
     found = planner.ids(0, 1, 2, 3)
     assert found == [[0, 1, 2, 3], [*range(104, 108)], [*range(108, 112)], [*range(112, 116)]]
 
@@ -371,11 +326,9 @@ def test_an_aborted_replay_moves_no_window(planner: Planner) -> None:
 def test_the_end_of_a_transaction_moves_no_window(planner: Planner) -> None:
     """Its control record is stamped by the broker, when the records are some minutes old."""
     now = datetime.now(UTC)
-    with transactions(planner) as producer:
+    with transactions(planner) as writer:
         for number, age in enumerate((20, 15, 10, 4)):
-            producer.begin_transaction()
-            send(producer, planner.topic, number, now - age * MINUTE)
-            producer.commit_transaction()
+            writer.write([record(number, now - age * MINUTE)])
     between = now - 5 * MINUTE
     spans = [Interval(now - 30 * MINUTE, between), Interval(between, now)]
     assert planner.rows_of(spans) == [[0, 1, 2], [3]]
@@ -401,10 +354,9 @@ def test_an_odd_run_over_a_border_moves_no_window(planner: Planner, in_order: bo
 def test_a_new_partition_whose_first_records_are_deleted_is_never_silent(planner: Planner) -> None:
     planner.send(*minutes(0), *minutes(1))
     assert planner.ids(0) == [[0, 1, 2, 3]]
-    topic = Topic(planner.bootstrap, planner.topic)
-    grow(topic, 2)
+    grow(planner.topic, 2)
     planner.send(*minutes(1), partition=1)
-    delete_before(topic, 2, partition=1)
+    delete_before(planner.topic, 2, partition=1)
     assert planner.ids(0) == [[0, 1, 2, 3]], "planned anew, when the partition is there"
     with pytest.raises(RowsDeletedError, match=r"partition 1: .* those before 2 were deleted"):
         planner.ids(1)

@@ -81,11 +81,7 @@ def kinds(bootstrap: str, stretch: Stretch) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize(
     ("compression", "settings"),
-    [
-        (None, {}),
-        ("gzip", {}),
-        (None, {"message_timestamp_type": "LogAppendTime"}),
-    ],
+    [(None, {}), ("gzip", {}), (None, {"message_timestamp_type": "LogAppendTime"})],
     ids=["plain", "gzip", "log-append-time"],
 )
 def test_batches_equal_the_stock_path(

@@ -79,10 +79,7 @@ def test_tls_begins_with_its_first_byte(
     ("place", "declared"),
     [
         ("manager.KafkaConnectionManager.ssl_enabled", TLS),
-        (
-            "connection.KafkaConnection.sasl_enabled",
-            {"security_protocol": "SASL_PLAINTEXT", **SASL},
-        ),
+        ("connection.KafkaConnection.sasl_enabled", PLAIN_SASL),
     ],
 )
 def test_a_connection_that_is_not_as_declared_carries_nothing(

@@ -6,7 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -79,13 +79,10 @@ def executor_here(path: DataPath) -> Iterator[None]:
     path.start("driver")
     path.status()
     executor = DataExecutor(path.job_dir, 0)
-    ended: list[BaseException] = []
 
     def run() -> None:
-        try:
+        with suppress(ForebayError):
             executor.run()
-        except ForebayError as error:
-            ended.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()

@@ -33,7 +33,6 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the story found."""
     folder = tmp_path_factory.mktemp("accounts")
     told = subprocess.run(
         [*NAMESPACE, sys.executable, "-m", "support.other_accounts", str(folder)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import numpy as np
 import psutil
 import pytest
 from support import independent
+from support.kill_cases import expected
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, write_history
 from support.strangers import until
+from support.there import there
 
 from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
 from forebay.executors.job.request import JobRequest
@@ -43,9 +46,7 @@ def project(stored: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (tmp_path / "project").mkdir()
     (tmp_path / "project/data").symlink_to(stored.root / "data")
     made = Project(tmp_path / "project", small(ads_pipeline()))
-    for source in (stored.root / "config/sources").iterdir():
-        (made.root / "config/sources").mkdir(parents=True, exist_ok=True)
-        (made.root / "config/sources" / source.name).write_bytes(source.read_bytes())
+    shutil.copytree(stored.root / "config", made.root / "config")
     made.write_pipeline()
     temporary, home = tmp_path / "temporary", tmp_path / "home"
     temporary.mkdir()
@@ -87,23 +88,17 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def stored_sums(project: Project) -> independent.Sums:
-    first = int(FIRST_DAY.timestamp() * 1000)
-    return independent.added(
-        independent.parquet_sums(project.files, files=f"date={FIRST_DAY - DAY:%Y-%m-%d}/*.parquet"),
-        independent.log_sums(project.log, first, first + 86_400_000),
-    )
+    return independent.added(*expected(project).values())
 
 
 def drivers_are_given_up(rows: WindowRows) -> bool:
     """Kill the one that is there."""
     if (driver := serving_processes().get("driver")) is not None:
         driver.kill()
-    assert rows._reading is not None
-    return rows._reading._opened.processes._error is not None
+    return there(rows._reading)._opened.processes._error is not None
 
 
 def ids_of(rows: WindowRows, most: int = 1 << 30) -> list[np.ndarray]:
-    """Row ids of so many minibatches."""
     found: list[np.ndarray] = []
     for arrays in rows.numpy():
         found.append(np.array(arrays["row_id"]))
@@ -188,9 +183,7 @@ def test_what_is_read_ahead_is_bounded(project: Project) -> None:
             return len(spent) > 5 and spent[-1] - spent[-5] < 0.05
 
         assert until(rests, 60)
-        reader = rows._reading
-        assert reader is not None
-        session = reader._opened.reader._current()
+        session = there(rows._reading)._opened.reader._current()
         queued = [
             frame.rows for queue in session.inbox._epochs.values() for _, frame in queue.frames
         ]
@@ -261,15 +254,14 @@ def test_rows_that_are_thrown_away_inside_of_with_leave_nothing(project: Project
 def test_an_interrupted_take_ends_the_rows_and_not_the_position(project: Project) -> None:
     with opened(project) as rows:
         found = ids_of(rows, 5)
-        reading = rows._reading
-        assert reading is not None
-        take = reading._opened.reader.next
+        reader = there(rows._reading)._opened.reader
+        take = reader.next
 
         def interrupted(seconds: float) -> object:
             take(seconds)
             raise KeyboardInterrupt
 
-        reading._opened.reader.next = interrupted  # type: ignore[assignment, method-assign]
+        reader.next = interrupted  # type: ignore[assignment, method-assign]
         with pytest.raises(KeyboardInterrupt):
             next(rows.numpy())
         with pytest.raises(InfrastructureError, match="was interrupted while it took rows"):
@@ -340,8 +332,7 @@ def test_an_error_leaves_the_dataset_as_what_it_was(project: Project) -> None:
         with opened(project) as rows:
             found = iter(rows.as_dataset())
             next(found)
-            assert rows._reading is not None
-            rows._reading.next = bad  # type: ignore[assignment, method-assign]
+            there(rows._reading).next = bad  # type: ignore[assignment, method-assign]
             list(found)
 
     with pytest.raises(DataError, match="of a bad row") as failed:
@@ -350,12 +341,9 @@ def test_an_error_leaves_the_dataset_as_what_it_was(project: Project) -> None:
 
 
 def test_a_second_pass_over_the_dataset_says_that_there_is_one(project: Project) -> None:
-    def twice() -> None:
-        with opened(project) as rows:
-            assert sum(1 for _ in rows.as_dataset().repeat(2)) == 0
-
-    with pytest.raises(UsageError, match="call read_windows again for another pass"):
-        twice()
+    told = "call read_windows again for another pass"
+    with pytest.raises(UsageError, match=told), opened(project) as rows:
+        assert sum(1 for _ in rows.as_dataset().repeat(2)) == 0
 
 
 def test_a_reading_asks_its_driver_to_commit_nothing(project: Project) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,10 @@ import pytest
 from support.data_path import DataPath
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
 from support.strangers import until
+from support.there import there
 
 from forebay.datatasks.tasks import DataTask, Position, TaskProgress
-from forebay.errors import (
-    ConfigError,
-    DataError,
-    FencedError,
-    InfrastructureError,
-    NotKnownError,
-)
+from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, NotKnownError
 from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.wire import rpc as limits
 from forebay.executors.wire.messages import (
@@ -48,41 +44,47 @@ def publish(folder: Path, address: str) -> None:
     write_atomically(folder / ENDPOINT_FILE, endpoint.model_dump_json())
 
 
-def served(folder: Path, handler: Any) -> RpcServer:
+def done(*_: object) -> Done:
+    return Done()
+
+
+def serve(folder: Path, handler: Any = done) -> RpcServer:
     server = RpcServer(folder, "driver", {"status": (StatusCall, handler)}, 4)
     server.start()
     publish(folder, server.address)
     return server
 
 
+@contextmanager
+def served(folder: Path, handler: Any = done) -> Iterator[None]:
+    server = serve(folder, handler)
+    try:
+        yield
+    finally:
+        server.stop(0)
+
+
 def test_a_call_finds_the_driver_again_after_a_restart(tmp_path: Path) -> None:
-    client = DriverClient(tmp_path, 10.0)
-    first = served(tmp_path, lambda call, context: Done())
-    assert client.call("status", StatusCall(), Done) == Done()
-    first.stop(0)
     started: list[RpcServer] = []
-    threading.Timer(
-        0.4, lambda: started.append(served(tmp_path, lambda call, context: Done()))
-    ).start()
-    assert client.call("status", StatusCall(), Done) == Done()
-    client.close()
+    with closing(DriverClient(tmp_path, 10.0)) as client:
+        with served(tmp_path):
+            assert client.call("status", StatusCall(), Done) == Done()
+        threading.Timer(0.4, lambda: started.append(serve(tmp_path))).start()
+        assert client.call("status", StatusCall(), Done) == Done()
     started[0].stop(0)
 
 
 def test_a_call_goes_on_when_another_thread_closed_the_channel(tmp_path: Path) -> None:
-    client = DriverClient(tmp_path, 10.0)
-    server = served(tmp_path, lambda call, context: Done())
-    assert client.call("status", StatusCall(), Done) == Done()
-    assert client._connection is not None
-    client._connection.close()  # as by a call that failed after this one looked for the channel
-    assert client.call("status", StatusCall(), Done) == Done()
-    client.close()
-    server.stop(0)
+    with served(tmp_path), closing(DriverClient(tmp_path, 10.0)) as client:
+        assert client.call("status", StatusCall(), Done) == Done()
+        assert client._connection is not None
+        client._connection.close()  # as by a call that failed after this one looked for the channel
+        assert client.call("status", StatusCall(), Done) == Done()
 
 
 def test_a_wait_that_another_thread_ended_uses_up_no_patience(tmp_path: Path) -> None:
     """A job was stopped for longer than calls are repeated: all of its processes go on."""
-    client, calls, is_over = DriverClient(tmp_path, 0.5), [], threading.Event()
+    calls, is_over = [], threading.Event()
 
     def answer(call: StatusCall, context: object) -> Done:
         calls.append(call)
@@ -90,18 +92,11 @@ def test_a_wait_that_another_thread_ended_uses_up_no_patience(tmp_path: Path) ->
             is_over.wait(20)
         return Done()
 
-    server = served(tmp_path, answer)
-
-    def close_it() -> None:
-        assert client._connection is not None
-        client._connection.close()
-
-    threading.Timer(1.0, close_it).start()
-    assert client.call("status", StatusCall(), Done, timeout=30.0) == Done()
-    assert len(calls) == 2
-    is_over.set()
-    client.close()
-    server.stop(0)
+    with served(tmp_path, answer), closing(DriverClient(tmp_path, 0.5)) as client:
+        threading.Timer(1.0, lambda: there(client._connection).close()).start()
+        assert client.call("status", StatusCall(), Done, timeout=30.0) == Done()
+        assert len(calls) == 2
+        is_over.set()
 
 
 def test_a_call_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
@@ -110,13 +105,12 @@ def test_a_call_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="did not answer status"):
         client.call("status", StatusCall(), Done)
     assert time.monotonic() - started < 2
-    server = served(tmp_path, lambda call, context: time.sleep(1) or Done())
-    with pytest.raises(InfrastructureError, match="DEADLINE_EXCEEDED"):
-        client.call("status", StatusCall(), Done, timeout=0.1)
-    client.close()
-    with pytest.raises(InfrastructureError):
-        client.call("status", StatusCall(), Done)
-    server.stop(0)
+    with served(tmp_path, lambda *_: time.sleep(1) or Done()):
+        with pytest.raises(InfrastructureError, match="DEADLINE_EXCEEDED"):
+            client.call("status", StatusCall(), Done, timeout=0.1)
+        client.close()
+        with pytest.raises(InfrastructureError):
+            client.call("status", StatusCall(), Done)
 
 
 def test_refusals_arrive_in_their_class_and_are_not_repeated(tmp_path: Path) -> None:
@@ -126,28 +120,22 @@ def test_refusals_arrive_in_their_class_and_are_not_repeated(tmp_path: Path) -> 
         calls.append(call)
         raise DataError("row 7 is bad " + "x" * 10_000)
 
-    server = served(tmp_path, refuse)
-    client = DriverClient(tmp_path, 5.0)
-    with pytest.raises(DataError, match="row 7 is bad"):
-        client.call("status", StatusCall(), Done)
-    assert len(calls) == 1
-    client.close()
-    server.stop(0)
+    with served(tmp_path, refuse), closing(DriverClient(tmp_path, 5.0)) as client:
+        with pytest.raises(DataError, match="row 7 is bad"):
+            client.call("status", StatusCall(), Done)
+        assert len(calls) == 1
 
 
 def test_a_connection_that_was_closed_for_its_silence_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "_IDLE_SECONDS", 1)
-    server = served(tmp_path, lambda call, context: Done())
-    client = DriverClient(tmp_path, 5.0)
-    assert client.call("status", StatusCall(), Done) == Done()
-    before = client._connection
-    assert until(lambda: open_sockets() == 1, 10), "only the one that listens"
-    assert client.call("status", StatusCall(), Done) == Done()
-    assert client._connection is before, "nobody has noticed"
-    client.close()
-    server.stop(0)
+    with served(tmp_path), closing(DriverClient(tmp_path, 5.0)) as client:
+        assert client.call("status", StatusCall(), Done) == Done()
+        before = client._connection
+        assert until(lambda: open_sockets() == 1, 10), "only the one that listens"
+        assert client.call("status", StatusCall(), Done) == Done()
+        assert client._connection is before, "nobody has noticed"
 
 
 def open_sockets() -> int:
@@ -156,26 +144,23 @@ def open_sockets() -> int:
     return sum("driver-0." in str(each.laddr) for each in connections)
 
 
+SMALL = [("grpc.max_receive_message_length", 1000), ("grpc.max_send_message_length", 1000)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "small"), [("CLIENT_OPTIONS", SMALL), ("MESSAGE_BYTES_MAX", 1000)]
+)
 def test_a_message_that_is_too_large_is_refused_on_both_sides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, small: object
 ) -> None:
-    small = [("grpc.max_receive_message_length", 1000), ("grpc.max_send_message_length", 1000)]
     large = OpenWindow(trainer=0, window="w" * 2000, generation=1, step=0, sealed={}, used={})
-    server = served(tmp_path, lambda call, context: Done())
-    client = DriverClient(tmp_path, 5.0)
-    monkeypatch.setattr("forebay.executors.wire.rpc.CLIENT_OPTIONS", small)
-    with pytest.raises(InfrastructureError, match=r"refused status.*larger than max"):
+    monkeypatch.setattr(limits, limit, small)
+    with (
+        served(tmp_path),
+        closing(DriverClient(tmp_path, 5.0)) as client,
+        pytest.raises(InfrastructureError, match=r"refused status.*larger than max"),
+    ):
         client.call("status", large, Done)
-    client.close()
-    server.stop(0)
-    monkeypatch.undo()
-    monkeypatch.setattr(limits, "MESSAGE_BYTES_MAX", 1000)
-    server = served(tmp_path, lambda call, context: Done())
-    client = DriverClient(tmp_path, 5.0)
-    with pytest.raises(InfrastructureError, match=r"refused status.*larger than max"):
-        client.call("status", large, Done)
-    client.close()
-    server.stop(0)
 
 
 @pytest.fixture
@@ -187,9 +172,8 @@ def driver(tmp_path: Path) -> Iterator[tuple[DataPath, DriverClient]]:
     path = DataPath.of(tmp_path, pipeline, {"history": history_source()})
     path.plan("2026-03-01", "2026-03-01")
     path.start("driver")
-    client = DriverClient(path.job_dir, 20.0)
-    yield path, client
-    client.close()
+    with closing(DriverClient(path.job_dir, 20.0)) as client:
+        yield path, client
     path.stop()
 
 
@@ -286,8 +270,6 @@ class _Storage:
 
 
 class _Window:
-    """Tasks of one source."""
-
     def data_tasks(self, source: str, positions: Progress) -> dict[str, Any]:
         return {task: None for task in positions if task.startswith(f"{source}/")}
 

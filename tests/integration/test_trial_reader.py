@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,7 @@ def clicks(path: DataPath) -> DataTask:
 
 def test_it_reads_units_around_poisons(path: DataPath, task: DataTask) -> None:
     known: list[Poison] = []
-    trial = Trial(path.job_dir, task, 100, known, 60.0, crashed=True)
-    try:
+    with closing(Trial(path.job_dir, task, 100, known, 60.0, crashed=True)) as trial:
         units = trial.units(START, 1000)
         assert len(units) == len(task.ranges) == HOURS
         assert trial.units(units[3].first, 2) == units[3:5]
@@ -67,26 +67,22 @@ def test_it_reads_units_around_poisons(path: DataPath, task: DataTask) -> None:
         known.append(poison_of(task, units[4]))
         assert trial.read(START, units[-1].end) == ROWS - (task.ranges[4].rows or 0)
         assert trial.read(units[4].first, units[4].end) == 0
-    finally:
-        trial.close()
 
 
 @pytest.mark.parametrize("crashed", [False, True])
 def test_memory_explains_kills_and_no_crash(
     path: DataPath, task: DataTask, *, crashed: bool
 ) -> None:
-    trial = Trial(path.job_dir, task, 100, [], 60.0, crashed=crashed, memory_bytes=1)
+    made = Trial(path.job_dir, task, 100, [], 60.0, crashed=crashed, memory_bytes=1)
     expected = TrialInVainError if crashed else TrialDiedError
-    with pytest.raises(expected, match="GiB of memory"):
-        trial.read(START, Position(1, 0))
-    trial.close()
+    with closing(made), pytest.raises(expected, match="GiB of memory"):
+        made.read(START, Position(1, 0))
 
 
 def test_a_child_that_does_not_answer_says_nothing(path: DataPath, task: DataTask) -> None:
-    trial = Trial(path.job_dir, task, 100, [], 0.0, crashed=True)
-    with pytest.raises(TrialInVainError, match="no answer"):
-        trial.read(START, Position(1, 0))
-    trial.close()
+    made = Trial(path.job_dir, task, 100, [], 0.0, crashed=True)
+    with closing(made), pytest.raises(TrialInVainError, match="no answer"):
+        made.read(START, Position(1, 0))
 
 
 def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
@@ -99,8 +95,7 @@ def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
     monkeypatch.setenv("PYTHONPATH", project.environment["PYTHONPATH"])
     monkeypatch.setattr(trial, "_BUSY_PART", 0.0)
     monkeypatch.setattr(trial, "_BUSY_SECONDS_MIN", 0.2)
-    reading = Trial(path.job_dir, clicks(path), 100, [], 60.0, crashed=False)
-    try:
+    with closing(Trial(path.job_dir, clicks(path), 100, [], 60.0, crashed=False)) as reading:
         for stopped, expected, says in (
             (False, TrialDiedError, "more than .* s of CPU time"),
             (True, TrialInVainError, "no answer"),
@@ -113,8 +108,6 @@ def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
             with pytest.raises(expected, match=says):
                 reading.read(Position(7, 0), Position(8, 0))
             monkeypatch.setattr(reading, "_deadline", 60.0)
-    finally:
-        reading.close()
 
 
 def test_what_kills_is_red_or_set_aside_by_policy(

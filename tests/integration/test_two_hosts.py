@@ -29,6 +29,7 @@ from forebay.home.store.open import store_of
 
 pytestmark = pytest.mark.timeout(300)
 KEY = f"{FIRST_DAY:%Y-%m-%d}"
+RUN = ("run", "ads", "--from", KEY, "--to", KEY)
 ROWS = 200_000
 
 
@@ -36,7 +37,6 @@ ROWS = 200_000
 def hosts(
     tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Project, Project]]:
-    """One project on two hosts."""
     monkeypatch.setenv("FOREBAY_DATABASE", new_database())
     monkeypatch.setenv("FOREBAY_STORE", str(tmp_path / "store"))
     pipeline = ads_pipeline(checkpoint={"every_steps": 20})
@@ -98,8 +98,7 @@ def test_planned_here_trained_there_published_here(hosts: tuple[Project, Project
 def test_both_want_the_window_at_once(hosts: tuple[Project, Project]) -> None:
     """One trains it, the other follows; both end well."""
     plan(hosts[0])
-    arguments = ("run", "ads", "--from", KEY, "--to", KEY)
-    with running(hosts[0], *arguments) as first, running(hosts[1], *arguments) as second:
+    with running(hosts[0], *RUN) as first, running(hosts[1], *RUN) as second:
         for run in (first, second):
             output, _ = run.communicate(timeout=120)
             assert run.returncode == 0, output
@@ -115,14 +114,13 @@ def test_both_want_the_window_at_once(hosts: tuple[Project, Project]) -> None:
 def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> None:
     """All of its job is stopped; the other host goes on where it was, and what wakes is refused."""
     one, other = hosts
-    arguments = ("run", "ads", "--from", KEY, "--to", KEY)
-    with running(one, *arguments) as first:
+    with running(one, *RUN) as first:
         eventually(partial(copied_step, one), 60)
         supervisor = pid_of(one, "supervisor")
         stopped = sorted(job_processes(one), key=lambda process: process.pid == supervisor)
         for process in stopped:
             process.send_signal(signal.SIGSTOP)
-        other.forebay(*arguments, timeout_seconds=150)
+        other.forebay(*RUN, timeout_seconds=150)
         assert_exact(other)
         assert_resumed(other, sealed_by=one)
         for process in stopped[:-1]:
@@ -147,10 +145,9 @@ def test_a_holder_that_sleeps_past_its_lease(hosts: tuple[Project, Project]) -> 
 def test_a_host_that_dies_in_the_middle_of_a_window(hosts: tuple[Project, Project]) -> None:
     """SIGKILL for all of its job: another host continues, and all rows are learnt once."""
     one, other = hosts
-    arguments = ("run", "ads", "--from", KEY, "--to", KEY)
-    with running(one, *arguments) as first:
+    with running(one, *RUN) as first:
         eventually(partial(copied_step, one), 60)
         kill_tree(one, first)
-    other.forebay(*arguments, timeout_seconds=150)
+    other.forebay(*RUN, timeout_seconds=150)
     assert_exact(other)
     assert_resumed(other, sealed_by=one)

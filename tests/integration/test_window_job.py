@@ -6,42 +6,30 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-import psutil
 import pytest
 from support import links
-from support.model_lines import put, record
+from support.model_lines import plan_empty, put, record
 from support.projects import Project as ToyProject
 from support.projects import ads_pipeline, clicks_source, history_source
 from support.stages import replanned
-from support.toy_roles.jobs import TESTS, ToyJobs, eventually
+from support.toy_roles.jobs import ToyJobs
 
 from forebay.config.load import Project, load_project
-from forebay.config.specs.pipelines import PipelineSpec
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.plan import WindowPlan
-from forebay.errors import LineBusyError
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.lease import LEASE_NAME
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages import submit
-from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.turn import PreviousRun
-from forebay.home.paths import Home
-from forebay.system.files.locks import FileLock
 
-FIRST, SECOND = "2026-03-01", "2026-03-02"
+FIRST = "2026-03-01"
 TOY_SUPERVISOR = ("-P", "-m", "support.toy_roles.supervisor")
-NOW = datetime(2026, 4, 1, tzinfo=UTC)
 
 # Calls in children of one process that has everything imported, each killed after its delay.
 KILLED_CALLS = """
@@ -72,199 +60,61 @@ for delay in delays:
 """
 
 
-@dataclass
-class Windows:
-    """Windows of a toy pipeline, and toy roles that train them."""
+class Windows(NamedTuple):
+    """The first window of a pipeline, and toy roles that train it."""
 
     project: Project
-    home: Home
     jobs: ToyJobs
+    ledger: Ledger
 
-    @property
-    def pipeline(self) -> PipelineSpec:
-        return self.project.pipeline("ads")
+    def link(self) -> None:
+        sources, home = self.project.sources, self.jobs.home
+        model_fingerprint = model_fingerprint_of(self.project.pipeline("ads"), sources)
+        facts = {"model_fingerprint": model_fingerprint, "files": {"checkpoint": put(home)}}
+        record(ModelChain(home, "ads"), links.link(FIRST, **facts))
 
-    @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.home, "ads")
-
-    @property
-    def chain(self) -> ModelChain:
-        return ModelChain(self.home, "ads")
-
-    def plan(self, key: str, generation: int = 1) -> None:
-        window = self.pipeline.dataset.grid.parse(key)
-        plan = WindowPlan(
-            window=key,
-            generation=generation,
-            start=window.start,
-            end=window.end,
-            sources={},
-            fingerprint="f",
-        )
-        self.ledger.record_plan(plan, {})
-
-    def link(self, key: str, generation: int = 1) -> None:
-        model_fingerprint = model_fingerprint_of(self.pipeline, self.project.sources)
-        facts = {"model_fingerprint": model_fingerprint, "files": {"checkpoint": put(self.home)}}
-        record(self.chain, links.link(key, generation=generation, **facts))
-
-    def submit(
-        self,
-        key: str = FIRST,
-        claim: str = "run#0",
-        *,
-        again: bool = False,
-        previous: PreviousRun = PreviousRun.NONE,
-    ) -> SubmitResult:
-        target = LineTarget(self.project, self.pipeline, self.home, "main").at(
-            self.pipeline.dataset.grid.parse(key)
-        )
-        return submit_window(target, claim=claim, again=again, previous=previous)
-
-    def handle(self, result: SubmitResult) -> JobHandle:
-        return JobHandle(self.home, result.job_id, result.epoch)
+    def submit(self, *, again: bool = False) -> SubmitResult:
+        """Whose processes serve."""
+        pipeline, home = self.project.pipeline("ads"), self.jobs.home
+        window = pipeline.dataset.grid.parse(FIRST)
+        target = LineTarget(self.project, pipeline, home, "main").at(window)
+        found = submit_window(target, claim="run#1", again=again, previous=PreviousRun.NONE)
+        self.jobs.serving(JobHandle(home, found.job_id, found.epoch))
+        return found
 
 
 @pytest.fixture
-def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Windows]:
-    plan = tmp_path / "plan.json"
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    monkeypatch.setenv("FOREBAY_TOY_PLAN", str(plan))
+def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: ToyJobs) -> Windows:
     monkeypatch.setattr(submit, "SUPERVISOR_ARGUMENTS", TOY_SUPERVISOR)
     written = ToyProject(tmp_path, ads_pipeline())
     written.write_source("history", history_source())
     written.write_source("clicks", clicks_source())
     written.write_pipeline()
-    toy = ToyJobs(Home(tmp_path / "home"), plan)
-    toy.plan()
-    yield Windows(load_project(tmp_path / "config"), toy.home, toy)
-    for process in toy.processes():
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    eventually(lambda: not toy.processes())
-
-
-def test_a_call_again_attaches_with_a_higher_epoch(windows: Windows) -> None:
-    windows.plan(FIRST)
-    one = windows.submit()
-    assert (one.state, one.job_id, one.generation) == ("submitted", f"ads.main.{FIRST}.g1", 1)
-    again = windows.submit()
-    assert (again.job_id, again.generation) == (one.job_id, 1)
-    assert again.epoch > one.epoch
-    other = windows.submit(claim="run#1", again=True)
-    assert (other.job_id, other.generation) == (one.job_id, 1)
-    windows.jobs.serving(windows.handle(other))
-    assert len(windows.jobs.starts("trainer-0", one.job_id)) == 1
-    request = json.loads((windows.home.job(one.job_id) / "job.json").read_text())
-    assert request["publishes"] is False
-    assert [window["key"] for window in request["windows"]] == [FIRST]
-
-
-@pytest.mark.parametrize("end", ["failed", "cancelled"])
-def test_a_job_that_ended_goes_on_in_its_generation(windows: Windows, end: str) -> None:
-    windows.plan(FIRST)
-    words = ["raise DataError bad rows", "serve"] if end == "failed" else ["serve"]
-    windows.jobs.plan(trainer_0=words)
-    one = windows.submit()
-    if end == "cancelled":
-        windows.jobs.serving(windows.handle(one))
-        windows.handle(one).cancel()
-    assert windows.handle(one).wait(20).state == end
-    again = windows.submit()
-    assert (again.state, again.job_id) == ("submitted", one.job_id)
-    assert again.epoch > one.epoch
-    windows.jobs.serving(windows.handle(again))
-    assert windows.ledger.generations(FIRST) == [1]
+    ledger = Ledger(jobs.home, "ads")
+    plan_empty(ledger, FIRST)
+    return Windows(load_project(tmp_path / "config"), jobs, ledger)
 
 
 def test_a_person_sees_and_cancels_the_job(
     windows: Windows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(windows.project.root)
-    monkeypatch.setenv("FOREBAY_HOME", str(windows.home.root))
+    monkeypatch.setenv("FOREBAY_HOME", str(windows.jobs.home.root))
 
     def forebay(*arguments: str) -> str:
         command = [sys.executable, "-m", "forebay", *arguments]
         done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
         return done.stdout + done.stderr
 
-    windows.plan(FIRST)
-    one = windows.submit()
-    windows.jobs.serving(windows.handle(one))
-    assert f"job {one.job_id} is running" in forebay("why", "ads", FIRST)
-    assert f"job {one.job_id} is cancelled" in forebay("cancel", "ads")
+    job = windows.submit().job_id
+    assert f"job {job} is running" in forebay("why", "ads", FIRST)
+    assert f"job {job} is cancelled" in forebay("cancel", "ads")
     told = forebay("why", "ads", FIRST)
-    assert f"job {one.job_id} was cancelled" in told
+    assert f"job {job} was cancelled" in told
     assert "clear this window's run in Airflow" in told
-    windows.link(FIRST)
+    windows.link()
     replanned(windows.ledger, FIRST)
     assert "window 2026-03-01: planned" in forebay("why", "ads", FIRST)
-
-
-def test_again_trains_the_same_tasks_under_the_next_generation_once(windows: Windows) -> None:
-    windows.plan(FIRST)
-    windows.link(FIRST)
-    one = windows.submit(claim="run#1", again=True)
-    assert (one.state, one.generation) == ("submitted", 2)
-    two = windows.submit(claim="run#1", again=True)
-    assert (two.generation, two.epoch) == (2, one.epoch + 1)
-    windows.jobs.serving(windows.handle(two))
-    windows.handle(two).cancel()
-    windows.handle(two).wait(20)
-    windows.link(FIRST, 2)
-    assert windows.submit(claim="run#1", again=True).state == "trained"
-    third = windows.submit(claim="run#2", again=True)
-    assert (third.state, third.generation) == ("submitted", 3)
-
-
-def test_a_forgotten_window_starts_anew(windows: Windows) -> None:
-    windows.plan(FIRST)
-    windows.link(FIRST)
-    assert windows.submit().state == "trained"
-    windows.ledger.forget(FIRST)
-    assert Claims(windows.ledger, FIRST).generation("run#0") is None
-    windows.plan(FIRST, windows.ledger.state(FIRST).next_generation)
-    anew = windows.submit()
-    assert (anew.state, anew.generation) == ("submitted", 2)
-
-
-def test_a_busy_line_is_waited_for_by_name(windows: Windows) -> None:
-    windows.plan(FIRST)
-    windows.plan(SECOND)
-    one = windows.submit()
-    windows.jobs.serving(windows.handle(one))
-    windows.link(FIRST)  # as if another line's job had it: only the lease tells now
-    waits = windows.submit(SECOND, previous=PreviousRun.DONE)
-    assert waits.state == "waiting"
-    assert one.job_id in waits.reason
-    windows.handle(one).cancel()
-    windows.handle(one).wait(20)
-    assert windows.submit(SECOND, previous=PreviousRun.DONE).state == "submitted"
-
-
-def test_a_line_taken_between_look_and_start_is_waited_for_too(
-    windows: Windows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    windows.plan(FIRST)
-    line = windows.home.line("ads")
-    line.mkdir(parents=True)
-    lease = FileLock(line / LEASE_NAME)
-    assert lease.acquire(1)
-    lease.write("forebay-run-by-hand")
-    monkeypatch.setattr(submit, "living_holder", lambda *_: "")
-    waits = windows.submit()
-    assert waits.state == "waiting"
-    assert "forebay-run-by-hand" in waits.reason
-    failed = windows.handle(
-        SubmitResult(state="waiting", window=FIRST, job_id=f"ads.main.{FIRST}.g1")
-    )
-    error = failed.status().error
-    assert error is not None
-    assert isinstance(error.exception(), LineBusyError)
-    lease.release()
-    assert windows.submit().state == "submitted"
-    assert windows.ledger.generations(FIRST) == [1]
 
 
 @pytest.mark.guarantee(
@@ -276,20 +126,16 @@ def test_a_line_taken_between_look_and_start_is_waited_for_too(
     "nothing; one generation, trained once",
 )
 def test_killed_at_any_point_it_is_one_generation_and_one_training(windows: Windows) -> None:
-    windows.plan(FIRST)
-    windows.link(FIRST)
+    windows.link()
     delays = [0.0, 0.002, 0.005, 0.008, 0.012, 0.02, 0.03, 0.05, 0.08, 0.15, 0.3, 0.6, 1.2]
-    root, home = str(windows.project.root), str(windows.home.root)
-    subprocess.run(
-        [sys.executable, "-c", KILLED_CALLS, root, home, json.dumps(delays)],
-        check=True,
-        timeout=120,
-    )
-    last = windows.submit(claim="run#1", again=True)
+    home = windows.jobs.home
+    roots = (str(windows.project.root), str(home.root))
+    command = [sys.executable, "-c", KILLED_CALLS, *roots, json.dumps(delays)]
+    subprocess.run(command, check=True, timeout=120)
+    last = windows.submit(again=True)
     assert (last.state, last.generation) == ("submitted", 2)
-    windows.jobs.serving(windows.handle(last))
     assert windows.ledger.generations(FIRST) == [1, 2]
-    assert [path.name for path in windows.home.job("any").parent.iterdir()] == [last.job_id]
+    assert [path.name for path in home.jobs.iterdir()] == [last.job_id]
     assert len(windows.jobs.starts("trainer-0", last.job_id)) == 1
     supervisors = [
         process

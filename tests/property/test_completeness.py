@@ -19,6 +19,15 @@ EVENTS = st.integers(0, 12)
 LABELS = st.sampled_from([0.0, 1.0, NAN])
 FRESH = st.lists(st.tuples(EVENTS, LABELS, st.integers(0, 3)), max_size=40)
 COMPLETE = st.lists(st.tuples(EVENTS, LABELS), max_size=40)
+SITUATIONS = st.builds(
+    Situation,
+    st.floats(0, 1),
+    st.none() | st.floats(0, 1),
+    has_batch=st.booleans(),
+    can_correct=st.booleans(),
+    crowded=st.booleans(),
+)
+VARIANTS = st.sampled_from(["stream", "mixed", "mixture", "batch", "stream+head", "mixture+head"])
 
 
 def columns(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, Any, Any]:
@@ -54,33 +63,14 @@ def test_a_loop_over_rows_finds_the_same(
         assert 0 <= share.low <= share.value <= share.high <= 1
 
 
-@given(
-    st.floats(0, 1),
-    st.none() | st.floats(0, 1),
-    st.booleans(),
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from(["stream", "mixed", "mixture", "batch", "stream+head", "mixture+head"]),
-)
+@given(SITUATIONS, VARIANTS)
 def test_advice_can_be_followed_and_costs_nothing_where_it_was_measured(
-    completeness: float,
-    stream_share: float | None,
-    has_batch: bool,
-    can_correct: bool,
-    crowded: bool,
-    declared: str,
+    situation: Situation, declared: str
 ) -> None:
-    situation = Situation(
-        completeness,
-        stream_share,
-        has_batch=has_batch,
-        can_correct=can_correct,
-        crowded=crowded,
-    )
     table = measured_regimes()
     found = recommend(situation, declared, {}, table)
     if found is None:
-        assert not has_batch or not can_correct
+        assert not situation.has_batch or not situation.can_correct
         return
     assert {gain.regime for gain in found.gains} <= {
         each.name for each in regimes_like(situation, table)
@@ -88,8 +78,8 @@ def test_advice_can_be_followed_and_costs_nothing_where_it_was_measured(
     if not found.changes:
         assert found.variant == declared
         return
-    assert can_correct or "+" not in found.variant
-    assert has_batch or found.variant == "stream"
+    assert situation.can_correct or "+" not in found.variant
+    assert situation.has_batch or found.variant == "stream"
     known = [gain.auc for gain in found.gains if gain.auc is not None]
     assert all(auc >= -LOSS_MAX for auc in known)
     assert not known or len(known) < len(found.gains) or max(known) > SAME

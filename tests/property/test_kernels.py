@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.learning import dataset, source
+from support.learning import dataset, record_batch, source
 
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.feature_rows import event_ids
@@ -228,18 +228,11 @@ def test_floats_without_nulls_are_the_same_bits_as_beside_a_null(data: st.DataOb
 def test_a_null_is_found_wherever_it_is(rows: int, first: int) -> None:
     """Kernels look first whether there is any."""
     for place in [None, 0, rows // 2, rows - 1]:
-        values = [1.0] * (rows + first + 70)
-        column: list[float | None] = [*values]
+        column: list[float | None] = [1.0] * (rows + first + 70)
         if place is not None:
             column[first + place] = None
-        batch = pa.RecordBatch.from_pydict(
-            {
-                **{name: pa.nulls(len(values), kinds[0]) for name, kinds in TYPES.items()},
-                "f": pa.array(column, pa.float64()),
-                "e": pa.array(["e"] * len(values)),
-                "y": pa.array([0] * len(values)),
-            }
-        ).slice(first, rows)
+        columns = {name: [None] * len(column) for name in TYPES} | {"f": column}
+        batch = record_batch(SPEC, columns).slice(first, rows)
         dense = ENCODER.encode(batch, np.arange(rows)).batch.column("dense").to_pylist()
         wanted = [-7.0 if row == place else np.float32(0.5 / 3) for row in range(rows)]
         assert [row[0] for row in dense] == wanted

@@ -84,10 +84,8 @@ def test_a_label_is_read_as_if_it_were_the_only_one(stream: Rows, batch: Rows) -
             alone.seal()
             left = Segments("w", Path(folder) / "all", label)
             right = Segments("w", Path(folder) / f"alone{place}")
-            same(left.scores(), right.scores())
-            same(left.labels(), right.labels())
-            same(left.published(), right.published())
-            same(left.judged(), right.judged())
+            for table in (Segments.scores, Segments.labels, Segments.published, Segments.judged):
+                same(table(left), table(right))
             judged = left.judged()
             assert judged is not None
             assert (paradigms_of(judged), slices_of(judged)) == (VARIANTS, ())

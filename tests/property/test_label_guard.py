@@ -132,12 +132,6 @@ def test_it_is_as_fast_at_any_rate_and_whatever_is_usual(rate: float, usual: flo
     assert not state.paused
 
 
-def test_nothing_is_paused_before_it_is_known_what_is_usual() -> None:
-    rng = np.random.default_rng(1)
-    state, took = fed(GuardState(), rng, 0.1, 0.0, 350)
-    assert (took, state.pauses) == (None, 0)
-
-
 def test_the_first_labels_of_a_silent_stream_are_no_fault() -> None:
     """A stream may begin without any label: nothing is usual yet, however long that takes."""
     rng, state = np.random.default_rng(3), GuardState()

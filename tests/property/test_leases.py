@@ -13,21 +13,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.task_tables import record_tasks
 
 from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA
-from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import NotKnownError
 from forebay.executors.driver.journal import Journal
@@ -73,8 +65,6 @@ class _Executor:
 
 @dataclass
 class _Trainer:
-    """A process: session, inbox, model."""
-
     model: Counter[tuple[str, int]]
     sealed: Progress
     number: int = 0
@@ -111,18 +101,14 @@ class Crashes(RuleBasedStateMachine):
     )
     def plan(self, tasks: list[tuple[int, int, int]]) -> None:
         tasks.sort(key=lambda task: task[1])
-        numbers, records = Counter[int](), []
-        for source, hour, rows in tasks:
-            task_id = f"{SOURCES[source]}/{numbers[source]}"
-            numbers[source] += 1
-            self.lengths[task_id] = rows
-            records.append((task_id, SOURCES[source], hour, rows))
+        planned = {
+            name: [(hour, rows) for source, hour, rows in tasks if SOURCES[source] == name]
+            for name in SOURCES
+        }
+        for name, parts in planned.items():
+            self.lengths |= {f"{name}/{number}": rows for number, (_, rows) in enumerate(parts)}
         self.ledger = Ledger(Home(self.folder), "ads")
-        tables = {name: _table([r for r in records if r[1] == name]) for name in SOURCES}
-        values = {"window": WINDOW, "generation": 1, "start": DAY[0], "end": DAY[1]}
-        plans = {name: _source_plan(name, tables[name]) for name in SOURCES}
-        plan = WindowPlan.model_validate({**values, "sources": plans, "fingerprint": "f"})
-        self.ledger.record_plan(plan, tables)
+        record_tasks(self.ledger, WINDOW, DAY, planned)
         self._start_driver()
         self._start_trainer()
         self.executor_starts(0)
@@ -161,11 +147,7 @@ class Crashes(RuleBasedStateMachine):
         if old is not None and old.epoch:
             self.trainer.broken.add(old.epoch)
         registration = Registration(
-            executor=index,
-            instance=f"i{self.started}",
-            started_ns=self.started,
-            address="a",
-            pid=1,
+            executor=index, instance=f"i{self.started}", started_ns=self.started, address="a", pid=1
         )
         self.state.register(registration)
         self.executors[index] = _Executor(registration)
@@ -406,28 +388,5 @@ class Crashes(RuleBasedStateMachine):
         )
 
 
-def _table(records: list[tuple[str, str, int, int]]) -> pa.Table:
-    made = [
-        {"task_id": task_id, "source": source, "hour": hour, "partition": "", "rows": rows}
-        | {"ranges": [{"path": task_id, "first": 0, "end": rows, "rows": rows, "size_bytes": 1}]}
-        | {"size_bytes": 1, "cut": False}
-        for task_id, source, hour, rows in records
-    ]
-    return pa.Table.from_pylist(made, MANIFEST_SCHEMA)
-
-
-def _source_plan(name: str, table: pa.Table) -> SourcePlan:
-    feed = "batch" if name == "history" else "stream"
-    rows, count = sum(table["rows"].to_pylist()), table.num_rows
-    figures = {"tasks": count, "files": count, "rows": rows}
-    made = {"stream": name, "source": name, "feed": feed, "data_from": DAY[0], "data_to": DAY[1]}
-    return SourcePlan.model_validate({**made, **figures, "reason": "", "fingerprint": "f"})
-
-
 TestCrashes = Crashes.TestCase
-TestCrashes.settings = settings(
-    max_examples=100,
-    stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestCrashes.settings = settings(max_examples=100, stateful_step_count=25)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 from support.links import link
+from support.undone import undone
 
 from forebay.config.specs.windows import Window, WindowGrid, WindowSize, warm_start_window
 from forebay.datatasks.plans import plan_rows
@@ -33,24 +33,11 @@ instants = st.datetimes(datetime(2006, 1, 1), datetime(2026, 1, 1), timezones=st
 WINDOWS = 5
 
 
-class Undone(Exception):  # noqa: N818 - it ends a transaction, and is no error of anybody
-    """Raised by work that is to be undone."""
-
-
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     found = database_of(Home(tmp_path_factory.mktemp("home")))
     found.prepare()
     return found
-
-
-def undone(database: Database, work: Callable[[Connection], None]) -> None:
-    def and_undo(rows: Connection) -> None:
-        work(rows)
-        raise Undone
-
-    with pytest.raises(Undone):
-        database.transact(and_undo)
 
 
 def plan(rows: Connection, window: Window, generation: int = 1) -> None:

@@ -94,26 +94,6 @@ def drawn(rows: int, seed: int, gap: float = 1.0) -> Data:
     return labels, np.stack([shared, shared + 0.5 * random.normal(size=rows)], axis=1)
 
 
-def test_variance_agrees_with_a_bootstrap() -> None:
-    labels, scores = drawn(600, seed=3)
-    found = estimate_auc(labels, scores)
-    assert found is not None
-    random, values = np.random.default_rng(4), []
-    for _ in range(800):
-        rows = random.integers(0, len(labels), len(labels))
-        again = estimate_auc(labels[rows], scores[rows])
-        assert again is not None
-        values.append(again.values)
-    bootstrapped = np.array(values)
-    spread = bootstrapped.std(axis=0, ddof=1)
-    np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), spread, rtol=0.12)
-    difference = found.difference(0, 1)
-    spread_of_difference = (bootstrapped[:, 0] - bootstrapped[:, 1]).std(ddof=1)
-    assert (difference.high - difference.low) / (2 * 1.96) == pytest.approx(
-        spread_of_difference, rel=0.12
-    )
-
-
 def test_the_interval_covers_the_truth_95_times_in_a_hundred() -> None:
     truth = 0.7602499389065233  # Phi(1 / sqrt 2): two normals one standard deviation apart
     inside = 0

@@ -67,24 +67,6 @@ def test_runs_expand_to_the_row_by_row_order(case: Case) -> None:
     assert all(one != other for (one, _), (other, _) in pairwise(runs))
 
 
-@settings(max_examples=100, deadline=None)
-@given(cases(), st.integers(1, 200))
-def test_where_a_request_ends_does_not_change_the_order(case: Case, step: int) -> None:
-    weights, queued, rows_max, unit = case
-    whole = take(weights, queued, rows_max, unit)
-    left, pieces, asked = list(queued), [], rows_max
-    while asked > 0 and sum(left):
-        runs = take(weights, left, min(step, asked), unit)
-        for buffer, rows in runs:
-            left[buffer] -= rows
-            asked -= rows
-            if pieces and pieces[-1][0] == buffer:
-                pieces[-1] = (buffer, pieces[-1][1] + rows)
-            else:
-                pieces.append((buffer, rows))
-    assert pieces == whole
-
-
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
 def test_values_that_mean_nothing_are_refused(bad: float) -> None:
     for call in (

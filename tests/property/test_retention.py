@@ -11,16 +11,17 @@ from sqlalchemy import Connection, select
 from support.jobs import request
 from support.links import AT, link
 from support.model_lines import plan_empty
+from support.there import there
+from support.undone import before, newest, train, undone
 
-from forebay.config.specs.windows import is_warm_start, order_of
+from forebay.config.specs.windows import is_warm_start
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job import job_changes
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.rows import judgement_rows, line_rows, link_writer
+from forebay.executors.model_line.rows import judgement_rows, line_rows
 from forebay.executors.model_line.serving import serve
 from forebay.executors.retention.old_files import forget_files, of_old_windows, that_may_go
 from forebay.executors.retention.rule import LinkFile, WindowsKept
-from forebay.home.database.base import Database
 from forebay.home.database.tables import link_files
 from forebay.home.paths import Home
 from forebay.home.store.base import Stored
@@ -35,13 +36,7 @@ trainings = st.lists(st.integers(0, len(KEYS) - 1), min_size=1, max_size=10).fil
 numbers_kept = st.integers(1, 4)
 
 
-class Undone(Exception):  # noqa: N818 - it ends a transaction, and is no error of anybody
-    """Raised by work that is to be undone."""
-
-
 class Named(NamedTuple):
-    """What is stored of a link."""
-
     window: str
     generation: int
     kind: str
@@ -65,22 +60,13 @@ class History:
         self.links: list[Link] = []
         self.judged: list[Link] = []
         for place, number in enumerate(numbers):
-            self._train(KEYS[number])
+            files = {
+                kind: Stored(name=f"{place}/{kind}", checksum="", size_bytes=1) for kind in KINDS
+            }
+            train(rows, self.line, self.links, KEYS[number], files=files)
             if place in judged:
                 judgement_rows.store(rows, self.line, self.links[-1].name, "{}")
                 self.judged.append(self.links[-1])
-
-    def _train(self, key: str) -> None:
-        generation = 1 + sum(each.window == key for each in self.links)
-        made = link(key, generation=generation)
-        parent = self.before(made)
-        files = {
-            kind: Stored(name=f"{key}/{generation}/{kind}", checksum="", size_bytes=1)
-            for kind in KINDS
-        }
-        changes = {"parent": parent.name if parent else None, "files": files}
-        self.links.append(made.model_copy(update=changes))
-        link_writer.store_link(self.rows, self.line, "ads", self.links[-1])
 
     def serve(self, number: int) -> Link:
         serving = self.links[number % len(self.links)]
@@ -92,26 +78,20 @@ class History:
         """The trained ones, in order."""
         return [key for key in KEYS if any(each.window == key for each in self.links)]
 
-    def newest(self, key: str) -> Link:
-        return [each for each in self.links if each.window == key][-1]
-
-    def before(self, one: Link) -> Link | None:
-        earlier = [each for each in self.links if order_of(each) < order_of(one)]
-        return self.newest(max(earlier, key=order_of).window) if earlier else None
-
 
 def started_from(history: History, todo: list[tuple[str, int]]) -> list[Link]:
     """What something is going to be trained from, or exported from."""
-    found = [history.newest(history.windows[-1])]
-    for key in history.windows:
-        before = history.before(history.newest(key))
-        if before is not None and history.newest(key).parent != before.name:
-            found.append(before)
+    heads = [there(newest(history.links, key)) for key in history.windows]
+    found = heads[-1:]
+    for head in heads:
+        parent = before(history.links, head)
+        if parent is not None and head.parent != parent.name:
+            found.append(parent)
     trained = {(each.window, each.generation): each for each in history.links}
     untrained = [name for name in todo if name not in trained]
     if untrained:
-        before = history.before(link(untrained[0][0]))
-        found += [before] if before is not None else []
+        parent = before(history.links, link(untrained[0][0]))
+        found += [parent] if parent is not None else []
     if todo and todo[-1] in trained:
         found.append(trained[todo[-1]])
     return found
@@ -157,7 +137,8 @@ def test_what_may_go_is_old_and_nobody_s(
                 uses = {
                     "checkpoint": one == serving or one in needed,
                     "saved_model": one == serving,
-                    "scores": one not in history.judged and one == history.newest(one.window),
+                    "scores": one not in history.judged
+                    and one == newest(history.links, one.window),
                 }
                 if not new and not is_warm_start(one.window) and not uses[kind]:
                     expected.add(Named(one.window, one.generation, kind))
@@ -168,8 +149,5 @@ def test_what_may_go_is_old_and_nobody_s(
         assert may_go(rows, history.line, counts) == []
         left = rows.scalars(select(link_files.c.name)).all()
         assert len(left) == len(history.links) * len(KINDS) - len(expected)
-        raise Undone
 
-    database: Database = Ledger(home, "ads").database
-    with pytest.raises(Undone):
-        database.transact(work)
+    undone(Ledger(home, "ads").database, work)

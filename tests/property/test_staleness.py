@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
-from support.links import link
 from support.model_lines import plan_empty
+from support.undone import before, newest, train, undone
 
 from forebay.config.specs.windows import order_of
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.model_line.link import Link
-from forebay.executors.model_line.rows import line_rows, link_rows, link_writer
+from forebay.executors.model_line.rows import line_rows, link_rows
 from forebay.executors.model_line.staleness import stale_reason, stale_reasons
 from forebay.home.database.base import Database
 from forebay.home.paths import Home
@@ -28,10 +26,6 @@ trainings = st.lists(st.integers(0, len(KEYS) - 1), max_size=9).filter(
 )
 
 
-class Undone(Exception):  # noqa: N818 - it ends a transaction, and is no error of anybody
-    """Raised by work that is to be undone."""
-
-
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     ledger = Ledger(Home(tmp_path_factory.mktemp("home")), "ads")
@@ -39,24 +33,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
         for generation in range(1, GENERATIONS + 1):
             plan_empty(ledger, key, generation)
     return ledger.database
-
-
-def undone(database: Database, work: Callable[[Connection], None]) -> None:
-    def and_undo(rows: Connection) -> None:
-        work(rows)
-        raise Undone
-
-    with pytest.raises(Undone):
-        database.transact(and_undo)
-
-
-def newest(trained: list[Link], key: str) -> Link | None:
-    return next((each for each in reversed(trained) if each.window == key), None)
-
-
-def before(trained: list[Link], one: Link) -> Link | None:
-    earlier = [each for each in trained if order_of(each) < order_of(one)]
-    return newest(trained, max(earlier, key=order_of).window) if earlier else None
 
 
 def walked(trained: list[Link], one: Link) -> str | None:
@@ -81,13 +57,7 @@ def test_the_query_answers_as_the_walk(database: Database, numbers: list[int]) -
         line = line_rows.locked_line(rows, "ads", "main")
         trained: list[Link] = []
         for number in numbers:
-            key = KEYS[number]
-            generation = 1 + sum(each.window == key for each in trained)
-            one = link(key, generation=generation)
-            parent = before(trained, one)
-            one = one.model_copy(update={"parent": parent.name if parent else None})
-            link_writer.store_link(rows, line, "ads", one)
-            trained.append(one)
+            train(rows, line, trained, KEYS[number])
         assert link_rows.all_links(rows, line) == sorted(
             trained, key=lambda each: (order_of(each), each.generation)
         )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.other_user import reached_by_another_user
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source, rows_of_day
 
 from forebay.home.paths import Home
@@ -21,22 +20,6 @@ from forebay.home.privacy import exposed
 
 WINDOW = f"{FIRST_DAY:%Y-%m-%d}"
 RANGE = ("--from", WINDOW, "--to", WINDOW)
-# What the user `nobody` can list or read below a folder, one path a line.
-_LOOK = """
-import os, sys
-os.setgroups([])
-os.setresgid(65534, 65534, 65534)
-os.setresuid(65534, 65534, 65534)
-for folder, folders, files in os.walk(sys.argv[1]):
-    print(folder)
-    for name in files:
-        path = os.path.join(folder, name)
-        if os.access(path, os.R_OK):
-            print(path)
-for path in sys.argv[2:]:
-    if os.access(path, os.R_OK):
-        print(path)
-"""
 
 
 @pytest.fixture
@@ -84,35 +67,13 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def seen_by_others(folder: Path) -> list[str]:
-    """What is seen by a user who is neither the owner of a folder nor in its group.
-
-    Where the tests run as root that is a process of such a user; elsewhere nobody may become one,
-    and modes say it.
-    """
-    if os.geteuid() != 0:
-        return [str(path) for path in (folder, *folder.rglob("*")) if _others_reach(path, folder)]
-    names = [str(path) for path in folder.rglob("*")]
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", _LOOK, str(folder), *names],
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.split("\n")[:-1]
-
-
-def _others_reach(path: Path, root: Path) -> bool:
-    above = [folder for folder in path.parents if folder.is_relative_to(root)]
-    return bool(mode(path) & stat.S_IROTH) and all(mode(one) & stat.S_IXOTH for one in above)
-
-
 @pytest.mark.guarantee(
     "another user of the machine, whatever the umask",
     "can neither read nor list anything in `FOREBAY_HOME`",
 )
-def test_another_user_sees_nothing_of_a_home_whatever_the_umask(project: Project) -> None:
+def test_another_user_sees_nothing_of_a_home_whatever_the_umask(
+    project: Project, open_place: Path
+) -> None:
     run(project, "run", "ads", *RANGE)
     home = project.home
     assert mode(home) == 0o700
@@ -122,20 +83,11 @@ def test_another_user_sees_nothing_of_a_home_whatever_the_umask(project: Project
     (letters,) = home.glob("store/**/letters.jsonl")
     assert [mode(path) for path in (request, request.parent, letters)] == [0o600, 0o700, 0o600]
     assert mode(home / "store") == 0o700
-    assert seen_by_others(home) == []
+    assert reached_by_another_user(open_place, [home, *kept]) == []
     assert exposed(Home(home)) == []
 
 
-def test_the_look_of_another_user_sees_what_is_open(open_place: Path) -> None:
-    (open_place / "file").write_text("for all")
-    (open_place / "file").chmod(0o644)
-    assert str(open_place / "file") in seen_by_others(open_place)
-
-
-@pytest.mark.guarantee(
-    "a home that was open to others",
-    "it is closed, and a note says so",
-)
+@pytest.mark.guarantee("a home that was open to others", "it is closed, and a note says so")
 def test_a_home_that_was_open_is_closed_and_a_note_says_so(project: Project) -> None:
     project.home.mkdir()
     project.home.chmod(0o755)

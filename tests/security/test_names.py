@@ -64,8 +64,6 @@ APP = typer.main.get_command(build_app())
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a command that takes text."""
-
     command: tuple[str, ...]
     name: str
     option: str
@@ -124,6 +122,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "models" / "ads").mkdir(parents=True)
     (tmp_path / "models" / "ads" / "kept").write_text("somebody else's")
     return tmp_path
+
+
+def outside(place: Path, *folders: str) -> dict[str, tuple[int, bytes]]:
+    """What is there besides these folders."""
+    return {path: what for path, what in tree(place).items() if not path.startswith(folders)}
 
 
 ENUMERATIONS = {"OnStale", "OutputFormat", "SchemaOf", "Shell"}
@@ -189,8 +192,7 @@ def test_texts_of_a_scheduler_are_rows_and_never_paths(
             assert is_sound(name, value)
             run(parameter.arguments(value))
             assert "unexpected" not in capsys.readouterr().err
-    after = {path: what for path, what in tree(place).items() if not path.startswith("home")}
-    assert after == before
+    assert outside(place, "home") == before
 
 
 def test_no_path_below_a_home_is_made_of_such_a_name(tmp_path: Path) -> None:
@@ -222,8 +224,7 @@ def test_forget_removes_nothing_by_a_path(place: Path, capsys: pytest.CaptureFix
     assert "'../../models/ads'" in capsys.readouterr().err
     assert run(["forget", "ads", "2026-03-01"]) == 1  # a window, and none of the ledger
     assert "has no plan for '2026-03-01'" in capsys.readouterr().err
-    after = {path: what for path, what in tree(place).items() if not path.startswith("home")}
-    assert after == before
+    assert outside(place, "home") == before
 
 
 @pytest.mark.parametrize("value", [*NO_NAMES, *NOT_ARGUMENTS])
@@ -250,7 +251,6 @@ def test_no_request_of_a_job_has_such_an_id_or_line(value: str) -> None:
 
 
 def as_file(value: str) -> bool:
-    """Whether a file can be called so."""
     return bool(value) and not set("/\0") & set(value) and len(value.encode(errors="replace")) < 200
 
 
@@ -271,10 +271,9 @@ def test_files_with_such_names_are_problems_and_concern_nobody_else(
     assert run(["check"]) == 1
     assert run(["explain", "ads"]) == 0
     capsys.readouterr()
-    before = {path: what for path, what in tree(place).items() if not path.startswith("dags")}
+    before = outside(place, "dags")
     sync(config, place / "dags")
-    after = tree(place)
-    assert {path: what for path, what in after.items() if not path.startswith("dags")} == before
+    assert outside(place, "dags") == before
 
 
 def test_streams_sources_and_markers_with_such_names_are_problems(place: Path) -> None:
@@ -302,7 +301,7 @@ def test_streams_sources_and_markers_with_such_names_are_problems(place: Path) -
 def test_what_a_caller_chooses_is_no_unexpected_error(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = {path for path in tree(place) if not path.startswith(("project", "home"))}
+    before = set(outside(place, "project", "home"))
     for value in NO_NAMES:
         for arguments in (
             ["report", "--", value],
@@ -311,7 +310,7 @@ def test_what_a_caller_chooses_is_no_unexpected_error(
         ):
             assert run(arguments) == 1
             assert "unexpected" not in capsys.readouterr().err
-    assert {path for path in tree(place) if not path.startswith(("project", "home"))} == before
+    assert set(outside(place, "project", "home")) == before
 
 
 def test_names_in_the_environment_are_refused_too(

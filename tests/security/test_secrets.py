@@ -16,15 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from support.planted_failures import BODIES, plant
-from support.planted_secrets import (
-    SecretSearch,
-    files_below,
-    forms,
-    in_address,
-    nobody,
-    rows_of,
-)
+from support.planted_secrets import SecretSearch, files_below, forms, in_address, nobody, rows_of
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -61,6 +53,32 @@ SEARCH = SecretSearch(SECRETS.values())
 CATALOG, DATABASE = "CATALOG_URI", "FOREBAY_DATABASE"
 
 
+FAILING, NAMES = "FOREBAY_PLANTED_ROLE", "FOREBAY_PLANTED_NAMES"
+# Process -> where its work begins.
+BODIES = {
+    "supervisor": ("forebay.executors.supervisor.supervisor", "Supervisor", "_gathered"),
+    "driver": ("forebay.executors.driver.driver", "Driver", "start"),
+    "data_executor": ("forebay.executors.data_executor.executor", "DataExecutor", "run"),
+    "trainer": ("forebay.executors.trainer.loop", "WindowTrainer", "train"),
+}
+# A `sitecustomize`, which Python runs at every start: the one process that is named fails with
+# secrets of its environment in the message of the error.
+FAILS = f"""
+import importlib, os, sys
+
+BODIES = {BODIES!r}
+
+def fail(*_, **__):
+    values = [os.environ.get(name, "") for name in os.environ["{NAMES}"].split(",")]
+    raise RuntimeError("planted: " + " and ".join(values))
+
+role = os.environ.get("{FAILING}", "")
+if role and f"forebay.executors.{{role}}" in sys.orig_argv:
+    module, kind, name = BODIES[role]
+    setattr(getattr(importlib.import_module(module), kind), name, fail)
+"""
+
+
 @dataclass
 class Planted:
     """A project whose environment is full of secrets, and everything that it has said."""
@@ -86,9 +104,11 @@ class Planted:
 
     def fail(self, role: str) -> str:
         """A run in which a process of the job fails; what was said about it."""
-        names = [*SECRETS, CATALOG, DATABASE]
-        folder = self.folder / "planted"
-        self.forebay("run", "ads", *RANGE, "--reprocess", code=None, **plant(folder, role, names))
+        folder, names = self.folder / "planted", ",".join([*SECRETS, CATALOG, DATABASE])
+        folder.mkdir(exist_ok=True)
+        (folder / "sitecustomize.py").write_text(FAILS)
+        failing = {"PYTHONPATH": str(folder), FAILING: role, NAMES: names}
+        self.forebay("run", "ads", *RANGE, "--reprocess", code=None, **failing)
         return self.said[-1]
 
 
@@ -149,7 +169,6 @@ def fill_table(address: str, folder: Path) -> None:
 
 
 def objects_of(server: S3Server, address: str) -> Iterator[tuple[str, bytes]]:
-    """Every object of the store's bucket."""
     bucket = urlsplit(address).netloc
     pages = server.client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
     for key in [each["Key"] for page in pages for each in page.get("Contents", [])]:

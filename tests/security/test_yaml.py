@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.config.yaml.problem_text import problems_text
 from forebay.config.yaml.problems import PROBLEMS_MAX, Problem
 from forebay.dags.sync import sync
+from forebay.datatasks.sources.memory.kind import MemoryKind
 from forebay.errors import ConfigError
 
 SECONDS_MAX = 1.0
@@ -56,6 +58,11 @@ def project(tmp_path: Path, warm: None) -> Project:
     return declared_project(tmp_path)
 
 
+@pytest.fixture
+def config(project: Project) -> Path:
+    return project.root / "config"
+
+
 def found(config: Path, name: str) -> list[Problem]:
     return [each for each in load_project(config).problems if Path(each.file).stem == name]
 
@@ -67,9 +74,8 @@ def found(config: Path, name: str) -> list[Problem]:
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("hostile", TEXTS, ids=[each.name for each in TEXTS])
 def test_a_hostile_text_is_a_problem_with_a_place(
-    folder: str, hostile: Hostile, project: Project
+    folder: str, hostile: Hostile, config: Path
 ) -> None:
-    config = project.root / "config"
     (config / folder / "bad.yaml").write_bytes(hostile.content)
     with quickly(f"load {hostile.name}"):
         loaded = load_project(config)
@@ -93,9 +99,8 @@ def test_a_hostile_text_is_a_problem_with_a_place(
 
 @pytest.mark.parametrize(("name", "text", "words"), NUMBERS, ids=[name for name, _, _ in NUMBERS])
 def test_a_hostile_number_says_what_is_expected(
-    name: str, text: str, words: str, project: Project
+    name: str, text: str, words: str, config: Path
 ) -> None:
-    config = project.root / "config"
     (config / "pipelines" / "bad.yaml").write_text(text)
     with quickly(name):
         problems = [each for each in found(config, "bad") if each.code != "missing-key"]
@@ -104,8 +109,7 @@ def test_a_hostile_number_says_what_is_expected(
     assert problems[0].column == text.rindex(": ") + 3
 
 
-def test_a_vocabulary_of_many_values_is_quick(project: Project) -> None:
-    config = project.root / "config"
+def test_a_vocabulary_of_many_values_is_quick(project: Project, config: Path) -> None:
     values = [f"value{number}" for number in range(40_000)]
     features = project.pipeline["dataset"]["features"]
     features["user"] = {"encode": "vocabulary", "values": values}
@@ -125,8 +129,7 @@ def test_a_vocabulary_of_many_values_is_quick(project: Project) -> None:
     assert "there are more problems" in problems[-1].message
 
 
-def test_features_of_columns_that_are_not_there_are_quick(project: Project) -> None:
-    config = project.root / "config"
+def test_features_of_columns_that_are_not_there_are_quick(project: Project, config: Path) -> None:
     columns = {f"column_{number}": "int" for number in range(2_000)}
     for name in ("history", "clicks"):
         spec = clicks_source()
@@ -153,8 +156,7 @@ def special_files(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_what_is_no_file_is_a_problem_and_nobody_waits(folder: str, project: Project) -> None:
-    config = project.root / "config"
+def test_what_is_no_file_is_a_problem_and_nobody_waits(folder: str, config: Path) -> None:
     names = special_files(config / folder)
     (config / folder / ".#ads.yaml").symlink_to("ada@host.1234")  # an editor's lock
     with quickly("special files"):
@@ -162,31 +164,26 @@ def test_what_is_no_file_is_a_problem_and_nobody_waits(folder: str, project: Pro
     assert [Path(each.file).stem for each in loaded.problems] == names
     assert {each.code for each in loaded.problems} == {"unreadable"}
     assert loaded.pipeline("ads").source_names == ["history", "clicks"]
-    report = sync(config, project.root / "dags")
-    assert "ads" in report.written
-    assert sync(config, project.root / "dags").written == []
+    dags = config.with_name("dags")
+    assert "ads" in sync(config, dags).written
+    assert sync(config, dags).written == []
 
 
-def test_a_folder_that_is_none_is_a_problem(project: Project) -> None:
-    config = project.root / "config"
-    for path in (config / "sources").iterdir():
-        path.unlink()
-    (config / "sources").rmdir()
-    (config / "sources").write_text("")
+def test_a_folder_that_is_none_is_a_problem(config: Path) -> None:
+    sources = config / "sources"
+    shutil.rmtree(sources)
+    sources.write_text("")
     found = {each.file: each.message for each in load_project(config).problems}
-    assert "the folder cannot be read" in found[str(config / "sources")]
+    assert "the folder cannot be read" in found[str(sources)]
 
 
 def test_a_broken_kind_is_a_problem_of_its_sources_alone(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = project.root / "config"
     project.write_source("other", {**clicks_source(), "kind": "memory", "options": {"table": "t"}})
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a fault of theirs")
-
-    from forebay.datatasks.sources.memory.kind import MemoryKind
 
     monkeypatch.setattr(MemoryKind.Options, "model_validate", broken)
     loaded = load_project(config)
@@ -205,8 +202,7 @@ NEIGHBOURS = [
 ]
 
 
-def bad_neighbours(project: Project) -> None:
-    config = project.root / "config"
+def bad_neighbours(config: Path) -> None:
     for number, hostile in enumerate(NEIGHBOURS):
         for folder in FOLDERS:
             (config / folder / f"bad{number}.yaml").write_bytes(hostile.content)
@@ -223,12 +219,10 @@ print(pipeline("ads", sys.argv[1]).dag_id)
 
 
 @pytest.mark.guarantee(
-    "a bad file, source kind or shared source",
-    "it stops the pipelines that read it, and no others",
+    "a bad file, source kind or shared source", "it stops the pipelines that read it, and no others"
 )
-def test_commands_stages_and_dags_of_other_pipelines_go_on(project: Project) -> None:
-    bad_neighbours(project)
-    config = project.root / "config"
+def test_commands_stages_and_dags_of_other_pipelines_go_on(project: Project, config: Path) -> None:
+    bad_neighbours(config)
     with quickly("one pipeline alone"):
         assert load_one(config, "ads").problems == []
     checked = project.forebay("check", check=False)
@@ -241,8 +235,7 @@ def test_commands_stages_and_dags_of_other_pipelines_go_on(project: Project) -> 
     stage = ("stage", "source", "ads", "2026-03-01", "history", "--asked-by", "x#0", "--ready")
     done = project.forebay(*stage, check=False)
     assert '"source":"history"' in done.stdout, done.stderr
-    report = sync(config, project.root / "dags")
-    assert "ads" in report.written
+    assert "ads" in sync(config, project.root / "dags").written
     environment = {**os.environ, "AIRFLOW_HOME": str(project.root / "airflow")}
     parsed = subprocess.run(
         [sys.executable, "-c", PARSE, str(config)],
@@ -255,8 +248,7 @@ def test_commands_stages_and_dags_of_other_pipelines_go_on(project: Project) -> 
     assert parsed.stdout.splitlines()[-1] == "ads"
 
 
-def test_a_shared_source_stops_those_that_read_it_only(project: Project) -> None:
-    config = project.root / "config"
+def test_a_shared_source_stops_those_that_read_it_only(project: Project, config: Path) -> None:
     text = (config / "pipelines" / "ads.yaml").read_text()
     (config / "pipelines" / "other.yaml").write_text(text.replace("history", "own"))
     (config / "sources" / "own.yaml").write_text((config / "sources" / "history.yaml").read_text())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.testing.source_data import NUMBER
+from forebay.testing.source_data import NUMBER, Batch, batch
 
 
 def write_table(path: Path, table: pa.Table, row_group_size: int = 9) -> None:
@@ -17,11 +17,13 @@ def write_table(path: Path, table: pa.Table, row_group_size: int = 9) -> None:
     pq.write_table(table, path, row_group_size=row_group_size)
 
 
-def unreadable_numbers(table: pa.Table, bad: set[int]) -> pa.Table:
-    """NUMBER as unsigned integers; those of `bad` do not fit a signed one."""
-    values = [2**63 + n if n in bad else n for n in table[NUMBER].to_pylist()]
-    index = table.schema.get_field_index(NUMBER)
-    return table.set_column(index, NUMBER, pa.array(values, pa.uint64()))
+def bad_batches() -> list[Batch]:
+    """Rows of hour 0 with NUMBER as unsigned integers, two of which do not fit a signed one."""
+    good = batch(0, range(30))
+    values = [2**63 + n if n in {11, 12} else n for n in good.table[NUMBER].to_pylist()]
+    index = good.table.schema.get_field_index(NUMBER)
+    table = good.table.set_column(index, NUMBER, pa.array(values, pa.uint64()))
+    return [Batch(good.published, table)]
 
 
 def damage_file(path: Path) -> None:
