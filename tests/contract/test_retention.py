@@ -77,6 +77,9 @@ class Line:
     def days(self, first: int, last: int, **more: Any) -> None:
         self.train(*map(key, range(first, last + 1)), **more)
 
+    def serve(self, day: int) -> None:
+        assert not self.chain.publish(self.newest(day), AT)
+
     def newest(self, day: int) -> Link:
         found = self.chain.newest(key(day))
         assert found is not None
@@ -132,6 +135,18 @@ def test_by_default_a_year_of_hours_stays_and_400_models(line: Line) -> None:
     assert line.remove(pipeline(("a",))) == []
 
 
+def test_what_serves_stays_with_its_checkpoint(line: Line) -> None:
+    line.days(1, 1)
+    line.serve(1)
+    line.days(2, 5)
+    line.remove()
+    assert line.having("saved_model") == [f"{key(day)} g1" for day in (1, 4, 5)]
+    assert line.having("checkpoint") == [f"{key(day)} g1" for day in (1, 4, 5)]
+    line.serve(5)
+    line.remove()
+    assert line.having("saved_model") == [f"{key(day)} g1" for day in (4, 5)]
+
+
 def test_scores_stay_until_they_are_judged_and_while_labels_may_come(line: Line) -> None:
     line.days(1, 1, judged=False)
     line.days(2, 5)
@@ -142,6 +157,14 @@ def test_scores_stay_until_they_are_judged_and_while_labels_may_come(line: Line)
     line.days(6, 8)
     line.remove(late)
     assert line.having("scores") == [f"{key(day)} g1" for day in (1, 5, 6, 7, 8)]
+
+
+def test_what_the_next_window_is_not_built_on_yet_can_be_built_on(line: Line) -> None:
+    line.days(1, 5)
+    line.train(key(2))  # the third window is stale now: its training begins here
+    assert line.left() == [f"{key(2)} g2", f"{key(5)} g1"]
+    line.train(key(3))
+    assert line.left() == [f"{key(3)} g2", f"{key(5)} g1"]
 
 
 def test_what_a_job_starts_from_stays_until_its_end(line: Line) -> None:
