@@ -91,22 +91,22 @@ TORN = Stored("torn", "parquet")
 
 def write_base(root: Path) -> None:
     """Three days behind most pipelines, hourly ones too."""
-    _pair(root, HISTORY, CLICKS, FIRST_DAY, 3, ROWS)
+    _pair(root, HISTORY, CLICKS, FIRST_DAY, range(3), ROWS)
 
 
 def write_ads(root: Path, days: int) -> None:
     """Days that nothing but the pipeline `ads` reads, so that its reads can be counted."""
-    _pair(root, ADS_HISTORY, ADS_CLICKS, FIRST_DAY, days, ROWS)
+    _pair(root, ADS_HISTORY, ADS_CLICKS, FIRST_DAY, range(days), ROWS)
 
 
 def write_recent(root: Path, days: int) -> None:
     """Days up to yesterday."""
-    _pair(root, RECENT_HISTORY, RECENT_CLICKS, today() - days * DAY, days, ROWS)
+    _pair(root, RECENT_HISTORY, RECENT_CLICKS, today() - days * DAY, range(days), ROWS)
 
 
-def write_many(root: Path, days: int) -> None:
-    """Days that train long enough to be met in the middle."""
-    _pair(root, MANY_HISTORY, MANY_CLICKS, FIRST_DAY, days, MANY_ROWS)
+def write_many(root: Path, days: int, first: int = 0) -> None:
+    """Days that train long enough to be met in the middle. first: those before it are there."""
+    _pair(root, MANY_HISTORY, MANY_CLICKS, FIRST_DAY, range(first, days), MANY_ROWS)
 
 
 def write_marked(root: Path, stored: Stored, marked: list[bool]) -> None:
@@ -178,9 +178,9 @@ def marked_source(stored: Stored, wait: str, late: str) -> dict[str, Any]:
 
 
 def _pair(
-    root: Path, history: Stored, clicks: Stored, first: datetime, days: int, rows: int
+    root: Path, history: Stored, clicks: Stored, first: datetime, days: range, rows: int
 ) -> None:
-    for number in range(days):
+    for number in days:
         day = first + number * DAY
         write_history(root / "data" / history.folder, day - OFFSET, rows, seed=100 + number)
         write_log(root / "data" / clicks.folder, day, rows, seed=300 + number)

@@ -19,8 +19,8 @@ from support.airflow_data import HOUR, Stored, source
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline
 
 ADS_DAYS = 5
-MANY_DAYS = 5
-RECENT_DAYS = 3
+MANY_DAYS = 2
+RECENT_DAYS = 2
 HOURS_AHEAD = 48
 ONE_SLOT = "one_slot"
 LATE_SECONDS = 20
