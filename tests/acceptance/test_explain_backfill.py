@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.jobs_here import jobs_in_this_process
 from support.projects import Project, ads_pipeline, ads_project, history_source
 
 pytestmark = pytest.mark.usefixtures("jobs_here")
@@ -22,7 +23,8 @@ SOURCES = ("history", "clicks")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Five days of data, the first three of them trained; tests below go on in their order."""
     project = ads_project(tmp_path_factory.mktemp("cost"), days=DAYS, rows=ROWS)
-    project.run("2026-03-01", "2026-03-03")
+    with jobs_in_this_process():
+        project.run("2026-03-01", "2026-03-03")
     return project
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.called import called
+from support.jobs_here import jobs_in_this_process
 from support.projects import Project, ads_project
 from support.summaries import summary
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
-
 
 def forebay(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "forebay.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return called(arguments, Path.cwd(), os.environ.copy())
 
 
 @pytest.fixture
@@ -70,7 +69,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
     """Three small windows and the summary of the run that trained them."""
     project = ads_project(tmp_path_factory.mktemp("trained"), days=3, rows=600)
-    return project, project.run("2026-03-01", "2026-03-03")
+    with jobs_in_this_process():
+        return project, project.run("2026-03-01", "2026-03-03")
 
 
 def test_windows_are_told_the_same_whoever_trained_them(

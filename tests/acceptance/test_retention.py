@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from support.jobs_here import jobs_in_this_process
 from support.projects import Project, ads_pipeline, ads_project
 
 from forebay.datatasks.plans.ledger import Ledger
@@ -29,9 +30,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str
     pipeline["job"]["windows_kept"] = 2
     pipeline["job"]["checkpoint"].pop("windows_kept", None)
     project = ads_project(tmp_path_factory.mktemp("kept"), days=6, rows=300, pipeline=pipeline)
-    project.run(DAYS[0], DAYS[0])
-    project.run(DAYS[1], DAYS[4])
-    return project, json.loads((project.root / "summary.json").read_text())
+    with jobs_in_this_process():
+        project.run(DAYS[0], DAYS[0])
+        return project, project.run(DAYS[1], DAYS[4])
 
 
 def test_what_is_shown_goes_and_nothing_that_is_named(

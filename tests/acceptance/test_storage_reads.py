@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.file_watch import Reads, watched
+from support.jobs_here import jobs_in_this_process
 from support.projects import DAY, FIRST_DAY, Project, ads_project
 
 pytestmark = pytest.mark.usefixtures("jobs_here")
@@ -21,7 +22,7 @@ MIDDLE = 1  # the window that is reprocessed
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Reads, dict[str, Any]]:
     """Three windows trained once, watched."""
     project = ads_project(tmp_path_factory.mktemp("reads"), days=DAYS, rows=ROWS)
-    with watched(project.root / "data") as reads:
+    with jobs_in_this_process(), watched(project.root / "data") as reads:
         summary = project.run("2026-03-01", LAST)
     return project, reads, summary
 
