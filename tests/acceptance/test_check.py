@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.declarations import declarations, write
+from support.projects import Project
 
 HEAVY = ["pyarrow", "tensorflow", "kafka", "pyiceberg", "pandas", "numpy", "rich", "grpc"]
 TYPES = "string, int, float, bool, timestamp, list<string>, list<int>, list<float>"
@@ -25,14 +26,7 @@ event_time: at
 
 
 def forebay(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "forebay.cli", *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return Project(folder, environment=environment).forebay(*arguments, check=False)
 
 
 @pytest.fixture
