@@ -20,7 +20,7 @@ from forebay.home.paths import Home
 
 FIRST, SECOND, LAST = "2026-03-01", "2026-03-02", "2026-03-03"
 RANGE = ("run", "ads", "--from", FIRST, "--to", LAST)
-DAYS, ROWS = 3, 150_000
+DAYS, ROWS = 3, 60_000
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""SIGKILL while a window of 300,000 rows trains: the model's row sums stay exact.
+"""SIGKILL while a window of 200,000 rows trains: the model's row sums stay exact.
 
 The whole matrix, of each role, of several processes and with Kafka, is tests/chaos.
 """
@@ -12,7 +12,7 @@ from support.kill_cases import WINDOW, KillCase
 from support.kills import kill_tree, running, summary_of, wait_for_rows
 from support.projects import Project, ads_pipeline, ads_project
 
-ROWS = 300_000
+ROWS = 200_000
 FEW_ROWS = 60_000
 FEW_STEPS = 10
 
