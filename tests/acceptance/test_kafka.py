@@ -152,7 +152,9 @@ def test_committed_offsets_are_sealed_ones_window_by_window(project: Project) ->
     assert topic is not None
     publish_day(topic, FIRST_DAY + DAY, ROWS, seed=9)
     project.write_source("history", history_source(ends="2026-03-01"))
-    for day, window in enumerate(["2026-03-01", "2026-03-02"]):
+    history = expected(project)["history"]
+    windows = ["2026-03-01", "2026-03-02"]
+    for day, window in enumerate(windows):
         end_ms = int((FIRST_DAY + (day + 1) * DAY).timestamp() * 1000)
         summary = project.run(window, window)
         ends = independent.kafka_ends(topic.bootstrap, topic.name, end_ms)
@@ -160,18 +162,11 @@ def test_committed_offsets_are_sealed_ones_window_by_window(project: Project) ->
         assert committed(project) == ends
         start_ms = int(FIRST_DAY.timestamp() * 1000)
         sums = independent.kafka_sums(topic.bootstrap, topic.name, start_ms, end_ms)
-        assert summary["seen"]["clicks"] == sums
+        assert summary["seen"] == {"clicks": sums, "history": history}
         assert sums["rows"] == (day + 1) * ROWS
-
-
-def test_a_second_run_reuses_and_asks_nobody(project: Project) -> None:
-    first = project.run(WINDOW, WINDOW)
-    assert first["seen"] == expected(project)
-    again = project.run(WINDOW, WINDOW)
-    assert again["trained_windows"] == []
-    assert again["reused_windows"] == [WINDOW]
-    assert again["storage_calls"] == 0
-    assert again["seen"] == first["seen"]
+    again = project.run(*windows)  # asks nobody
+    assert (again["trained_windows"], again["reused_windows"]) == ([], windows)
+    assert (again["storage_calls"], again["seen"]) == (0, summary["seen"])
 
 
 # A stranger's own topic: JSON rows of every type, hourly windows over midnight ----------------
