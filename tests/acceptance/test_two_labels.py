@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support.jobs_here import jobs_in_this_process
 from support.projects import DAY, FIRST_DAY, Project
 from support.two_labels import DAYS, ROWS, two_labels
 
@@ -22,7 +23,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str
     gate = {"when": "gate", "label": "sale", "min_rows": 1000}
     project.pipeline["job"]["publish"] = gate
     project.write_pipeline()
-    return project, project.run("2026-03-01", "2026-03-03", timeout_seconds=300)
+    with jobs_in_this_process():
+        return project, project.run("2026-03-01", "2026-03-03")
 
 
 def unsaid(project: Project, window: int) -> int:
