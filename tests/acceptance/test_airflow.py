@@ -377,16 +377,6 @@ def test_what_tasks_leave_in_airflow(airflow: Airflow) -> None:
     assert "evaluate" in str(links["Metrics"])
 
 
-def test_a_run_without_a_logical_date_is_refused(airflow: Airflow) -> None:
-    run_id = airflow.api.trigger(NEVER.name, None)["dag_run_id"]
-    airflow.until(
-        "it is over",
-        lambda: airflow.api.dag_run(NEVER.name, run_id)["state"] == "failed",
-        60,
-    )
-    assert "no logical date" in "\n".join(airflow.api.log(NEVER.name, run_id, "timer", 1))
-
-
 def test_down_leaves_nothing(airflow: Airflow, tell: Tell) -> None:
     before = processes_of(airflow)
     assert len(before) > 5

@@ -187,13 +187,6 @@ def test_a_hole_in_the_log_is_red(project: Project) -> None:
     assert "has a gap" in done.stderr or "missing" in done.stderr
 
 
-def test_nothing_where_data_should_be_is_not_green(project: Project) -> None:
-    project.write_source("history", history_source(options={"path": "data/histroy"}))
-    done = failed(project)
-    assert done.returncode != 0
-    assert "histroy" in done.stderr
-
-
 def test_a_late_marker_fails_or_is_skipped_and_recorded(project: Project) -> None:
     ready = {"marker": "_SUCCESS", "wait": "1s", "late": "fail"}
     source = history_source(

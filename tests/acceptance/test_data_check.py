@@ -11,8 +11,6 @@ import pytest
 from support.late_labels import late_project
 from support.projects import Project, ads_project
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
-
 
 def checked(project: Project, *more: str) -> tuple[int, list[str], str]:
     done = project.forebay("check", "--connect", *more, check=False)

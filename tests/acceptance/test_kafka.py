@@ -109,23 +109,6 @@ def test_a_poison_message_is_a_dead_letter_by_policy(project: Project) -> None:
     assert committed(project)[1] == offset + 1, "a dead letter is dealt with"
 
 
-def test_a_topic_that_does_not_exist_is_red_with_a_hint(project: Project) -> None:
-    assert project.topic is not None
-    right = project.topic
-    project.write_source("clicks", topic_source(Topic(right.bootstrap, right.name[:-1])))
-    done = failed(project)
-    assert done.returncode == 3, done.stderr
-    assert right.name[:-1] in done.stderr
-    assert f"did you mean {right.name!r}" in done.stderr
-
-
-@pytest.fixture
-def closed_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
 @pytest.fixture
 def mute_port() -> Iterator[str]:
     """Takes connections and never answers, as a broker that hangs."""
@@ -133,17 +116,14 @@ def mute_port() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("broker", ["closed_port", "mute_port"])
-def test_a_broker_that_is_down_is_red_in_bounded_time(
-    project: Project, request: pytest.FixtureRequest, broker: str
-) -> None:
-    address = request.getfixturevalue(broker)
-    project.write_source("clicks", topic_source(Topic(address, "clicks")))
+def test_a_broker_that_hangs_is_red_in_bounded_time(tmp_path: Path, mute_port: str) -> None:
+    project = ads_project(tmp_path, rows=10)
+    project.write_source("clicks", topic_source(Topic(mute_port, "clicks")))
     started = time.monotonic()
     done = failed(project)
     assert time.monotonic() - started < BOUND_SECONDS
     assert done.returncode == 4, done.stderr
-    assert address in done.stderr
+    assert mute_port in done.stderr
 
 
 def test_committed_offsets_are_sealed_ones_window_by_window(project: Project) -> None:

@@ -10,8 +10,6 @@ from support.projects import Project, ads_project
 from forebay.home.database.identity import MARKER_NAME, Marker
 from forebay.home.database.tables import FORMAT
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
-
 WINDOW = "2026-03-01"
 RANGE = ("--from", WINDOW, "--to", WINDOW)
 

@@ -11,8 +11,8 @@ import pytest
 from support import independent
 from support.jobs import report_job
 from support.kills import no_process_left
-from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, write_history
-from support.truth_rows import forget_what_serves, served_of
+from support.projects import DAY, FIRST_DAY, Project, ads_project, write_history
+from support.truth_rows import served_of
 
 from forebay.home.paths import Home
 
@@ -123,18 +123,6 @@ def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(
     assert summary["windows"][3]["generation"] == 1
 
 
-def test_a_model_that_a_killed_job_left_unpublished_is_published_by_the_next_run(
-    tmp_path: Path,
-) -> None:
-    project = ads_project(tmp_path, days=1, rows=200)
-    project.run("2026-03-01", "2026-03-01")
-    before = served_of(project.home, "ads")
-    forget_what_serves(project.home)
-    summary = project.run("2026-03-01", "2026-03-01")
-    assert summary["trained_windows"] == []
-    assert served_of(project.home, "ads") == before
-
-
 def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_again(
     tmp_path: Path,
 ) -> None:
@@ -146,36 +134,6 @@ def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_a
     summary = project.run("2026-03-01", "2026-03-01", "--reprocess")
     assert summary["windows"][0]["generation"] == 3
     assert summary["seen"]["history"]["rows"] == 300
-
-
-def test_a_gap_is_refused_with_the_window_to_begin_with(tmp_path: Path) -> None:
-    project = ads_project(tmp_path, days=4, rows=200)
-    project.run("2026-03-01", "2026-03-01")
-    done = project.forebay("run", "ads", "--from", "2026-03-03", "--to", "2026-03-03", check=False)
-    assert done.returncode == 1
-    assert "--from 2026-03-02" in done.stderr
-
-
-def test_a_window_whose_checkpoint_is_not_kept_cannot_be_built_on(tmp_path: Path) -> None:
-    kept = {"every_steps": 50, "windows_kept": 1}
-    project = ads_project(tmp_path, days=3, rows=200, pipeline=ads_pipeline(checkpoint=kept))
-    project.run("2026-03-01", "2026-03-03")
-    again = ("run", "ads", "--from", "2026-03-02", "--to", "2026-03-02", "--reprocess")
-    done = project.forebay(*again, check=False)
-    assert done.returncode == 1
-    assert "windows_kept is 1" in done.stderr
-
-
-def test_a_changed_model_is_refused(tmp_path: Path) -> None:
-    project = ads_project(tmp_path, days=2, rows=200)
-    project.run("2026-03-01", "2026-03-01")
-    changed = ads_pipeline()
-    changed["dataset"]["features"]["user"]["buckets"] = 2000
-    project.pipeline = changed
-    project.write_pipeline()
-    done = project.forebay("run", "ads", "--from", "2026-03-02", "--to", "2026-03-02", check=False)
-    assert done.returncode == 1
-    assert "--line NAME" in done.stderr
 
 
 @pytest.mark.parametrize(

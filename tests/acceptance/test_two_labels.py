@@ -132,29 +132,6 @@ def test_every_face_shows_both(trained: tuple[Project, dict[str, Any]], tmp_path
     assert "advice  ads, sale:" in checked
 
 
-def test_a_window_judged_later_is_judged_as_at_once(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
-    """Its stored judgement, completed when the next window came, says what is said of it now."""
-    project, summary = trained
-    whole = next(one for one in summary["windows"] if one["window"] == "2026-03-02")
-    project.forebay("stage", "evaluate", "ads", "2026-03-02")
-    again = project.run("2026-03-01", "2026-03-03")
-    now = next(one for one in again["windows"] if one["window"] == "2026-03-02")
-    assert now["labels"] == whole["labels"]
-    assert now["labels"]["sale"]["event"]["complete"]
-
-
-def test_another_label_is_another_model(trained: tuple[Project, dict[str, Any]]) -> None:
-    project, _ = trained
-    project.pipeline["dataset"]["named_labels"]["visit"] = {"column": "mobile"}
-    del project.pipeline["dataset"]["features"]["mobile"]
-    project.write_pipeline()
-    done = project.forebay("run", "ads", "--from", "2026-03-04", "--to", "2026-03-04", check=False)
-    assert done.returncode != 0
-    assert "labels" in done.stderr
-
-
 def test_a_label_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
     project = two_labels(tmp_path, rows=100)
     project.pipeline["job"]["publish"] = {"when": "gate", "label": "sael"}
