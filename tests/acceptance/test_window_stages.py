@@ -212,41 +212,29 @@ def test_rows_that_do_not_agree_are_bad_data(stages: Stages) -> None:
     assert stages.evaluate(SECOND).generation == 2
 
 
-def with_warm_start(root: Path) -> Stages:
-    """A line whose first window is planned."""
+def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) -> None:
+    """When the line begins, and when both were forgotten; the next window comes alone."""
     pipeline = ads_pipeline()
     pipeline["train"]["warm_start"] = "2026-02-28"
-    project = ads_project(root, days=2, rows=1_000, pipeline=pipeline)
+    project = ads_project(tmp_path, days=2, rows=1_000, pipeline=pipeline)
     project.write_source("history", history_source(starts="2026-02-27"))
     write_history(project.files, FIRST_DAY - 2 * DAY, 300)
     made = Stages(project)
     made.plan(FIRST)
-    return made
-
-
-def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) -> None:
-    made = with_warm_start(tmp_path)
     assert made.train(FIRST, "run#0").state == "succeeded"
     assert made.chain.windows() == [WARM_START, FIRST]
     assert made.newest(WARM_START).seen["history"].rows == 300
     assert made.evaluate(FIRST).generation == 1
-    made.plan(SECOND)
-    assert made.train(SECOND, "run#1").state == "succeeded"
-    request = json.loads((made.home.job(f"ads.main.{SECOND}.g1") / "job.json").read_text())
-    assert [window["key"] for window in request["windows"]] == [SECOND]
-
-
-def test_a_warm_start_that_was_forgotten_is_trained_again_with_the_first_window(
-    tmp_path: Path,
-) -> None:
-    made = with_warm_start(tmp_path)
-    assert made.train(FIRST, "run#0").state == "succeeded"
     for key in (WARM_START, FIRST):
         assert made.ledger.forget(key)
     made.plan(FIRST)
     assert made.train(FIRST, "run#1").state == "succeeded"
     assert [made.newest(key).generation for key in (WARM_START, FIRST)] == [2, 2]
     assert made.evaluate(FIRST).generation == 2
+    made.plan(SECOND)
+    assert made.train(SECOND, "run#2").state == "succeeded"
+    request = json.loads((made.home.job(f"ads.main.{SECOND}.g1") / "job.json").read_text())
+    assert [window["key"] for window in request["windows"]] == [SECOND]
 
 
 @pytest.mark.guarantee(
