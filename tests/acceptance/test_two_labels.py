@@ -3,18 +3,99 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.declarations import COLUMNS
 from support.jobs_here import jobs_in_this_process
-from support.projects import DAY, FIRST_DAY, Project
-from support.two_labels import DAYS, ROWS, two_labels
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    ads_pipeline,
+    clicks_source,
+    history_source,
+    rows_of_day,
+)
+
+from forebay.datatasks.sources.log.writer import LogWriter
 
 RANGE = ("--from", "2026-03-01", "--to", "2026-03-03")
 ROW = {"user": "u1", "price": 3.0, "mobile": True, "tags": ["t1"]}
+DAYS = 3
+ROWS = 3_000
+WAIT = timedelta(hours=2)
+DELAY_HOURS = 12.0  # of a sale, on the mean
+NULL_EVERY = 50
+TWO_COLUMNS = {**COLUMNS, "sold": "int"}
+LABELS: dict[str, Any] = {
+    "click": {"column": "clicked", "delay": "none"},
+    "sale": {"column": "sold", "known_at": "known", "weight": 2.0},
+}
+
+
+def events(day: datetime, rows: int = ROWS) -> pa.Table:
+    """Rows of a day: two of three clicks of some users are sales, known hours after the event."""
+    seed = (day - FIRST_DAY) // DAY + 100
+    table = rows_of_day(day, rows, seed)
+    rng = np.random.default_rng(seed)
+    clicked = table.column("clicked").to_numpy()
+    likes = np.array([int(user[1:]) % 3 != 0 for user in table.column("user").to_pylist()])
+    sold = clicked * (rng.random(rows) < np.where(likes, 0.7, 0.1))
+    delays = (rng.exponential(DELAY_HOURS, rows) * 3600e6).astype("timedelta64[us]")
+    known = table.column("at").to_numpy() + delays
+    return table.append_column("sold", pa.array(sold.astype(np.int64))).append_column(
+        "known", pa.array(known, pa.timestamp("us", tz="UTC"))
+    )
+
+
+def with_sold(table: pa.Table, sold: Any) -> pa.Table:
+    return table.set_column(table.schema.get_field_index("sold"), "sold", sold)
+
+
+def write_batch(folder: Path, day: datetime, rows: int = ROWS) -> None:
+    """A day of history; of some rows nobody knows whether they were sold."""
+    table = events(day, rows)
+    sold = table.column("sold").to_pylist()
+    sold[::NULL_EVERY] = [None] * len(sold[::NULL_EVERY])
+    target = folder / f"date={day:%Y-%m-%d}"
+    target.mkdir(parents=True, exist_ok=True)
+    pq.write_table(with_sold(table, pa.array(sold, pa.int64())), target / "part-0.parquet")
+
+
+def write_stream(folder: Path, day: datetime, rows: int = ROWS) -> None:
+    """A day of the stream, `WAIT` after each hour: clicks as they are, sales known by then."""
+    writer, table = LogWriter(folder, 0), events(day, rows)
+    at = table.column("at").to_numpy()
+    first = np.datetime64(day.replace(tzinfo=None), "h")
+    for hour in range(24):
+        low, high = np.searchsorted(at, [first + hour, first + hour + 1])
+        piece = table.slice(low, high - low)
+        published = day + timedelta(hours=hour + 1) + WAIT
+        here = piece.column("known").to_numpy() <= np.datetime64(published.replace(tzinfo=None))
+        fresh = np.where(here, piece.column("sold").to_numpy(), 0)
+        writer.append(with_sold(piece, pa.array(fresh)).drop_columns(["known"]), published)
+
+
+def two_labels(root: Path, rows: int = ROWS) -> Project:
+    pipeline = ads_pipeline("towers")
+    del pipeline["dataset"]["label"]
+    pipeline["dataset"]["named_labels"] = {name: dict(label) for name, label in LABELS.items()}
+    pipeline["train"] |= {"delay": "head", "compare": ["stream"], "minibatch_rows": 256}
+    project = Project(root, pipeline)
+    for day in range(DAYS):
+        write_batch(project.files, FIRST_DAY + (day - 1) * DAY, rows)
+        write_stream(project.log, FIRST_DAY + day * DAY, rows)
+    columns = {**TWO_COLUMNS, "known": "timestamp"}
+    project.write_source("history", history_source(columns=columns))
+    project.write_source("clicks", clicks_source(columns=TWO_COLUMNS))
+    project.write_pipeline()
+    return project
 
 
 @pytest.fixture(scope="module")
