@@ -59,10 +59,7 @@ def contradict(path: Path) -> None:
 DAMAGES = [truncate, flip_middle, contradict]
 
 
-@pytest.mark.guarantee(
-    "a Parquet file is corrupt",
-    "red, or dead letters by policy",
-)
+@pytest.mark.guarantee("a Parquet file is corrupt", "red, or dead letters by policy")
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_corrupt_file_is_red_and_named(project: Project, damage: Any) -> None:
     damage(part(project, 1))
@@ -120,10 +117,7 @@ def test_a_null_label_is_red_by_default(project: Project) -> None:
     assert "label" in done.stderr
 
 
-@pytest.mark.guarantee(
-    "a row's label is null",
-    "red, or a dead letter by policy",
-)
+@pytest.mark.guarantee("a row's label is null", "red, or a dead letter by policy")
 def test_null_labels_are_dead_letters_by_policy(project: Project) -> None:
     nulls = with_null_labels(project, 100)
     project.write_source("history", history_source(label_null="dead_letter"))
@@ -175,10 +169,7 @@ def test_a_missing_column_names_file_and_column(project: Project) -> None:
     assert "part-0.parquet" in done.stderr
 
 
-@pytest.mark.guarantee(
-    "a log segment is missing",
-    "red: offsets have no holes",
-)
+@pytest.mark.guarantee("a log segment is missing", "red: offsets have no holes")
 def test_a_hole_in_the_log_is_red(project: Project) -> None:
     segments = sorted((project.log / "0").glob("*.arrow"))
     segments[5].unlink()

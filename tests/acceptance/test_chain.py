@@ -81,8 +81,7 @@ def test_a_reprocess_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -
 
 
 @pytest.mark.guarantee(
-    "another line forgets a window",
-    "nothing: models, staleness and what serves stay as they are",
+    "another line forgets a window", "nothing: models, staleness and what serves stay as they are"
 )
 @pytest.mark.chaos
 def test_a_forget_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -> None:

@@ -213,8 +213,7 @@ def opened_by(project: Project) -> set[Path]:
 
 
 @pytest.mark.guarantee(
-    "files arrive or change after their window was trained",
-    "nothing; a reprocess reads them",
+    "files arrive or change after their window was trained", "nothing; a reprocess reads them"
 )
 def test_files_that_come_and_change_after_their_window_was_trained(tmp_path: Path) -> None:
     project = file_project(tmp_path)

@@ -239,10 +239,7 @@ def test_folders_that_say_the_date(tmp_path: Path, printed: Any) -> None:
     shop = tmp_path / "shop"
     printed("init", str(shop), "--from", f"parquet://{tmp_path}/lake", "--name", "orders")
     value = yaml.safe_load((shop / "config/sources/orders.yaml").read_text())
-    assert value["options"] == {
-        "path": f"{tmp_path}/lake",
-        "window_path": "date={date}/*.parquet",
-    }
+    assert value["options"] == {"path": f"{tmp_path}/lake", "window_path": "date={date}/*.parquet"}
     out, _ = printed("check", "--connect", "--config", str(shop / "config"))
     assert out == "1 source, 0 pipelines: no problems\n"
 

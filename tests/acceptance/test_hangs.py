@@ -16,8 +16,7 @@ ROWS = 20_000
 
 
 @pytest.mark.guarantee(
-    "a driver, data executor or trainer hangs",
-    "nothing; read again: as if it had died",
+    "a driver, data executor or trainer hangs", "nothing; read again: as if it had died"
 )
 @pytest.mark.chaos
 def test_all_roles_are_stopped_in_the_middle_of_a_window(tmp_path: Path) -> None:

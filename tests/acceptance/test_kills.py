@@ -46,10 +46,7 @@ def test_the_trainer_outlives_the_driver(case: KillCase) -> None:
     case.data_side("driver")
 
 
-@pytest.mark.guarantee(
-    "everything dies at once",
-    "nothing; read again: as for the trainer",
-)
+@pytest.mark.guarantee("everything dies at once", "nothing; read again: as for the trainer")
 def test_everything_and_the_same_command_again(case: KillCase) -> None:
     case.everything()
 

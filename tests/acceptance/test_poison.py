@@ -18,13 +18,7 @@ import pyarrow as pa
 import pytest
 from support import independent
 from support.kill_cases import WINDOW, expected
-from support.killing_code import (
-    MARKER,
-    KillingCode,
-    mark_row_group,
-    mark_segment,
-    publish_marked,
-)
+from support.killing_code import MARKER, KillingCode, mark_row_group, mark_segment, publish_marked
 from support.kills import kill_role, log_of, no_process_left, running, status, summary_of
 from support.projects import (
     DAY,

@@ -14,6 +14,8 @@ from support.jobs_here import jobs_in_this_process
 from support.projects import Project, ads_project
 from support.summaries import summary
 
+Trained = tuple[Project, dict[str, Any]]
+
 
 def forebay(*arguments: str) -> subprocess.CompletedProcess[str]:
     return called(arguments, Path.cwd(), os.environ.copy())
@@ -66,16 +68,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Three small windows and the summary of the run that trained them."""
     project = ads_project(tmp_path_factory.mktemp("trained"), days=3, rows=600)
     with jobs_in_this_process():
         return project, project.run("2026-03-01", "2026-03-03")
 
 
-def test_windows_are_told_the_same_whoever_trained_them(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_windows_are_told_the_same_whoever_trained_them(trained: Trained) -> None:
     project, ran = trained
     ended = project.forebay("report", "ads", "--from", "2026-03-01", "--to", "2026-03-03")
     page = Path(ended.stdout.splitlines()[-1].removeprefix("report  "))
@@ -91,7 +91,7 @@ def test_windows_are_told_the_same_whoever_trained_them(
     assert series["lag_seconds"][-1] == 0
 
 
-def test_a_part_of_the_windows(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_a_part_of_the_windows(trained: Trained) -> None:
     project, _ = trained
     ended = project.forebay(
         "report", "ads", "--from", "2026-03-02", "--to", "2026-03-02", "--output", "json"
@@ -111,7 +111,7 @@ def test_a_part_of_the_windows(trained: tuple[Project, dict[str, Any]]) -> None:
     ],
 )
 def test_windows_that_cannot_be_told(
-    trained: tuple[Project, dict[str, Any]], words: tuple[str, ...], message: str
+    trained: Trained, words: tuple[str, ...], message: str
 ) -> None:
     project, _ = trained
     ended = project.forebay("report", "ads", *words, check=False)

@@ -21,10 +21,11 @@ pytestmark = pytest.mark.usefixtures("jobs_here")
 DAYS = 4
 ROWS = 3_000
 LAST = "2026-03-04"
+Trained = tuple[Project, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Four windows trained once; tests below add to it in their order."""
     project = ads_project(tmp_path_factory.mktemp("run"), days=DAYS, rows=ROWS)
     return project, project.run("2026-03-01", LAST)
@@ -47,9 +48,7 @@ def all_sums(project: Project, days: int = DAYS) -> dict[str, independent.Sums]:
     }
 
 
-def test_every_window_counts_what_an_independent_reader_counts(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_every_window_counts_what_an_independent_reader_counts(trained: Trained) -> None:
     project, summary = trained
     assert [window["window"] for window in summary["windows"]] == [
         "2026-03-01",
@@ -71,9 +70,7 @@ def test_every_window_counts_what_an_independent_reader_counts(
     assert no_process_left(project)
 
 
-def test_data_from_and_to_are_moved_by_the_offset(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_data_from_and_to_are_moved_by_the_offset(trained: Trained) -> None:
     _, summary = trained
     sources = summary["windows"][0]["sources"]
     assert sources["history"]["data_from"].startswith("2026-02-28T00:00:00")
@@ -81,7 +78,7 @@ def test_data_from_and_to_are_moved_by_the_offset(
     assert sources["clicks"]["data_from"].startswith("2026-03-01T00:00:00")
 
 
-def test_a_second_run_trains_nothing_twice(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_a_second_run_trains_nothing_twice(trained: Trained) -> None:
     project, first = trained
     again = project.run("2026-03-01", LAST)
     assert again["trained_windows"] == []
@@ -90,9 +87,7 @@ def test_a_second_run_trains_nothing_twice(trained: tuple[Project, dict[str, Any
     assert again["storage_calls"] == 0
 
 
-def test_reprocessing_a_middle_window_starts_from_the_window_before(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_reprocessing_a_middle_window_starts_from_the_window_before(trained: Trained) -> None:
     project, _ = trained
     served = served_of(project.home, "ads")
     summary = project.run("2026-03-02", "2026-03-02", "--reprocess")
@@ -110,9 +105,7 @@ def test_reprocessing_a_middle_window_starts_from_the_window_before(
     assert states["2026-03-04", 1].endswith("serves")
 
 
-def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(trained: Trained) -> None:
     project, _ = trained
     project.forebay("forget", "ads", "2026-03-03")
     summary = project.run("2026-03-01", LAST)
@@ -147,7 +140,7 @@ def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_a
     ],
 )
 def test_a_wrong_command_is_one_line_and_exit_1(
-    trained: tuple[Project, dict[str, Any]], arguments: tuple[str, ...], text: str
+    trained: Trained, arguments: tuple[str, ...], text: str
 ) -> None:
     project, _ = trained
     done = project.forebay("run", *arguments, check=False)

@@ -41,9 +41,7 @@ def files_of(project: Project, day: int) -> set[str]:
     return {path.relative_to(data).as_posix() for path in [*history.iterdir(), *segments]}
 
 
-def test_the_first_run_opens_every_file(
-    first: tuple[Project, Reads, dict[str, Any]],
-) -> None:
+def test_the_first_run_opens_every_file(first: tuple[Project, Reads, dict[str, Any]]) -> None:
     project, reads, _ = first
     everything = set().union(*(files_of(project, day) for day in range(DAYS)))
     assert len(everything) == DAYS * (2 + 48)
@@ -51,9 +49,7 @@ def test_the_first_run_opens_every_file(
     assert {path for path in everything if path.endswith(".parquet")} <= set(reads.read)
 
 
-def test_a_plain_second_run_opens_nothing(
-    first: tuple[Project, Reads, dict[str, Any]],
-) -> None:
+def test_a_plain_second_run_opens_nothing(first: tuple[Project, Reads, dict[str, Any]]) -> None:
     project, _, _ = first
     with watched(project.root / "data") as reads:
         project.run("2026-03-01", LAST)

@@ -37,6 +37,7 @@ LABELS: dict[str, Any] = {
     "click": {"column": "clicked", "delay": "none"},
     "sale": {"column": "sold", "known_at": "known", "weight": 2.0},
 }
+Trained = tuple[Project, dict[str, Any]]
 
 
 def events(day: datetime, rows: int = ROWS) -> pa.Table:
@@ -99,7 +100,7 @@ def two_labels(root: Path, rows: int = ROWS) -> Project:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     project = two_labels(tmp_path_factory.mktemp("labels"))
     gate = {"when": "gate", "label": "sale", "min_rows": 1000}
     project.pipeline["job"]["publish"] = gate
@@ -121,9 +122,7 @@ def unsaid(project: Project, window: int) -> int:
     "one of several labels of a row is null, or was not known yet when its window ended",
     "the row is trained on for its other labels, and is counted for this one",
 )
-def test_a_row_counts_for_the_labels_that_it_says(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_a_row_counts_for_the_labels_that_it_says(trained: Trained) -> None:
     project, summary = trained
     assert summary["rows_agree"]
     total = 0
@@ -142,7 +141,7 @@ def test_a_row_counts_for_the_labels_that_it_says(
     assert f"in {total:,} of {DAYS * ROWS:,} rows" in note
 
 
-def test_each_label_is_judged_by_its_own_rows(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_each_label_is_judged_by_its_own_rows(trained: Trained) -> None:
     _, summary = trained
     assert (summary["first_label"], list(summary["labels"])) == ("click", ["sale"])
     sale = summary["labels"]["sale"]["pooled"]
@@ -164,15 +163,13 @@ def test_each_label_is_judged_by_its_own_rows(trained: tuple[Project, dict[str, 
     assert summary["advice"]["declared"] == "mixture"
 
 
-def test_the_gate_decides_by_the_label_that_it_names(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_the_gate_decides_by_the_label_that_it_names(trained: Trained) -> None:
     _, summary = trained
     assert summary["gate"]["words"].endswith("(label sale)")
     assert summary["gate"]["rows"] == summary["labels"]["sale"]["pooled"]["event"]["judged"]
 
 
-def test_the_model_answers_both_by_name(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_the_model_answers_both_by_name(trained: Trained) -> None:
     project, summary = trained
     outputs = json.loads((Path(summary["model"]) / "features.json").read_text())["outputs"]
     assert outputs == ["click", "sale", "memory_of_click", "memory_of_sale"]
@@ -182,7 +179,7 @@ def test_the_model_answers_both_by_name(trained: tuple[Project, dict[str, Any]])
     assert 0 < row["sale"] < row["click"] < 1
 
 
-def test_every_face_shows_both(trained: tuple[Project, dict[str, Any]], tmp_path: Path) -> None:
+def test_every_face_shows_both(trained: Trained, tmp_path: Path) -> None:
     project, _ = trained
     html = tmp_path / "report.html"
     shown = project.forebay("report", "ads", *RANGE, "--html", str(html)).stdout

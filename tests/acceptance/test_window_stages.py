@@ -238,8 +238,7 @@ def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) ->
 
 
 @pytest.mark.guarantee(
-    "the loss is not finite",
-    "red with window, step and rows; the model that serves stays",
+    "the loss is not finite", "red with window, step and rows; the model that serves stays"
 )
 def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Path) -> None:
     pipeline = ads_pipeline("towers")

@@ -47,8 +47,7 @@ def test_a_worker_while_a_window_trains(airflow: Airflow, timed: Timed, tell: Te
 
 
 @pytest.mark.guarantee(
-    "Airflow's API server or DAG processor dies",
-    "nothing; the job and its trainer continue",
+    "Airflow's API server or DAG processor dies", "nothing; the job and its trainer continue"
 )
 @pytest.mark.parametrize(("number", "component"), [(1, "api-server"), (2, "dag-processor")])
 def test_a_component_while_a_window_trains(

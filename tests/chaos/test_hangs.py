@@ -37,10 +37,7 @@ def test_a_role_is_stopped_in_the_middle_of_a_window(case: KillCase, role: str) 
     assert (window["resumed_from_step"] > 0) == (role == "trainer")
 
 
-@pytest.mark.guarantee(
-    "a role is slow or waits for others",
-    "nothing; it is left alone",
-)
+@pytest.mark.guarantee("a role is slow or waits for others", "nothing; it is left alone")
 def test_a_role_that_is_slow_and_wakes_in_time_is_left_alone(case: KillCase) -> None:
     """More than half of the deadline, twice each."""
 

@@ -36,8 +36,7 @@ def case(tmp_path: Path) -> KillCase:
 
 
 @pytest.mark.guarantee(
-    "a call, a read or a checkpoint never returns",
-    "nothing; read again: as if the role had died",
+    "a call, a read or a checkpoint never returns", "nothing; read again: as if the role had died"
 )
 @pytest.mark.parametrize(
     ("place", "role", "doing"),

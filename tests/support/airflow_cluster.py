@@ -272,9 +272,7 @@ class Airflow:
         for _ in range(count):
             seen = self.heartbeat(component)
             self.until(
-                f"{component} tells that it lives",
-                partial(self._beats_since, component, seen),
-                60,
+                f"{component} tells that it lives", partial(self._beats_since, component, seen), 60
             )
 
     def _beats_since(self, component: str, seen: str) -> bool:

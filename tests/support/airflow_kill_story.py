@@ -54,8 +54,7 @@ class KillStory:
     """Tests in their order."""
 
     @pytest.mark.guarantee(
-        "Airflow's triggerer dies",
-        "nothing; deferred tasks are taken over in the same attempt",
+        "Airflow's triggerer dies", "nothing; deferred tasks are taken over in the same attempt"
     )
     @pytest.mark.guarantee(
         "Airflow's scheduler dies",

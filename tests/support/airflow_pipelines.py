@@ -131,10 +131,7 @@ NARROW = Pipeline(
 )
 HOURS = Pipeline("hours", FIRST_DAY, _BASE, step=HOUR, end=FIRST_DAY + HOURS_AHEAD * HOUR)
 CATCHUP = Pipeline(
-    "catchup",
-    airflow_data.today() - RECENT_DAYS * DAY,
-    _RECENT,
-    schedule={"catchup": True},
+    "catchup", airflow_data.today() - RECENT_DAYS * DAY, _RECENT, schedule={"catchup": True}
 )
 LATE = Pipeline(
     "late",
@@ -150,12 +147,7 @@ LATE = Pipeline(
 NEVER = Pipeline("never", FIRST_DAY, {"never": airflow_data.NEVER}, end=_END)
 MARKS = Pipeline("marks", FIRST_DAY, _MANY, end=_END, spec=_HELD)
 KILLS = Pipeline(
-    "kills",
-    FIRST_DAY,
-    _MANY,
-    end=_END,
-    schedule={"grace": "10s", "retry_delay": "2s"},
-    spec=_HELD,
+    "kills", FIRST_DAY, _MANY, end=_END, schedule={"grace": "10s", "retry_delay": "2s"}, spec=_HELD
 )
 TORN = Pipeline("torn", FIRST_DAY, {"torn": airflow_data.TORN}, end=_END)
 # No row is wrong: what it learns from the first ones makes the loss of the next ones infinite.
