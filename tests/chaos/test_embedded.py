@@ -20,7 +20,7 @@ from support.projects import Project
 
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.components import NAMES
-from forebay.embedded.airflow.http import ApiError, Endpoint, NotFoundError
+from forebay.embedded.airflow.http import ApiError, Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.embedded.airflow.settings import MARK_NAME, component_environment
 from forebay.embedded.postgres.place import database_place, wheel_programs
@@ -37,27 +37,6 @@ PATIENCE_SECONDS = 180
 BACK_SECONDS = 20
 JOB = "toy.main.2026-03-01.g1"
 BROKEN = "job:\n  model: {}\n"
-DAG = '''\
-"""An Airflow DAG with one task that takes a second."""
-
-import time
-
-from airflow.sdk import dag, task
-
-
-@dag(dag_id="toy", schedule=None)
-def toy():
-    @task
-    def only() -> int:
-        print("the only task")
-        time.sleep(1)
-        return 7
-
-    only()
-
-
-toy()
-'''
 T = TypeVar("T")
 
 
@@ -69,7 +48,6 @@ class Cluster:
     embedded: Embedded
     config: Path
     endpoint: Endpoint
-    printed: dict[str, Any]
     modes_before: dict[Path, int]
 
     def forebay(self, *words: str) -> tuple[int, str]:
@@ -118,25 +96,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     (config / "pipelines" / "broken.yaml").write_text(BROKEN)
     before = modes(project.home)
     embedded = Embedded(Home(project.home), [config])
-    embedded.layout.create()
-    (embedded.layout.dags / "toy.py").write_text(DAG)
     try:
         up = ("up", "--config", str(config), "--output", "json")
         printed = json.loads(project.forebay(*up, timeout_seconds=START_SECONDS).stdout)
         endpoint = Endpoint(printed["url"], printed["user"], printed["password"])
-        yield Cluster(project, embedded, config, endpoint, printed, before)
+        yield Cluster(project, embedded, config, endpoint, before)
     finally:
         embedded.stop()
         embedded.remove_database()
         assert processes_with({MARK_NAME: str(embedded.layout.root)}) == []
-
-
-def test_it_is_up_and_every_component_is_healthy(cluster: Cluster) -> None:
-    code, found = cluster.status()
-    assert (code, found["state"], found["healthy"]) == (0, "running", True)
-    assert [row["component"] for row in found["components"]] == list(NAMES)
-    assert {row["health"] for row in found["components"]} == {"healthy"}
-    print(f"up after {cluster.printed['seconds']} s, load {os.getloadavg()[0]:.1f}")
 
 
 def test_secrets_are_for_the_owner_alone(cluster: Cluster) -> None:
@@ -200,33 +168,6 @@ def test_another_configuration_is_refused(cluster: Cluster, tmp_path: Path) -> N
 def test_broken_yaml_is_one_import_error(cluster: Cluster) -> None:
     (error,) = until(cluster.api.import_errors)
     assert "broken.yaml:" in error["stack_trace"]
-
-
-def test_a_task_runs_and_its_log_is_read(cluster: Cluster) -> None:
-    api = cluster.api
-    until(lambda: [dag for dag in api.dags() if dag["dag_id"] == "toy"])
-    api.pause("toy", paused=False)
-    run_id = api.trigger("toy", None)["dag_run_id"]
-    until(lambda: api.dag_run("toy", run_id)["state"] == "success" or None)
-    assert api.xcom("toy", run_id, "only") == 7
-    assert "the only task" in "\n".join(api.log("toy", run_id, "only"))
-    with pytest.raises(NotFoundError):
-        api.dag_run("toy", "no such run")
-
-
-def test_yaml_that_comes_and_goes_while_it_runs(cluster: Cluster) -> None:
-    path = cluster.config / "pipelines" / "second.yaml"
-    path.write_text(BROKEN)
-    began = time.monotonic()
-    until(lambda: len(cluster.api.import_errors()) == 2 or None)
-    print(f"seen after {time.monotonic() - began:.1f} s, load {os.getloadavg()[0]:.1f}")
-    path.unlink()
-    until(lambda: len(cluster.api.import_errors()) == 1 or None)
-
-
-def test_airflows_own_command_line_works(cluster: Cluster) -> None:
-    code, output = cluster.forebay("airflow", "config", "get-value", "api", "port")
-    assert (code, output.split()[-1]) == (0, cluster.endpoint.url.rsplit(":", 1)[1])
 
 
 @pytest.mark.parametrize("name", ["api-server", "scheduler"])
