@@ -1,7 +1,6 @@
 """SIGKILL of the rest while windows train in a real Airflow, and 48 windows from one scan.
 
-A task's process, the scheduler, the triggerer, a driver and a trainer are killed in
-tests/acceptance/test_airflow.py.
+A task's process, the scheduler, the triggerer, a driver and a trainer: test_airflow_stories.py.
 """
 
 from __future__ import annotations

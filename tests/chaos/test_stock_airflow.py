@@ -99,12 +99,12 @@ def end(processes: list[subprocess.Popen[Any]], number: signal.Signals) -> None:
 
 @dataclass
 class StockAirflow:
-    """One installed Airflow with its settings in environment variables, as in a container."""
+    """As somebody else runs it: own environment, own database, settings as in a container."""
 
     python: Path
     home: Path
     database: str
-    environment: dict[str, str]
+    state: Path
     port: int = field(default_factory=lambda: choose_port(None))
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -149,7 +149,7 @@ class StockAirflow:
             "AIRFLOW__API_AUTH__JWT_SECRET": "j" * 64,
             "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             "NO_PROXY": "127.0.0.1",
-            **self.environment,
+            "AIRFLOW__FOREBAY__HOME": str(self.state),
         }
 
     def command(self, name: str, *arguments: str) -> str:
@@ -182,9 +182,6 @@ class StockAirflow:
         end(self._running[1:], signal.SIGTERM)
         end(self._running[:1], signal.SIGTERM)
         self._running.clear()
-
-    def log(self, part: str) -> str:
-        return (self.home / f"{part}.log").read_text(errors="replace")
 
     def _start(self, part: str) -> None:
         with (self.home / f"{part}.log").open("wb") as log:
@@ -229,8 +226,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StockAirflow]:
     pipeline["job"]["roles"] = {"data": runtime, "trainer": runtime}
     ads_project(root / "user", rows=ROWS, pipeline=pipeline)
     with database(root / "database") as address:
-        settings = {"AIRFLOW__FOREBAY__HOME": str(root / "state")}
-        found = StockAirflow(airflow, root / "airflow", address, settings)
+        found = StockAirflow(airflow, root / "airflow", address, root / "state")
         found.prepare()
         found.command(
             "forebay", "dags", "sync", "--config", f"{root}/user/config", "--dags", str(found.dags)

@@ -50,10 +50,6 @@ class Pipeline:
             f"T{self.window(number):%H}" if self.step == HOUR else ""
         )
 
-    def keys(self, first: int, last: int) -> list[str]:
-        """Keys of windows `first` to `last`, both included."""
-        return [self.key(number) for number in range(first, last + 1)]
-
     def expected(self, root: Path, number: int) -> dict[str, independent.Sums]:
         """Rows and sums of one window by source."""
         return self.expected_until(root, number, first=number)
