@@ -16,7 +16,6 @@ from support.model_lines import keep_checkpoint, mark_trained, record
 from support.projects import (
     FIRST_DAY,
     Project,
-    ads_pipeline,
     ads_project,
     history_source,
     rows_of_day,
@@ -246,17 +245,6 @@ def test_a_line_is_a_name(project: Project, forebay: Caller, command: tuple[str,
     assert "'--line': '../main': a name is" in forebay.errors
 
 
-def test_the_first_window_of_a_local_calendar_is_named(project: Project, forebay: Caller) -> None:
-    project.pipeline = ads_pipeline()
-    project.pipeline["dataset"]["timezone"] = "Europe/Berlin"
-    project.write_pipeline()
-    forebay.text("plan", "ads", "--from", "2026-02-28", "--to", "2026-03-01", code=1)
-    assert "begin with 2026-03-01" in forebay.errors
-    forebay.text("plan", "ads", "--from", "2026-03-02", "--to", "2026-03-02")
-    forebay.text("plan", "ads", "--from", "2026-03-02", "--to", "9999-12-31", code=1)
-    assert "date value out of range" in forebay.errors
-
-
 def job(project: Project, state: str, **more: Any) -> JobFolder:
     home = Home(project.home)
     store_job(request(home, "ads-1", {"2026-03-02": 1}), state, **more)
@@ -277,21 +265,6 @@ def test_why_running(project: Project, forebay: Caller) -> None:
     forebay.text("forget", "ads", "2026-03-02", code=4)
     assert "ads-1 is working on window 2026-03-02" in forebay.errors
     lock.release()
-
-
-@pytest.mark.parametrize(
-    ("window", "message"),
-    [
-        ("2026-03-1", "as '2026-03-01'"),
-        ("2026-02-01", "before the dataset's start"),
-        ("yesterday", "not a window"),
-    ],
-)
-def test_why_of_what_is_no_window(
-    project: Project, forebay: Caller, window: str, message: str
-) -> None:
-    forebay.text("why", "ads", window, code=1)
-    assert message in forebay.errors
 
 
 def test_forget(project: Project, forebay: Caller) -> None:

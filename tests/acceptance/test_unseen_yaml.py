@@ -139,28 +139,21 @@ def test_three_columns_are_enough(tmp_path: Path) -> None:
     table = pa.table({"k": [1, 2, 3], "ok": [True, False, True], "v": [0.5, None, 2.0]})
     (tmp_path / "in" / "day=2026-01-05").mkdir(parents=True)
     pq.write_table(table, tmp_path / "in" / "day=2026-01-05" / "a.parquet")
-    write(
-        tmp_path / "config" / "sources" / "tiny.yaml",
-        {
-            "kind": "parquet",
-            "options": {"path": "in", "window_path": "day={date}/*.parquet"},
-            "columns": {"k": "int", "ok": "bool", "v": "float"},
+    options = {"path": "in", "window_path": "day={date}/*.parquet"}
+    columns = {"k": "int", "ok": "bool", "v": "float"}
+    project.write_source("tiny", {"kind": "parquet", "options": options, "columns": columns})
+    project.pipeline = {
+        "dataset": {
+            "start": "2026-01-05",
+            "event_id": "k",
+            "label": {"column": "ok", "positive": False},
+            "streams": {"all": {"sources": ["tiny"]}},
+            "features": {"v": {"encode": "numeric"}},
         },
-    )
-    write(
-        tmp_path / "config" / "pipelines" / "ads.yaml",
-        {
-            "dataset": {
-                "start": "2026-01-05",
-                "event_id": "k",
-                "label": {"column": "ok", "positive": False},
-                "streams": {"all": {"sources": ["tiny"]}},
-                "features": {"v": {"encode": "numeric"}},
-            },
-            "model": {"kind": "count"},
-            "train": {"paradigm": "batch"},
-        },
-    )
+        "model": {"kind": "count"},
+        "train": {"paradigm": "batch"},
+    }
+    project.write_pipeline()
     summary = project.run("2026-01-05", "2026-01-05")
     assert summary["seen"] == {"tiny": independent.parquet_sums(tmp_path / "in")}
 
