@@ -56,7 +56,6 @@ def part(project: Project) -> Path:
 
 
 def other_rows(path: Path, seed: int = 900) -> pa.Table:
-    """As many rows of the same day, with other values."""
     return rows_of_day(BEFORE, pq.read_metadata(path).num_rows, seed)
 
 
@@ -206,7 +205,6 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
 
 
 def opened_by(project: Project) -> set[Path]:
-    """Files that data executors hold open."""
     assert job_processes(project)
     reader = psutil.Process(pid_of(project, "data-0"))
     return {Path(each.path) for each in reader.open_files()}

@@ -29,7 +29,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def all_sums(project: Project) -> dict[str, independent.Sums]:
-    """What a model has to have seen after all windows."""
     days = [f"date={FIRST_DAY + (day - 1) * DAY:%Y-%m-%d}/*.parquet" for day in range(DAYS)]
     first_ms = int(FIRST_DAY.timestamp() * 1000)
     end_ms = first_ms + int(timedelta(days=DAYS).total_seconds() * 1000)

@@ -24,7 +24,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def case(data: Project, tmp_path: Path) -> KillCase:
-    """The same data with a home of its own."""
     return KillCase(Project(data.root, ads_pipeline(), home_folder=tmp_path / "home"), ROWS)
 
 

@@ -16,7 +16,6 @@ RANGE = ("--from", WINDOW, "--to", WINDOW)
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Its home has another format."""
     project = ads_project(tmp_path_factory.mktemp("older"), rows=100)
     project.home.mkdir()
     marker = Marker(id="x", format="4", database="sqlite")

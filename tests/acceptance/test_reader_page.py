@@ -87,7 +87,6 @@ def test_a_checkpoint_continues(example: Callable[[str], dict[str, Any]], stored
 
 
 def clicked(stored: Project) -> int:
-    """Labels that are 1, from the files alone."""
     segments = [pa.ipc.open_file(each).read_all() for each in stored.log.glob("*/*.arrow")]
     tables = [pq.read_table(stored.files), *segments]
     return sum(int(each.column("clicked").to_numpy().sum()) for each in tables)

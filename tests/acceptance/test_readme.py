@@ -22,15 +22,12 @@ REPOSITORY = Path.cwd()
 
 
 def examples(mark: str) -> list[str]:
-    """Commands of the fenced blocks with this mark."""
     blocks = re.findall(rf"```{mark}\n(.*?)```", README.read_text(), re.DOTALL)
     lines = "".join(blocks).splitlines()
     return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
 
 
 class Newcomer:
-    """A folder with the demo's YAML and data."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.project = Project(folder)

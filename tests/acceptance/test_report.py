@@ -69,7 +69,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """Three small windows and the summary of the run that trained them."""
     project = ads_project(tmp_path_factory.mktemp("trained"), days=3, rows=600)
     with jobs_in_this_process():
         return project, project.run("2026-03-01", "2026-03-03")

@@ -113,7 +113,6 @@ def variants(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, tuple[Path, 
 
 @pytest.fixture(scope="module")
 def served(model: Path, variants: dict[Any, tuple[Path, Any]]) -> dict[Path, Any]:
-    """What a process without Forebay gets of each model."""
     folders = [model, *(folder for folder, _ in variants.values())]
     command = [sys.executable, "-c", WITHOUT_FOREBAY, *map(str, folders)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=model)

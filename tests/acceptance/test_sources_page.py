@@ -55,13 +55,11 @@ class Block:
 
     @property
     def declared(self) -> dict[str, Any]:
-        """The block's YAML."""
         found: dict[str, Any] = yaml.safe_load(self.text)
         return found
 
     @property
     def on_kafka(self) -> bool:
-        """Whether it needs a broker."""
         if self.mark == "yaml":
             return self.declared.get("kind") == "kafka" and self.file.startswith("config/")
         return self.mark in {"console kafka", "json"} or "sources.kafka" in self.text
@@ -75,7 +73,6 @@ class Block:
 
 
 def blocks() -> list[Block]:
-    """All fenced blocks of the page, in order."""
     return [Block(each[1] or "", each[2], each[3]) for each in _BLOCK.finditer(PAGE)]
 
 
@@ -87,7 +84,6 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def clicks(day: datetime) -> pa.Table:
-    """A click of each hour of a day."""
     hours = range(ROWS)
     return pa.table(
         {

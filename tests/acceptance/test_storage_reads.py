@@ -20,7 +20,6 @@ MIDDLE = 1  # the window that is reprocessed
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Reads, dict[str, Any]]:
-    """Three windows trained once, watched."""
     project = ads_project(tmp_path_factory.mktemp("reads"), days=DAYS, rows=ROWS)
     with jobs_in_this_process(), watched(project.root / "data") as reads:
         summary = project.run("2026-03-01", LAST)
@@ -28,7 +27,6 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Reads, dic
 
 
 def files_of(project: Project, day: int) -> set[str]:
-    """Parquet files and log segments whose rows belong to one window."""
     data = project.root / "data"
     start = FIRST_DAY + day * DAY
     history = project.files / f"date={start - DAY:%Y-%m-%d}"

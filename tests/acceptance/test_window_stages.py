@@ -111,7 +111,6 @@ class Stages:
 
 
 def stored(made: Project, day: int) -> dict[str, independent.Sums]:
-    """What a window has to train, from the files alone."""
     start = FIRST_DAY + day * DAY
     first_ms = int(start.timestamp() * 1000)
     history = f"date={start - DAY:%Y-%m-%d}/*.parquet"

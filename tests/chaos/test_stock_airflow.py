@@ -117,7 +117,6 @@ class StockAirflow:
         return Endpoint(f"http://127.0.0.1:{self.port}", "admin", PASSWORD)
 
     def prepare(self) -> None:
-        """Settings, a user, and the database's tables."""
         self.dags.mkdir(parents=True)
         passwords = self.home / "passwords.json"
         passwords.write_text(json.dumps({"admin": PASSWORD}))
@@ -153,7 +152,6 @@ class StockAirflow:
         }
 
     def command(self, name: str, *arguments: str) -> str:
-        """Standard output of a program of this environment."""
         done = subprocess.run(
             [str(self.python.parent / name), *arguments],
             cwd=self.home,
@@ -240,7 +238,6 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StockAirflow]:
 
 
 def processes_below(root: Path) -> list[str]:
-    """Command lines of all processes whose environment names this folder."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
@@ -252,7 +249,6 @@ def processes_below(root: Path) -> list[str]:
 
 
 def ended_run(api: AirflowApi) -> dict[str, Any]:
-    """The pipeline's one run once it is over; nothing before."""
     return next((run for run in api.dag_runs("ads") if run["state"] in {"success", "failed"}), {})
 
 

@@ -34,8 +34,6 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Run:
-    """One DAG run as the API tells it."""
-
     dag_id: str
     run_id: str
     state: str
@@ -94,7 +92,6 @@ class Airflow:
 
     @cached_property
     def http(self) -> HttpSession:
-        """What the client of the product does not ask for."""
         assert self.endpoint is not None
         return HttpSession(self.endpoint, 30)
 
@@ -103,7 +100,6 @@ class Airflow:
     def trigger(
         self, pipeline: Pipeline, logical_date: datetime, conf: Mapping[str, Any] | None = None
     ) -> str:
-        """A manual run; its id."""
         return str(self.api.trigger(pipeline.name, logical_date, conf)["dag_run_id"])
 
     def backfill(
@@ -120,13 +116,11 @@ class Airflow:
         return int(found["id"])
 
     def unpause(self, *pipelines: Pipeline) -> None:
-        """Resume DAGs, once Airflow knows them."""
         for pipeline in pipelines:
             self.until(f"{pipeline.name} is a DAG", partial(self.knows, pipeline), 60, pipeline)
             self.api.pause(pipeline.name, paused=False)
 
     def knows(self, pipeline: Pipeline) -> bool:
-        """Whether Airflow has parsed a pipeline."""
         return pipeline.name in {dag["dag_id"] for dag in self.api.dags()}
 
     def form(self, pipeline: Pipeline, first: int, last: int) -> None:
@@ -164,24 +158,20 @@ class Airflow:
     # Ask --------------------------------------------------------------------------------------
 
     def runs(self, pipeline: Pipeline) -> list[Run]:
-        """All runs of a pipeline in the order of their windows."""
         return [Run.of(found) for found in self.api.dag_runs(pipeline.name)]
 
     def run(self, pipeline: Pipeline, run_id: str) -> Run:
         return Run.of(self.api.dag_run(pipeline.name, run_id))
 
     def run_of(self, pipeline: Pipeline, number: int) -> Run:
-        """The newest run of a window."""
         found = [run for run in self.runs(pipeline) if run.window == pipeline.window(number)]
         assert found, f"{pipeline.name} has no run of {pipeline.key(number)}"
         return found[-1]
 
     def tasks(self, run: Run) -> dict[str, Json]:
-        """Task instances by task id."""
         return {task["task_id"]: task for task in self.api.task_instances(run.dag_id, run.run_id)}
 
     def states(self, run: Run) -> dict[str, str | None]:
-        """States by task id, in the DAG's order."""
         return {name: task["state"] for name, task in self.tasks(run).items()}
 
     def log(self, run: Run, task_id: str, attempt: int | None = None) -> str:
@@ -193,12 +183,10 @@ class Airflow:
         return "\n".join(self.api.log(run.dag_id, run.run_id, task_id, attempt))
 
     def result(self, run: Run, task_id: str) -> Json:
-        """What a stage returned."""
         found: Json = self.api.xcom(run.dag_id, run.run_id, task_id)
         return found
 
     def xcoms(self, run: Run, task_id: str) -> dict[str, Any]:
-        """Everything that a task left in Airflow, by key."""
         path = f"/dags/{run.dag_id}/dagRuns/{quote(run.run_id)}/taskInstances/{task_id}/xcomEntries"
         keys = [entry["key"] for entry in self.http.get(path)["xcom_entries"]]
         return {key: self.api.xcom(run.dag_id, run.run_id, task_id, key) for key in keys}
@@ -209,11 +197,9 @@ class Airflow:
         return {each["name"]: each for each in json.loads(path.read_text())["components"]}
 
     def heartbeat(self, component: str) -> str:
-        """When a component told last that it lives."""
         return str(self.api.health()[component][f"latest_{component.replace('-', '_')}_heartbeat"])
 
     def answers(self) -> bool:
-        """Whether the API server does."""
         try:
             return bool(self.api.health())
         except InfrastructureError:
@@ -268,7 +254,6 @@ class Airflow:
         return self.until(f"{pipeline.name} ends as {states}", look, seconds, pipeline)
 
     def heartbeats(self, component: str, count: int) -> None:
-        """Wait until a component has told so many times that it lives."""
         for _ in range(count):
             seen = self.heartbeat(component)
             self.until(
@@ -281,8 +266,6 @@ class Airflow:
     def task_is(
         self, pipeline: Pipeline, run: Run, task_id: str, state: str, seconds: float
     ) -> Json:
-        """Wait until a task has a state; the task instance."""
-
         def look() -> Json | None:
             task = self.api.task_instance(run.dag_id, run.run_id, task_id)
             return task if task["state"] == state else None

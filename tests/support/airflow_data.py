@@ -63,7 +63,6 @@ class Stored:
 
 
 def days_between(low: datetime, high: datetime) -> list[str]:
-    """Days that [low, high) touches."""
     first = low.replace(hour=0, minute=0, second=0, microsecond=0)
     count = -(-(high - first) // DAY)
     return [f"{first + number * DAY:%Y-%m-%d}" for number in range(count)]
@@ -100,7 +99,6 @@ def write_ads(root: Path, days: int) -> None:
 
 
 def write_recent(root: Path, days: int) -> None:
-    """Days up to yesterday."""
     _pair(root, RECENT_HISTORY, RECENT_CLICKS, today() - days * DAY, range(days), ROWS)
 
 
@@ -119,7 +117,6 @@ def write_marked(root: Path, stored: Stored, marked: list[bool]) -> None:
 
 
 def mark(root: Path, stored: Stored, day: datetime) -> Path:
-    """Say that a day is complete."""
     marker = root / "data" / stored.folder / f"date={day:%Y-%m-%d}" / MARKER
     marker.touch()
     return marker
@@ -136,7 +133,6 @@ def write_torn(root: Path) -> None:
 
 
 def write_torn_day(root: Path, number: int) -> None:
-    """Write a day's files as they should be."""
     day = FIRST_DAY + number * DAY
     write_history(root / "data" / TORN.folder, day, ROWS, files=2, seed=800 + number)
 
@@ -155,7 +151,6 @@ def cut_footer(path: Path) -> None:
 
 
 def source(stored: Stored, starts: datetime = FIRST_DAY - DAY, **changes: Any) -> dict[str, Any]:
-    """The declaration of a stored source."""
     return {
         "kind": stored.kind,
         "options": {"path": f"data/{stored.folder}"},

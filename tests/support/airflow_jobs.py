@@ -29,8 +29,6 @@ _LOOK_SECONDS = 0.005
 
 @dataclass(frozen=True)
 class WindowJob:
-    """The job of one generation of one window."""
-
     airflow: Airflow
     pipeline: Pipeline
     number: int
@@ -51,7 +49,6 @@ class WindowJob:
         return found
 
     def epoch(self) -> int:
-        """The newest owner's epoch."""
         job = self._stored()
         assert job is not None
         return job.row.epoch
@@ -69,12 +66,10 @@ class WindowJob:
         return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
 
     def trainers(self) -> list[int]:
-        """Pids of living trainers."""
         pids = self.status().get("pids", {})
         return [pid for name, pid in pids.items() if name.startswith("trainer")]
 
     def wait_for_rows(self, rows: int, seconds: float) -> None:
-        """Return as soon as `rows` were used."""
         deadline = time.monotonic() + seconds
         while self.used_rows() < rows:
             assert time.monotonic() < deadline, (

@@ -41,17 +41,14 @@ class Pipeline:
     spec: dict[str, Any] = field(default_factory=dict)
 
     def window(self, number: int) -> datetime:
-        """Start of a window, counted from 0."""
         return self.start + number * self.step
 
     def key(self, number: int) -> str:
-        """A window's key."""
         return f"{self.window(number):%Y-%m-%d}" + (
             f"T{self.window(number):%H}" if self.step == HOUR else ""
         )
 
     def expected(self, root: Path, number: int) -> dict[str, independent.Sums]:
-        """Rows and sums of one window by source."""
         return self.expected_until(root, number, first=number)
 
     def expected_until(
@@ -62,7 +59,6 @@ class Pipeline:
         return {name: stored.expected(root, start, end) for name, stored in self.sources.items()}
 
     def declaration(self) -> dict[str, Any]:
-        """The YAML's content."""
         declared = ads_pipeline()
         streams: dict[str, Any] = {}
         for name, stored in self.sources.items():
@@ -88,7 +84,6 @@ class Pipeline:
 
 
 def write_yaml(project: Project, name: str, text: str) -> Path:
-    """Put a pipeline's text into the project by one rename."""
     path = project.root / "config" / "pipelines" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".new")

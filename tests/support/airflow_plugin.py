@@ -51,8 +51,6 @@ def tell(record_property: Callable[[str, object], None]) -> Tell:
 
 @pytest.fixture
 def timed(tell: Tell) -> Timed:
-    """Tells how many seconds of wall time a scenario took."""
-
     @contextmanager
     def measure(what: str) -> Iterator[None]:
         began = time.monotonic()
@@ -65,7 +63,6 @@ def timed(tell: Tell) -> Timed:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests told, in the order of their ends."""
     reports = [
         report
         for outcome in ("passed", "failed")

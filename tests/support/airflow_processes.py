@@ -92,7 +92,6 @@ def processes_of(airflow: Airflow) -> list[psutil.Process]:
 
 
 def stages_of(airflow: Airflow) -> list[psutil.Process]:
-    """Stages that tasks run at this moment."""
     found = []
     for process in processes_of(airflow):
         with suppress(psutil.NoSuchProcess):

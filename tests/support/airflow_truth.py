@@ -15,7 +15,6 @@ Json = dict[str, Any]
 
 
 def generations(project: Project, pipeline: Pipeline, number: int) -> list[int]:
-    """Trained generations of a window."""
     found = links_of(project.home, pipeline.name, pipeline.key(number))
     return [each["generation"] for each in found]
 
@@ -76,12 +75,10 @@ def served(project: Project, pipeline: Pipeline) -> tuple[str, int]:
 
 
 def models(project: Project, pipeline: Pipeline) -> dict[tuple[str, int], str]:
-    """State of each model as `forebay models ls` tells it."""
     rows = json.loads(project.forebay("models", "ls", pipeline.name, "--output", "json").stdout)
     return {(row["window"], row["generation"]): row["state"] for row in rows}
 
 
 def plan(project: Project, pipeline: Pipeline, number: int, generation: int = 1) -> Json:
-    """A recorded plan."""
     found: Json = json.loads(plan_of(project.home, pipeline.name, pipeline.key(number), generation))
     return found

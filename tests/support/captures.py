@@ -22,13 +22,11 @@ _DURATION = re.compile(r"\b\d[\d.]* (?:h|min|s)\b(?: \d+ (?:min|s)\b)?")
 
 
 def blocks() -> dict[str, str]:
-    """Text of every captured block, by its name."""
     pages = [page.read_text() for page in PAGES]
     return {block["name"]: block["text"] for page in pages for block in _BLOCK.finditer(page)}
 
 
 def write_blocks(captured: dict[str, str]) -> None:
-    """Put new texts into the pages."""
     for page in PAGES:
         old = page.read_text()
         new = _BLOCK.sub(

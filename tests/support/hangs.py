@@ -22,7 +22,6 @@ ROLES = ("driver", "data", "trainer")
 
 
 def with_deadlines(**job: Any) -> dict[str, Any]:
-    """Settings of a job whose processes soon count as hung."""
     deadlines = dict.fromkeys(ROLES, f"{DEADLINE_SECONDS}s")
     return {"failover": {"progress_deadlines": deadlines}, **job}
 

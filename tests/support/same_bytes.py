@@ -106,7 +106,6 @@ def publications(day: datetime, *, sale: bool = False) -> Iterator[tuple[pa.Tabl
 
 
 def written(root: Path, *, sale: bool = False) -> Path:
-    """The folder of a project: its YAML and its rows."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
     made = declared_project(root)
@@ -164,7 +163,6 @@ def arguments(made: Project, first: str = WINDOWS[0], last: str = WINDOWS[-1]) -
 
 
 def models(made: Project) -> dict[str, bytes]:
-    """Every file of each window's model, by window and name."""
     found = {}
     for window in WINDOWS:
         folder = stored_of(made.home, "ads", window, "checkpoint")
@@ -243,13 +241,11 @@ class Runs:
 
     @classmethod
     def of(cls, folder: Path, *, sale: bool = False) -> Runs:
-        """Write the rows and run them."""
         made = Project(written(folder / "rows", sale=sale), home_folder=folder / "home")
         made.forebay(*arguments(made), timeout_seconds=400)
         return cls(made, ("", "sale") if sale else ("",))
 
     def begin(self, home: Path) -> Project:
-        """The same project, of which nothing is trained in this home."""
         return Project(self.unkilled.root, home_folder=home)
 
     def assert_same(self, killed: Project) -> None:

@@ -26,7 +26,6 @@ class File:
     text: str
 
     def write(self, folder: Path) -> None:
-        """Put it, or its section, below the folder."""
         path = folder / self.name
         path.parent.mkdir(parents=True, exist_ok=True)
         if self.section is None:
