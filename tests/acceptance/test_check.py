@@ -98,12 +98,6 @@ def test_options_from_the_environment(project: Path) -> None:
     assert (result.returncode, result.stdout) == (0, "[]\n")
 
 
-def test_no_folder(tmp_path: Path) -> None:
-    result = forebay(tmp_path, "check", "--config", "nowhere")
-    assert result.returncode == 1
-    assert result.stdout.startswith("nowhere:1:1: no such folder")
-
-
 def test_a_terminal_shows_the_line_and_a_caret(project: Path) -> None:
     change(project, "event_time", "event_tmie")
     reader, writer = pty.openpty()
