@@ -31,7 +31,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         processes = job_processes(project)
         job_dir = next((project.home / "jobs").iterdir())
         tokens = sorted((job_dir / "sockets").glob("*.token"))
-        found = {
+        found: dict[str, Any] = {
             "data": project.root / "data",
             "files": [Path(file.path) for file in trainer.open_files()],
             "peers": {each.pid: each.net_connections("inet") for each in processes},
