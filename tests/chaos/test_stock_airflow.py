@@ -1,17 +1,13 @@
-"""Forebay in an Airflow that was there before: the wheel, two environments, a user's folder.
-
-Nothing of `forebay up` takes part but the way in which it starts PostgreSQL.
-"""
+"""Forebay in an Airflow that was there before: the wheel, two environments, a user's folder."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,19 +19,14 @@ import psutil
 import pytest
 from support import independent
 from support.kills import is_alive
+from support.postgres_server import PostgresServer
 from support.projects import ads_pipeline, ads_project
 from support.truth_rows import links_of, stored_of
 from support.wheels import built_wheel, installed, run
 
-from forebay.embedded.airflow import components
 from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
-from forebay.embedded.keeper.component_group import ComponentGroup
-from forebay.embedded.layout import Layout
 from forebay.embedded.ports import choose_port
-from forebay.embedded.postgres import place as postgres_place
-from forebay.embedded.postgres import server as postgres
-from forebay.home.paths import Home
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
@@ -49,29 +40,6 @@ STOP_SECONDS = 20
 PASSWORD = "a password of the user's"
 
 
-@contextmanager
-def database(home: Path) -> Iterator[str]:
-    """An empty PostgreSQL; the address for SQLAlchemy without a driver."""
-    layout = Layout(Home(home))
-    layout.create()
-    place = postgres_place.database_place(layout)
-    programs = postgres_place.prepare_place(layout, place)
-    owner: dict[str, Any] = {}
-    if place.account is not None:
-        owner = {"user": place.account.uid, "group": place.account.gid, "cwd": "/"}
-    subprocess.run(
-        postgres.initdb_command(programs, place), check=True, timeout=COMMAND_SECONDS, **owner
-    )
-    component = components.database_component(programs, place)
-    server = ComponentGroup(layout).launch(component)
-    try:
-        wait_until(lambda: postgres.is_ready(place, server.pid), "PostgreSQL is not ready")
-        yield place.url
-    finally:
-        end([server], signal.SIGINT)
-        postgres_place.remove_database(place)
-
-
 def wait_until(holds: Any, otherwise: str, seconds: float = START_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
@@ -79,12 +47,12 @@ def wait_until(holds: Any, otherwise: str, seconds: float = START_SECONDS) -> No
         time.sleep(0.2)
 
 
-def end(processes: list[subprocess.Popen[Any]], number: signal.Signals) -> None:
+def end(processes: list[subprocess.Popen[bytes]]) -> None:
     """Ask processes to end, and their children with them; make those that do not."""
     living = [each for each in processes if is_alive(each.pid)]
     children = [c for each in living for c in psutil.Process(each.pid).children(recursive=True)]
     for process in living:
-        process.send_signal(number)
+        process.terminate()
     deadline = time.monotonic() + STOP_SECONDS
     for process in living:
         try:
@@ -99,7 +67,10 @@ def end(processes: list[subprocess.Popen[Any]], number: signal.Signals) -> None:
 
 @dataclass
 class StockAirflow:
-    """As somebody else runs it: own environment, own database, settings as in a container."""
+    """As somebody else runs it: own environment, settings as in a container.
+
+    database: its address for SQLAlchemy without a driver.
+    """
 
     python: Path
     home: Path
@@ -177,8 +148,8 @@ class StockAirflow:
 
     def stop(self) -> None:
         """End all parts, the API server last: the others talk to it."""
-        end(self._running[1:], signal.SIGTERM)
-        end(self._running[:1], signal.SIGTERM)
+        end(self._running[1:])
+        end(self._running[:1])
         self._running.clear()
 
     def _start(self, part: str) -> None:
@@ -208,7 +179,9 @@ def has(python: Path, module: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StockAirflow]:
+def stock(
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: PostgresServer
+) -> Iterator[StockAirflow]:
     """Airflow knows no TensorFlow, the executors no Airflow; both have the same wheel."""
     root = tmp_path_factory.mktemp("stock")
     (root / "tree").mkdir()
@@ -223,17 +196,17 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StockAirflow]:
     runtime = {"runtime": {"python": str(train)}}
     pipeline["job"]["roles"] = {"data": runtime, "trainer": runtime}
     ads_project(root / "user", rows=ROWS, pipeline=pipeline)
-    with database(root / "database") as address:
-        found = StockAirflow(airflow, root / "airflow", address, root / "state")
-        found.prepare()
-        found.command(
-            "forebay", "dags", "sync", "--config", f"{root}/user/config", "--dags", str(found.dags)
-        )
-        try:
-            found.start()
-            yield found
-        finally:
-            found.stop()
+    address = postgres_server.new_database().removeprefix("postgresql")
+    found = StockAirflow(airflow, root / "airflow", address, root / "state")
+    found.prepare()
+    found.command(
+        "forebay", "dags", "sync", "--config", f"{root}/user/config", "--dags", str(found.dags)
+    )
+    try:
+        found.start()
+        yield found
+    finally:
+        found.stop()
     assert processes_below(root) == []
 
 
