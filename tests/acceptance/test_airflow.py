@@ -68,17 +68,12 @@ ASKED_AT = {
 
 @pytest.fixture(scope="module", autouse=True)
 def started(airflow: Airflow) -> dict[str, Any]:
-    """Everything that needs no watching; by name, what it is known by."""
+    """Everything that needs no watching: when, and the manual run."""
     airflow.http.post("/pools", {"name": ONE_SLOT, "slots": 1})
-    return {
-        "began": time.monotonic(),
-        "asked": now(),
-        "manual": airflow.trigger(*ASKED_AT["hourly"]),
-        "narrow": airflow.backfill(NARROW, 1, 1),
-        "late": airflow.backfill(LATE, 0, 2),
-        "never": airflow.backfill(NEVER, 0, 0),
-        "torn": airflow.backfill(TORN, 0, 3),
-    }
+    found: dict[str, Any] = {"asked": now(), "manual": airflow.trigger(*ASKED_AT["hourly"])}
+    for pipeline, first, last in ((NARROW, 1, 1), (LATE, 0, 2), (NEVER, 0, 0), (TORN, 0, 3)):
+        airflow.backfill(pipeline, first, last)
+    return found
 
 
 def test_it_starts(airflow: Airflow, tell: Tell) -> None:
@@ -133,14 +128,13 @@ def test_whoever_waits_is_deferred(airflow: Airflow) -> None:
 
 
 def test_a_manual_run_means_the_window_that_holds_it(
-    airflow: Airflow, started: Mapping[str, Any], timed: Timed, tell: Tell
+    airflow: Airflow, started: Mapping[str, Any], timed: Timed
 ) -> None:
     pipeline, asked = ASKED_AT["hourly"]
     fresh = airflow.ended(pipeline, {0: "success"}, WINDOW_SECONDS)[0]
     assert (fresh.run_id, fresh.logical_date) == (started["manual"], asked)
     assert_ending(airflow, "manual run at 10:37, hourly, fresh", pipeline, fresh, 0)
     assert_exact(airflow.project, pipeline, [0])
-    tell(f"{time.monotonic() - started['began']:7.1f} s  a manual run, beside all that was started")
     again(airflow, "hourly", timed)
 
 
@@ -192,23 +186,17 @@ def test_a_late_source_holds_its_window_and_no_other(
 # What was started at the beginning has ended meanwhile ------------------------------------------
 
 
-def test_a_pool_of_one_slot_is_no_deadlock(
-    airflow: Airflow, started: Mapping[str, Any], tell: Tell
-) -> None:
+def test_a_pool_of_one_slot_is_no_deadlock(airflow: Airflow) -> None:
     run = airflow.ended(NARROW, {1: "success"}, WINDOW_SECONDS)[1]
-    tell(f"{time.monotonic() - started['began']:7.1f} s  2 windows in a pool of one slot, the same")
     assert airflow.states(run) == done(NARROW)
     assert {task["pool"] for task in airflow.tasks(run).values()} == {ONE_SLOT}
     assert_exact(airflow.project, NARROW, range(2))
     assert_in_order(airflow.project, NARROW, range(2))
 
 
-def test_catchup_after_the_scheduler_was_down(
-    airflow: Airflow, started: Mapping[str, Any], tell: Tell
-) -> None:
+def test_catchup_after_the_scheduler_was_down(airflow: Airflow) -> None:
     """Before Airflow started, the first of the windows was trained by `forebay run`."""
     runs = airflow.ended(CATCHUP, dict.fromkeys(range(RECENT_DAYS), "success"), WINDOW_SECONDS)
-    tell(f"{time.monotonic() - started['began']:7.1f} s  catchup, the same")
     assert len(airflow.runs(CATCHUP)) == RECENT_DAYS, "it ran windows that are not over"
     assert {run.run_type for run in runs.values()} == {"scheduled"}
     assert_ending(airflow, "catchup, trained by hand before", CATCHUP, runs[0], 0)
@@ -218,11 +206,8 @@ def test_catchup_after_the_scheduler_was_down(
     assert served(airflow.project, CATCHUP) == (CATCHUP.key(1), 1)
 
 
-def test_the_late_window_ends_once_its_marker_is_there(
-    airflow: Airflow, started: Mapping[str, Any], tell: Tell
-) -> None:
+def test_the_late_window_ends_once_its_marker_is_there(airflow: Airflow) -> None:
     runs = airflow.ended(LATE, dict.fromkeys(range(3), "success"), WINDOW_SECONDS)
-    tell(f"{time.monotonic() - started['began']:7.1f} s  3 windows, one of them late, the same")
     assert all(airflow.states(run) == done(LATE) for run in runs.values())
     assert_in_order(airflow.project, LATE, range(3))
     assert_exact(airflow.project, LATE, range(3), without=["optional"])

@@ -125,20 +125,6 @@ def submitted(project: Project, window: str) -> JobStatus:
     return status
 
 
-@pytest.mark.chaos
-def test_old_data_replayed_in_transactions(arrow: Project) -> None:
-    topic = topic_of(arrow)
-    with transactions(topic) as writer:
-        for number in range(12):
-            writer.write([(batch(10 * number), ms(number // 4, number % 4))])
-    summary = arrow.run(DAYS[0], DAYS[2])
-    assert [clicks(each)["trained_rows"] for each in summary["windows"]] == [40, 40, 40]
-    assert [counted(each) for each in summary["windows"]] == [[8, 4, 4, 0, 0]] * 3
-    every = independent.kafka_sums(topic.bootstrap, topic.name, ms(0), ms(3))
-    assert summary["seen"]["clicks"] == every
-    assert "24 planned offsets = 12 records + 12 control" in summary["rows_line"]
-
-
 def test_producers_with_and_without_transactions_in_one_topic(project: Project) -> None:
     topic = topic_of(project)
     with transactions(topic) as writer:
