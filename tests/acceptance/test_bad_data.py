@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.airflow_data import cut_footer, flip_middle
 from support.kills import no_process_left
 from support.parquet_files import contradict_types
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source
@@ -39,24 +40,12 @@ def run(project: Project) -> dict[str, Any]:
     return project.run("2026-03-01", "2026-03-01")
 
 
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-40])
-
-
-def flip_middle(path: Path) -> None:
-    """Damage column data and leave the footer whole."""
-    data = bytearray(path.read_bytes())
-    for position in range(200, len(data) // 2):
-        data[position] ^= 0xFF
-    path.write_bytes(bytes(data))
-
-
 def contradict(path: Path) -> None:
     """Make a footer of which whoever plans would die."""
     contradict_types(path, "at")
 
 
-DAMAGES = [truncate, flip_middle, contradict]
+DAMAGES = [cut_footer, flip_middle, contradict]
 
 
 @pytest.mark.guarantee("a Parquet file is corrupt", "red, or dead letters by policy")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import independent
 from support.jobs import report_job
+from support.kill_cases import expected, expected_of
 from support.kills import no_process_left
 from support.projects import DAY, FIRST_DAY, Project, ads_project, write_history
 from support.truth_rows import served_of
@@ -31,23 +30,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return project, project.run("2026-03-01", LAST)
 
 
-def window_sums(project: Project, day: int) -> dict[str, independent.Sums]:
-    start = FIRST_DAY + day * DAY
-    history = f"date={start - timedelta(days=1):%Y-%m-%d}/*.parquet"
-    first_ms = int(start.timestamp() * 1000)
-    return {
-        "history": independent.parquet_sums(project.files, files=history),
-        "clicks": independent.log_sums(project.log, first_ms, first_ms + 86_400_000),
-    }
-
-
-def all_sums(project: Project, days: int = DAYS) -> dict[str, independent.Sums]:
-    every = [window_sums(project, day) for day in range(days)]
-    return {
-        name: independent.added(*(one[name] for one in every)) for name in ("history", "clicks")
-    }
-
-
 def test_every_window_counts_what_an_independent_reader_counts(trained: Trained) -> None:
     project, summary = trained
     assert [window["window"] for window in summary["windows"]] == [
@@ -60,13 +42,13 @@ def test_every_window_counts_what_an_independent_reader_counts(trained: Trained)
         assert window["generation"] == 1
         assert window["resumed_from_step"] == 0
         assert window["reread_rows"] == 0
-        for name, sums in window_sums(project, day).items():
+        for name, sums in expected(project, day).items():
             source = window["sources"][name]
             assert source["planned_rows"] == sums["rows"]
             assert source["served_rows"] == sums["rows"]
             assert source["trained_rows"] == sums["rows"]
             assert source["dead_letter_rows"] == 0
-    assert summary["seen"] == all_sums(project)
+    assert summary["seen"] == expected_of(project, DAYS)
     assert no_process_left(project)
 
 
@@ -94,7 +76,7 @@ def test_reprocessing_a_middle_window_starts_from_the_window_before(trained: Tra
     window = summary["windows"][0]
     assert window["generation"] == 2
     assert window["parent"] == {"window": "2026-03-01", "generation": 1}
-    assert summary["seen"] == all_sums(project, 2)
+    assert summary["seen"] == expected_of(project, 2)
     assert summary["stale_windows"] == ["2026-03-03", "2026-03-04"]
     assert served_of(project.home, "ads") == served
     listed = json.loads(project.forebay("models", "ls", "ads", "--output", "json").stdout)

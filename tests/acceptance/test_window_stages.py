@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import independent
+from support.kill_cases import expected
 from support.model_lines import replace_link
 from support.projects import (
     DAY,
@@ -110,16 +111,6 @@ class Stages:
         return [key for key in self.chain.windows() if self.chain.stale_reason(self.newest(key))]
 
 
-def stored(made: Project, day: int) -> dict[str, independent.Sums]:
-    start = FIRST_DAY + day * DAY
-    first_ms = int(start.timestamp() * 1000)
-    history = f"date={start - DAY:%Y-%m-%d}/*.parquet"
-    return {
-        "history": independent.parquet_sums(made.files, files=history),
-        "clicks": independent.log_sums(made.log, first_ms, first_ms + 86_400_000),
-    }
-
-
 def trained(link: Link) -> dict[str, independent.Sums]:
     return {name: link.trained(name).model_dump() for name in ("history", "clicks")}
 
@@ -136,11 +127,11 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
 
 def test_each_window_trains_what_an_independent_reader_counts(stages: Stages) -> None:
     for day, key in enumerate((FIRST, SECOND)):
-        expected = stored(stages.made, day)
-        assert trained(stages.newest(key)) == expected
+        counted = expected(stages.made, day)
+        assert trained(stages.newest(key)) == counted
         found = stages.evaluate(key)
         assert found.generation == 1
-        assert found.rows == {name: sums["rows"] for name, sums in expected.items()}
+        assert found.rows == {name: sums["rows"] for name, sums in counted.items()}
         assert found.rows_line.startswith("rows  planned = served = trained + dead")
         document = stages.chain.judgement(stages.newest(key))
         assert document is not None
@@ -182,7 +173,7 @@ def test_people_see_these_jobs_as_any_other(stages: Stages) -> None:
 def test_a_window_asked_for_again_is_read_again_and_makes_the_next_stale(stages: Stages) -> None:
     assert stages.train(FIRST, f"{FIRST}#1", again=True).state == "succeeded"
     assert stages.ledger.generations(FIRST) == [1, 2]
-    assert trained(stages.newest(FIRST)) == stored(stages.made, 0)
+    assert trained(stages.newest(FIRST)) == expected(stages.made, 0)
     assert stages.newest(FIRST).generation == 2
     assert stages.stale() == [SECOND]
     assert stages.submit(FIRST, f"{FIRST}#1", again=True).state == "trained"
@@ -193,7 +184,7 @@ def test_a_window_asked_for_again_is_read_again_and_makes_the_next_stale(stages:
     parent = stages.newest(SECOND).parent
     assert parent is not None
     assert (parent.window, parent.generation) == (FIRST, 2)
-    assert trained(stages.newest(SECOND)) == stored(stages.made, 1)
+    assert trained(stages.newest(SECOND)) == expected(stages.made, 1)
     assert stages.publish(SECOND, 2).state == "published"
 
 

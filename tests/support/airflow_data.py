@@ -43,7 +43,7 @@ class Stored:
             return independent.log_sums(folder, first_ms, end_ms)
         where = f"\"at\" >= '{low.isoformat()}' and \"at\" < '{high.isoformat()}'"
         days = [f"date={day}/*.parquet" for day in days_between(low, high)]
-        return together([independent.parquet_sums(folder, where, files) for files in days])
+        return independent.added(*(independent.parquet_sums(folder, where, each) for each in days))
 
     def files(self, root: Path, start: datetime, end: datetime) -> set[str]:
         """Files of whole days that hold the rows of windows [start, end), below `data/`."""
@@ -66,12 +66,6 @@ def days_between(low: datetime, high: datetime) -> list[str]:
     first = low.replace(hour=0, minute=0, second=0, microsecond=0)
     count = -(-(high - first) // DAY)
     return [f"{first + number * DAY:%Y-%m-%d}" for number in range(count)]
-
-
-def together(parts: list[independent.Sums]) -> independent.Sums:
-    """Sums of several parts: signed 64 bits that wrap."""
-    total = {name: sum(part[name] for part in parts) for name in parts[0]}
-    return {name: (value + 2**63) % 2**64 - 2**63 for name, value in total.items()}
 
 
 HISTORY = Stored("history", "parquet", OFFSET)

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 
 from forebay.executors.job.stored_jobs import StoredJob, find_job
 from forebay.home.paths import Home
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import Pipeline
-from support.kills import is_alive, job_processes
-from support.truth_rows import trained_rows
+from support.kills import is_alive, job_processes, used_rows
 
 Json = dict[str, Any]
 # The window of time in which a job of some 100,000 rows is in its middle is short.
@@ -57,13 +55,8 @@ class WindowJob:
         return find_job(Home(self.airflow.project.home), self.job_id)
 
     def used_rows(self) -> int:
-        """Rows that this generation's trainers have used so far, from the mapped counter."""
-        window = self.airflow.project.home / "training" / self.pipeline.name / "main"
-        counters = window / self.pipeline.key(self.number) / f"g{self.generation}" / "counters.bin"
-        if not counters.exists() or counters.stat().st_size < 8:
-            home, key = self.airflow.project.home, self.pipeline.key(self.number)
-            return trained_rows(home, self.pipeline.name, key, self.generation)
-        return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
+        key, name = self.pipeline.key(self.number), self.pipeline.name
+        return used_rows(self.airflow.project, key, self.generation, name)
 
     def trainers(self) -> list[int]:
         pids = self.status().get("pids", {})

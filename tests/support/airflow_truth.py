@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from support.airflow_data import together
+from support import independent
 from support.airflow_pipelines import Pipeline
 from support.projects import Project
 from support.truth_rows import links_of, plan_of, served_of
@@ -30,8 +30,8 @@ def trained(of: Json) -> dict[str, Json]:
     """Rows and row sums of this window alone: the model's sums after it less those before."""
     none = {"rows": 0, "sum": 0, "sum_of_squares": 0}
     return {
-        name: together(
-            [after, {key: -value for key, value in of["base_seen"].get(name, none).items()}]
+        name: independent.added(
+            after, {key: -value for key, value in of["base_seen"].get(name, none).items()}
         )
         for name, after in of["seen"].items()
     }

@@ -21,12 +21,12 @@ from support.projects import Project
 from support.truth_rows import trained_rows
 
 
-def used_rows(project: Project, window: str, generation: int = 1) -> int:
+def used_rows(project: Project, window: str, generation: int = 1, pipeline: str = "ads") -> int:
     """Rows that trainers of this window have used so far, straight from the mapped counter."""
-    folder = project.home / "training" / "ads" / "main" / window / f"g{generation}"
+    folder = project.home / "training" / pipeline / "main" / window / f"g{generation}"
     counters = folder / "counters.bin"
     if not counters.exists() or counters.stat().st_size < 8:
-        return trained_rows(project.home, "ads", window, generation)
+        return trained_rows(project.home, pipeline, window, generation)
     return int(np.fromfile(counters, dtype=np.int64, count=1)[0])
 
 
