@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from support.airflow_data import CLICKS, HISTORY
 from support.file_watch import Reads, watched
 from support.jobs_here import jobs_in_this_process
 from support.projects import DAY, FIRST_DAY, Project, ads_project
@@ -27,16 +27,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Reads, dic
 
 
 def files_of(project: Project, day: int) -> set[str]:
-    data = project.root / "data"
     start = FIRST_DAY + day * DAY
-    history = project.files / f"date={start - DAY:%Y-%m-%d}"
-    first_ms, end_ms = (int(at.timestamp() * 1000) for at in (start, start + timedelta(days=1)))
-    segments = [
-        path
-        for path in project.log.glob("*/*.arrow")
-        if first_ms <= int(path.stem.split("-")[2]) < end_ms
-    ]
-    return {path.relative_to(data).as_posix() for path in [*history.iterdir(), *segments]}
+    found = (each.files(project.root, start, start + DAY) for each in (HISTORY, CLICKS))
+    return set().union(*found)
 
 
 def test_the_first_run_opens_every_file(first: tuple[Project, Reads, dict[str, Any]]) -> None:
