@@ -210,6 +210,23 @@ def test_a_new_password_holds_at_once(cluster: Cluster) -> None:
     assert cluster.api.dags()
 
 
+def test_a_killed_keeper_is_seen_and_replaced(cluster: Cluster) -> None:
+    """Nothing that it kept is left alone, and `up` starts again."""
+    state = cluster.embedded.state()
+    assert state is not None
+    os.kill(state.keeper_pid, signal.SIGKILL)
+    code, lost = cluster.status()
+    assert (code, lost["state"]) == (4, "lost")
+    assert "`forebay up`" in lost["problem"]
+    pid_file = database_place(cluster.embedded.layout).data / "postmaster.pid"
+    until(lambda: not pid_file.exists(), 20)  # the database ends in good order, by itself
+    code, output = cluster.forebay("up", "--config", str(cluster.config), "--output", "json")
+    found = json.loads(output)
+    assert (code, found["started"], found["url"]) == (0, True, cluster.endpoint.url)
+    assert found["password"] is None  # it is the one that was shown
+    assert cluster.status()[0] == 0
+
+
 def test_down_leaves_no_process_and_names_the_jobs_it_ended(cluster: Cluster) -> None:
     layout = cluster.embedded.layout
     environment = {**component_environment(layout, "scheduler"), JOB_ID_NAME: JOB}
