@@ -183,26 +183,10 @@ def test_score_prints_a_table_for_one_row(model: Path, capsys: pytest.CaptureFix
     assert shown.err == ""
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"usr": "x"}, "row 1: the model reads no column 'usr' (did you mean 'user'?)"),
-        ({"age": 1.5}, "column 'age' (int): 1.5 is not a whole number"),
-        ({"tags": "a"}, "column 'tags' (list<string>): 'a' is not a list"),
-        ({"at": "noon"}, "column 'at' (timestamp): write a time as"),
-        ({"mobile": "true"}, "column 'mobile' (bool): 'true' is neither true nor false"),
-    ],
-)
-def test_a_wrong_row_is_named(
-    model: Path, capsys: pytest.CaptureFixture[str], row: dict[str, Any], message: str
-) -> None:
-    assert run(["score", str(model), "--row", json.dumps(ROWS[0] | row)]) == 1
-    assert message in capsys.readouterr().err
-
-
-def test_a_missing_column_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["score", str(model), "--row", json.dumps({"user": "x"})]) == 1
-    assert "row 1: column 'age' is missing (use null if unknown)" in capsys.readouterr().err
+def test_a_wrong_row_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["score", str(model), "--row", json.dumps(ROWS[0] | {"usr": "x"})]) == 1
+    wanted = "row 1: the model reads no column 'usr' (did you mean 'user'?)"
+    assert wanted in capsys.readouterr().err
 
 
 def test_wrong_calls_say_what_to_do(
