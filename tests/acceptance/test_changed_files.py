@@ -278,6 +278,5 @@ def planned(project: Project, hours: int) -> list[str]:
 
 
 def calls(project: Project, hours: int) -> int:
-    """Storage calls of a process that plans so many hours."""
     last = plan_hours(project, hours).splitlines()[-1]
     return int(last.split(", ")[-1].split()[0])

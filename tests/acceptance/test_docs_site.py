@@ -37,8 +37,6 @@ def named() -> list[str]:
 
 
 class Loads(HTMLParser):
-    """What a browser loads with a page."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.found: list[str] = []

@@ -39,7 +39,6 @@ def does(cost: dict[str, Any]) -> dict[str, str]:
 
 
 def assert_came_true(cost: dict[str, Any], summary: dict[str, Any]) -> None:
-    """Rows and storage calls are those that were told."""
     ran = [each for each in [summary["warm_start"], *summary["windows"]] if each]
     told = {each["window"]: each for each in cost["windows"]}
     assert list(told) == [each["window"] for each in ran]

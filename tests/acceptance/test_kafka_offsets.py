@@ -40,7 +40,6 @@ COLUMNS = {"id": "int", "kept": "int"}
 
 
 def clicks_project(root: Path, topic: Topic, form: str) -> Project:
-    """A pipeline with this topic alone, which counts its rows."""
     project = Project(root, topic=topic)
     options = {"bootstrap": topic.bootstrap, "topic": topic.name, "format": form}
     project.write_source("clicks", {"kind": "kafka", "options": options, "columns": COLUMNS})
@@ -100,7 +99,6 @@ def clicks(window: dict[str, Any]) -> dict[str, Any]:
 
 
 def counted(window: dict[str, Any]) -> list[int]:
-    """Offsets that were planned, and what they were."""
     found, kinds = clicks(window), ("records", "control", "aborted", "compacted")
     return [found["planned_offsets"], *(found["read_offsets"][kind] for kind in kinds)]
 

@@ -31,7 +31,6 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def example(stored: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
-    """Executes the one example that holds a text; the names that it has made."""
     monkeypatch.chdir(stored.root)
 
     def execute(text: str) -> dict[str, Any]:

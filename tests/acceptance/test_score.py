@@ -76,7 +76,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def encoded_rows() -> Any:
-    """ROWS as the data executors would serve them."""
     spec = source(COLUMNS)
     layout = layout_of(FEATURES, COLUMNS)
     columns = {name: [row[name] for row in ROWS] for name in COLUMNS}

@@ -65,7 +65,6 @@ class Block:
         return self.mark in {"console kafka", "json"} or "sources.kafka" in self.text
 
     def write(self) -> None:
-        """Put the text where the page says, below the current folder."""
         path = Path(self.file)
         path.parent.mkdir(parents=True, exist_ok=True)
         before = path.read_text() if self.title.startswith("Add to ") else ""
@@ -165,8 +164,6 @@ ON_KAFKA = [block for block in blocks() if block.on_kafka]
 
 @dataclass
 class Reader:
-    """Somebody who does what the page says, in an empty folder."""
-
     root: Path
     capsys: pytest.CaptureFixture[str]
     stored: Callable[[Block], None] = lambda _: None

@@ -294,7 +294,6 @@ def test_a_run_and_its_judgement_stay_light(project: Project) -> None:
 
 
 def assert_light(project: Project, commands: list[tuple[str, ...]]) -> None:
-    """In one process, which imports nothing that costs much."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", COMMANDS, json.dumps(commands)],
         cwd=project.root,

@@ -144,7 +144,6 @@ def clear(
     *,
     downstream: bool = False,
 ) -> Reads:
-    """Clear tasks of a window's run and see how it ends; what was read on the way."""
     since = now()
     run = airflow.run_of(ADS, number)
     with timed(kind), watched(airflow.project.root / "data" / "ads") as reads:

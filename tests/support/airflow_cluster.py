@@ -147,7 +147,6 @@ class Airflow:
         self.http.post("/backfills", body)
 
     def backfills_complete(self, pipeline: Pipeline) -> None:
-        """Wait until Airflow has noticed that all backfills of a pipeline are complete."""
         self.until(
             f"backfills of {pipeline.name} are complete",
             lambda: all(each["completed_at"] for each in self.backfills(pipeline)),

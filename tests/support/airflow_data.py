@@ -162,7 +162,6 @@ def by_day(stored: Stored, **changes: Any) -> dict[str, Any]:
 
 
 def marked_source(stored: Stored, wait: str, late: str) -> dict[str, Any]:
-    """One that is complete when a day's folder has its marker."""
     return by_day(stored, ready={"marker": MARKER, "wait": wait, "late": late})
 
 

@@ -31,7 +31,6 @@ class Kill:
 
 
 def kill_component(airflow: Airflow, name: str, *pipelines: Pipeline) -> Kill:
-    """SIGKILL a component and wait until another process stands in its place."""
     pid = airflow.components()[name]["pid"]
     below = psutil.Process(pid).children(recursive=True)
     began = time.monotonic()

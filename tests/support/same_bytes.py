@@ -211,7 +211,6 @@ def held_rows(made: Project, window: str, label: str = "") -> list[int]:
 
 
 def metrics(made: Project) -> list[Any]:
-    """What the summary of the last run says of its windows, and of all of them."""
     summary = summary_of(made.home / "summary.json")
     assert summary["rows_agree"]
     pooled = [summary["seen"], summary["pooled"], summary.get("labels")]
@@ -249,7 +248,6 @@ class Runs:
         return Project(self.unkilled.root, home_folder=home)
 
     def assert_same(self, killed: Project) -> None:
-        """Scores, figures and every file of every model."""
         # As text: NaN is no equal of itself.
         assert repr(scores(killed, self.labels)) == repr(scores(self.unkilled, self.labels))
         assert repr(metrics(killed)) == repr(metrics(self.unkilled))
