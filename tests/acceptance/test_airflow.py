@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -34,7 +34,6 @@ from support.airflow_endings import (
 from support.airflow_jobs import WindowJob
 from support.airflow_kill_story import HELD_AT_ROWS, TRAINING
 from support.airflow_pipelines import (
-    ADS,
     CATCHUP,
     DROPPED,
     FIVE_MISTAKES,
@@ -49,18 +48,11 @@ from support.airflow_pipelines import (
     RECENT_DAYS,
     TORN,
     WINDOW_SECONDS,
-    Pipeline,
     write_yaml,
 )
 from support.airflow_plugin import Tell, Timed
 from support.airflow_processes import gone, modes_of_folders, processes_of, stages_of
-from support.airflow_truth import (
-    assert_exact,
-    assert_in_order,
-    link,
-    plan,
-    served,
-)
+from support.airflow_truth import assert_exact, assert_in_order, link, plan, served
 from support.planted import CERTIFICATES, CONNECTION, PLANTED, STORAGE_KEY, planted_in
 from support.projects import DAY
 
@@ -70,23 +62,18 @@ XCOM_BYTES_MAX = 4_000
 # What a person means who asks for a window in its middle, and then for the same one again.
 ASKED_AT = {
     "hourly": (NARROW, NARROW.window(0) + timedelta(minutes=37)),
-    "daily": (ADS, ADS.window(0) + timedelta(hours=10, minutes=37)),
+    "daily": (MARKS, MARKS.window(0) + timedelta(hours=10, minutes=37)),
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def started(airflow: Airflow) -> dict[str, Any]:
-    """Everything that needs no watching; by name, what it is known by."""
+    """Everything that needs no watching: when, and the manual run."""
     airflow.http.post("/pools", {"name": ONE_SLOT, "slots": 1})
-    return {
-        "began": time.monotonic(),
-        "asked": now(),
-        "manual": {name: airflow.trigger(*asked) for name, asked in ASKED_AT.items()},
-        "narrow": airflow.backfill(NARROW, 1, 2),
-        "late": airflow.backfill(LATE, 0, 2),
-        "never": airflow.backfill(NEVER, 0, 0),
-        "torn": airflow.backfill(TORN, 0, 4),
-    }
+    found: dict[str, Any] = {"asked": now(), "manual": airflow.trigger(*ASKED_AT["hourly"])}
+    for pipeline, first, last in ((NARROW, 1, 1), (LATE, 0, 2), (NEVER, 0, 0), (TORN, 0, 3)):
+        airflow.backfill(pipeline, first, last)
+    return found
 
 
 def test_it_starts(airflow: Airflow, tell: Tell) -> None:
@@ -135,32 +122,30 @@ def test_the_port_stays_the_keepers_whatever_becomes_of_the_api_server(airflow: 
 
 
 def test_whoever_waits_is_deferred(airflow: Airflow) -> None:
-    """Three windows at a time in a pool of one slot, without grace."""
-    waits = airflow.run_of(NARROW, 2)
+    """Two windows at a time in a pool of one slot, without grace."""
+    waits = airflow.run_of(NARROW, 1)
     airflow.task_is(NARROW, waits, "data_executors", "deferred", WINDOW_SECONDS)
 
 
-def test_manual_runs_mean_the_window_that_holds_them(
-    airflow: Airflow, started: Mapping[str, Any], timed: Timed, tell: Tell
+def test_a_manual_run_means_the_window_that_holds_it(
+    airflow: Airflow, started: Mapping[str, Any], timed: Timed
 ) -> None:
-    for name, (pipeline, asked) in ASKED_AT.items():
-        fresh = airflow.ended(pipeline, {0: "success"}, WINDOW_SECONDS)[0]
-        assert fresh.run_id == started["manual"][name]
-        assert fresh.logical_date == asked
-        assert_ending(airflow, f"manual run at 10:37, {name}, fresh", pipeline, fresh, 0)
-        assert_exact(airflow.project, pipeline, [0])
-    tell(f"{time.monotonic() - started['began']:7.1f} s  manual runs, beside all that was started")
-    for name, (pipeline, asked) in ASKED_AT.items():
-        with timed(f"manual run of a window done already, {name}"):
-            again(airflow, pipeline, name, asked + timedelta(minutes=1))
+    pipeline, asked = ASKED_AT["hourly"]
+    fresh = airflow.ended(pipeline, {0: "success"}, WINDOW_SECONDS)[0]
+    assert (fresh.run_id, fresh.logical_date) == (started["manual"], asked)
+    assert_ending(airflow, "manual run at 10:37, hourly, fresh", pipeline, fresh, 0)
+    assert_exact(airflow.project, pipeline, [0])
+    again(airflow, "hourly", timed)
 
 
-def again(airflow: Airflow, pipeline: Pipeline, name: str, asked: datetime) -> None:
+def again(airflow: Airflow, name: str, timed: Timed) -> None:
     """Ask for a window that is done: green in seconds, and the log says how to do it again."""
-    run_id = airflow.trigger(pipeline, asked)
-    airflow.until(
-        "it is over", lambda: airflow.run(pipeline, run_id).state == "success", 60, pipeline
-    )
+    pipeline, asked = ASKED_AT[name]
+    with timed(f"manual run of a window done already, {name}"):
+        run_id = airflow.trigger(pipeline, asked + timedelta(minutes=1))
+        airflow.until(
+            "it is over", lambda: airflow.run(pipeline, run_id).state == "success", 60, pipeline
+        )
     run = airflow.run(pipeline, run_id)
     assert_ending(airflow, f"manual run at 10:38, {name}, done already", pipeline, run, 0)
     said = airflow.log(run, "timer")
@@ -201,41 +186,28 @@ def test_a_late_source_holds_its_window_and_no_other(
 # What was started at the beginning has ended meanwhile ------------------------------------------
 
 
-def test_a_pool_of_one_slot_is_no_deadlock(
-    airflow: Airflow, started: Mapping[str, Any], tell: Tell
-) -> None:
-    runs = airflow.ended(NARROW, dict.fromkeys((1, 2), "success"), WINDOW_SECONDS)
-    tell(f"{time.monotonic() - started['began']:7.1f} s  3 windows in a pool of one slot, the same")
-    assert [airflow.states(run) for run in runs.values()] == [done(NARROW)] * 2
-    pools = {task["pool"] for run in runs.values() for task in airflow.tasks(run).values()}
-    assert pools == {ONE_SLOT}
-    assert_exact(airflow.project, NARROW, range(3))
-    assert_in_order(airflow.project, NARROW, range(3))
+def test_a_pool_of_one_slot_is_no_deadlock(airflow: Airflow) -> None:
+    run = airflow.ended(NARROW, {1: "success"}, WINDOW_SECONDS)[1]
+    assert airflow.states(run) == done(NARROW)
+    assert {task["pool"] for task in airflow.tasks(run).values()} == {ONE_SLOT}
+    assert_exact(airflow.project, NARROW, range(2))
+    assert_in_order(airflow.project, NARROW, range(2))
 
 
-def test_catchup_after_the_scheduler_was_down(
-    airflow: Airflow, started: Mapping[str, Any], tell: Tell
-) -> None:
+def test_catchup_after_the_scheduler_was_down(airflow: Airflow) -> None:
     """Before Airflow started, the first of the windows was trained by `forebay run`."""
-    last = RECENT_DAYS - 1
     runs = airflow.ended(CATCHUP, dict.fromkeys(range(RECENT_DAYS), "success"), WINDOW_SECONDS)
-    tell(f"{time.monotonic() - started['began']:7.1f} s  catchup of {last} windows, the same")
     assert len(airflow.runs(CATCHUP)) == RECENT_DAYS, "it ran windows that are not over"
     assert {run.run_type for run in runs.values()} == {"scheduled"}
     assert_ending(airflow, "catchup, trained by hand before", CATCHUP, runs[0], 0)
-    for number in range(1, RECENT_DAYS):
-        kind = "catchup, missed while the scheduler was down"
-        assert_ending(airflow, kind, CATCHUP, runs[number], number)
+    assert_ending(airflow, "catchup, missed while the scheduler was down", CATCHUP, runs[1], 1)
     assert_exact(airflow.project, CATCHUP, range(RECENT_DAYS))
     assert_in_order(airflow.project, CATCHUP, range(RECENT_DAYS))
-    assert served(airflow.project, CATCHUP) == (CATCHUP.key(last), 1)
+    assert served(airflow.project, CATCHUP) == (CATCHUP.key(1), 1)
 
 
-def test_the_late_window_ends_once_its_marker_is_there(
-    airflow: Airflow, started: Mapping[str, Any], tell: Tell
-) -> None:
+def test_the_late_window_ends_once_its_marker_is_there(airflow: Airflow) -> None:
     runs = airflow.ended(LATE, dict.fromkeys(range(3), "success"), WINDOW_SECONDS)
-    tell(f"{time.monotonic() - started['began']:7.1f} s  3 windows, one of them late, the same")
     assert all(airflow.states(run) == done(LATE) for run in runs.values())
     assert_in_order(airflow.project, LATE, range(3))
     assert_exact(airflow.project, LATE, range(3), without=["optional"])
@@ -251,7 +223,7 @@ def test_a_source_that_stays_away_is_red(airflow: Airflow) -> None:
 
 
 def test_bad_data_is_red_where_it_is_met(airflow: Airflow) -> None:
-    ends = {0: "success", **dict.fromkeys(range(1, 5), "failed")}
+    ends = {0: "success", **dict.fromkeys(range(1, 4), "failed")}
     runs = airflow.ended(TORN, ends, WINDOW_SECONDS)
     # The file may be met before data_executors has looked, or later: either task names it.
     states = airflow.states(runs[1])
@@ -260,10 +232,10 @@ def test_bad_data_is_red_where_it_is_met(airflow: Airflow) -> None:
     assert_last_lines(airflow, runs[1], red, "part-1.parquet")
     assert airflow.states(runs[2]) == failed_at(TORN, "sources.torn")
     assert_last_lines(airflow, runs[2], "sources.torn", "part-1.parquet")
-    for number in (3, 4):  # sound, but their model would lack what the others should have taught
-        assert airflow.states(runs[number]) == failed_at(TORN, "data_executors")
-        words = ("comes before it, failed", "missing and errored runs")
-        assert_last_lines(airflow, runs[number], "data_executors", *words)
+    # Sound, but its model would lack what the others should have taught.
+    assert airflow.states(runs[3]) == failed_at(TORN, "data_executors")
+    words = ("comes before it, failed", "missing and errored runs")
+    assert_last_lines(airflow, runs[3], "data_executors", *words)
     assert served(airflow.project, TORN) == (TORN.key(0), 1)
     assert_exact(airflow.project, TORN, [0])
 
@@ -272,8 +244,9 @@ def test_bad_data_is_red_where_it_is_met(airflow: Airflow) -> None:
 
 
 def test_mark_failed_pause_and_unpause(airflow: Airflow, timed: Timed) -> None:
+    """A manual run, too, of a daily window."""
     job = WindowJob(airflow, MARKS, 0)
-    run_id = airflow.trigger(MARKS, MARKS.window(0))
+    run_id = airflow.trigger(*ASKED_AT["daily"])
     with timed("mark failed while it trains, until its processes have ended"):
         with job.held(HELD_AT_ROWS, WINDOW_SECONDS):
             airflow.task_is(MARKS, airflow.run(MARKS, run_id), TRAINING, "running", WINDOW_SECONDS)
@@ -299,9 +272,11 @@ def test_mark_failed_pause_and_unpause(airflow: Airflow, timed: Timed) -> None:
         since = now()
         airflow.api.pause(MARKS.name, paused=False)
         run = airflow.ended(MARKS, {0: "success"}, WINDOW_SECONDS, since)[0]
+    assert (run.run_id, run.logical_date) == (run_id, ASKED_AT["daily"][1])
     assert_ending(airflow, "unpaused", MARKS, run, 0)
     assert_exact(airflow.project, MARKS, [0])
     assert link(airflow.project, MARKS, 0)["resumed_from_step"] > 0, "it began from nothing"
+    again(airflow, "daily", timed)
 
 
 # A running Airflow meets new YAML ------------------------------------------------------------
@@ -327,7 +302,7 @@ def test_yaml_dropped_into_a_running_airflow(airflow: Airflow, tell: Tell) -> No
     assert [line for line in lines if line not in errors[0]["stack_trace"]] == []
 
     assert airflow.runs(DROPPED) == airflow.runs(OLD) == [], "something trained unasked"
-    airflow.form(OLD, 0, 1)
+    airflow.form(OLD, 0, 0)
     airflow.project.forebay("airflow", "dags", "unpause", DROPPED.name)
     run = airflow.ended(DROPPED, {0: "success"}, WINDOW_SECONDS)[0]
     tell(f"{time.monotonic() - dropped:7.1f} s  from a dropped YAML to its first model")
@@ -340,10 +315,9 @@ def test_yaml_dropped_into_a_running_airflow(airflow: Airflow, tell: Tell) -> No
 
 def test_the_form_on_old_data_and_the_run_that_unpausing_makes(airflow: Airflow) -> None:
     """Yesterday, which is empty, neither begins the line nor keeps the past from it."""
-    runs = airflow.ended(OLD, {0: "success", 1: "success"}, WINDOW_SECONDS)
-    assert [airflow.states(run) for run in runs.values()] == [done(OLD)] * 2
-    assert_exact(airflow.project, OLD, range(2))
-    assert_in_order(airflow.project, OLD, range(2))
+    run = airflow.ended(OLD, {0: "success"}, WINDOW_SECONDS)[0]
+    assert airflow.states(run) == done(OLD)
+    assert_exact(airflow.project, OLD, [0])
     automatic = [run for run in airflow.runs(OLD) if run.run_type == "scheduled"]
     assert [run.window for run in automatic] == [today() - DAY]
     assert airflow.states(automatic[0]) == nothing_to_do(OLD)
@@ -355,13 +329,13 @@ def test_the_form_on_old_data_and_the_run_that_unpausing_makes(airflow: Airflow)
 def test_a_window_outside_the_dataset_is_red(airflow: Airflow) -> None:
     """Airflow runs no task outside a DAG's dates, and calls that a success."""
     assert NEVER.end is not None
-    outside = {NEVER.start - DAY: "2026-02-28 is before the dataset's start (2026-03-01T00:00Z)"}
-    outside[NEVER.end + DAY] = "2026-03-12 is after the dataset's end (2026-03-11T00:00Z)"
-    runs = [airflow.run(NEVER, airflow.trigger(NEVER, at)) for at in outside]
+    outside = {
+        NEVER.start - DAY: "2026-02-28 is before the dataset's start (2026-03-01T00:00Z)",
+        NEVER.end: "2026-03-11 is after the dataset's end (2026-03-11T00:00Z)",
+    }
+    before = airflow.run(NEVER, airflow.trigger(NEVER, NEVER.start - DAY))
     airflow.backfill(NEVER, 10, 10)
-    outside[NEVER.end] = "2026-03-11 is after the dataset's end (2026-03-11T00:00Z)"
-    runs.append(airflow.run_of(NEVER, 10))
-    for run in runs:
+    for run in (before, airflow.run_of(NEVER, 10)):
         ended = partial(lambda run_id: airflow.run(NEVER, run_id).state in ENDED, run.run_id)
         airflow.until("it is over", ended, 2 * 60, NEVER)
         assert airflow.run(NEVER, run.run_id).state == "failed"
@@ -386,16 +360,6 @@ def test_what_tasks_leave_in_airflow(airflow: Airflow) -> None:
     assert all(str(links[name]).startswith("http://127.0.0.1:") for name in links if links[name])
     assert TRAINING in str(links["Training log"])
     assert "evaluate" in str(links["Metrics"])
-
-
-def test_a_run_without_a_logical_date_is_refused(airflow: Airflow) -> None:
-    run_id = airflow.api.trigger(NEVER.name, None)["dag_run_id"]
-    airflow.until(
-        "it is over",
-        lambda: airflow.api.dag_run(NEVER.name, run_id)["state"] == "failed",
-        60,
-    )
-    assert "no logical date" in "\n".join(airflow.api.log(NEVER.name, run_id, "timer", 1))
 
 
 def test_down_leaves_nothing(airflow: Airflow, tell: Tell) -> None:

@@ -94,7 +94,6 @@ def test_late_segments_of_a_log(tmp_path: Path) -> None:
 
 
 def trim(project: Project, days: int) -> None:
-    """Delete the segments of the first days."""
     before = int((FIRST_DAY + days * DAY).timestamp() * 1000)
     for segment in project.log.glob("*/*.arrow"):
         if int(segment.stem.rpartition("-")[2]) < before:

@@ -13,7 +13,7 @@ WINDOW = "2026-03-01"
 def test_a_cancelled_job_leaves_no_process_and_goes_on_later(tmp_path: Path) -> None:
     pipeline = ads_pipeline(checkpoint={"every_steps": 500})
     pipeline["train"]["minibatch_rows"] = 16  # slow enough to be cancelled on the way
-    project = ads_project(tmp_path, rows=100_000, pipeline=pipeline)
+    project = ads_project(tmp_path, rows=50_000, pipeline=pipeline)
     summary = tmp_path / "s.json"
     arguments = ("run", "ads", "--from", WINDOW, "--to", WINDOW, "--summary", str(summary))
     with running(project, *arguments) as run:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from support.captures import blocks, captures, masked
+from support.jobs_here import jobs_in_this_process
 from support.terminals import COLUMNS, width
 
 
-@pytest.mark.timeout(600)
 def test_pages_show_what_is_printed(tmp_path: Path) -> None:
-    shown, printed = blocks(), captures(tmp_path)
+    with jobs_in_this_process():
+        shown, printed = blocks(), captures(tmp_path)
     assert shown.keys() == printed.keys()
     for name, text in printed.items():
         assert masked(shown[name]) == masked(text), "run `make captures`"

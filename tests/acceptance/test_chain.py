@@ -38,7 +38,6 @@ FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 
 
 def models(project: Project, line: str = "main") -> dict[tuple[str, int], str]:
-    """The state of each link of a line."""
     done = project.forebay("models", "ls", "ads", "--line", line, "--output", "json")
     return {(row["window"], row["generation"]): row["state"] for row in json.loads(done.stdout)}
 
@@ -50,7 +49,6 @@ def why(project: Project, window: str, line: str = "main") -> dict[str, Any]:
 
 
 def refused(project: Project, first: str, last: str, *more: str) -> tuple[int, str]:
-    """What a run ends with that is to be red."""
     done = project.forebay("run", "ads", "--from", first, "--to", last, *more, check=False)
     return done.returncode, " ".join(done.stderr.split())
 
@@ -81,8 +79,7 @@ def test_a_reprocess_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -
 
 
 @pytest.mark.guarantee(
-    "another line forgets a window",
-    "nothing: models, staleness and what serves stay as they are",
+    "another line forgets a window", "nothing: models, staleness and what serves stay as they are"
 )
 @pytest.mark.chaos
 def test_a_forget_of_one_line_leaves_the_others_as_they_are(tmp_path: Path) -> None:

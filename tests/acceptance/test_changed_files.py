@@ -56,7 +56,6 @@ def part(project: Project) -> Path:
 
 
 def other_rows(path: Path, seed: int = 900) -> pa.Table:
-    """As many rows of the same day, with other values."""
     return rows_of_day(BEFORE, pq.read_metadata(path).num_rows, seed)
 
 
@@ -206,15 +205,13 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
 
 
 def opened_by(project: Project) -> set[Path]:
-    """Files that data executors hold open."""
     assert job_processes(project)
     reader = psutil.Process(pid_of(project, "data-0"))
     return {Path(each.path) for each in reader.open_files()}
 
 
 @pytest.mark.guarantee(
-    "files arrive or change after their window was trained",
-    "nothing; a reprocess reads them",
+    "files arrive or change after their window was trained", "nothing; a reprocess reads them"
 )
 def test_files_that_come_and_change_after_their_window_was_trained(tmp_path: Path) -> None:
     project = file_project(tmp_path)
@@ -281,6 +278,5 @@ def planned(project: Project, hours: int) -> list[str]:
 
 
 def calls(project: Project, hours: int) -> int:
-    """Storage calls of a process that plans so many hours."""
     last = plan_hours(project, hours).splitlines()[-1]
     return int(last.split(", ")[-1].split()[0])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support import terminals
 from support.declarations import declarations, write
+from support.projects import Project
 
 HEAVY = ["pyarrow", "tensorflow", "kafka", "pyiceberg", "pandas", "numpy", "rich", "grpc"]
 TYPES = "string, int, float, bool, timestamp, list<string>, list<int>, list<float>"
@@ -25,14 +25,7 @@ event_time: at
 
 
 def forebay(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "forebay.cli", *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return Project(folder, environment=environment).forebay(*arguments, check=False)
 
 
 @pytest.fixture
@@ -104,23 +97,12 @@ def test_options_from_the_environment(project: Path) -> None:
     assert (result.returncode, result.stdout) == (0, "[]\n")
 
 
-def test_no_folder(tmp_path: Path) -> None:
-    result = forebay(tmp_path, "check", "--config", "nowhere")
-    assert result.returncode == 1
-    assert result.stdout.startswith("nowhere:1:1: no such folder")
-
-
 def test_a_terminal_shows_the_line_and_a_caret(project: Path) -> None:
     change(project, "event_time", "event_tmie")
-    reader, writer = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "forebay", "check"], cwd=project, stdout=writer, stderr=writer
-    ) as process:
-        assert process.wait(60) == 1
-    os.close(writer)
-    shown = os.read(reader, 65536).decode().replace("\r\n", "\n")
-    os.close(reader)
-    assert "    event_tmie: at\n    ^\n" in shown
+    seen = terminals.in_terminal(terminals.forebay("check"), project, {})
+    assert seen.exit_code == 1
+    place = seen.lines.index("    event_tmie: at")
+    assert seen.lines[place + 1] == "    ^"
 
 
 def test_connect_compares_with_the_storage(project: Path) -> None:

@@ -71,10 +71,7 @@ def test_an_unknown_pipeline(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_exit_codes_by_remedy(
-    error: Exception,
-    code: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def failing() -> None:
         raise error

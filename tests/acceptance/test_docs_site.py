@@ -21,7 +21,6 @@ NOT_LOADED = {"index", "next", "prev", "search", "author", "copyright"}
 
 
 def build(source: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Build the pages of a folder."""
     settings = (source / SETTINGS).parent
     return subprocess.run(
         [sys.executable, "-m", "sphinx", *STRICT, "--conf-dir", str(settings), source, site],
@@ -33,14 +32,11 @@ def build(source: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 
 def named() -> list[str]:
-    """The pages of the side bar, the first one before all others."""
     settings = runpy.run_path(str(SETTINGS))
     return [settings["root_doc"], *chain.from_iterable(settings["NAVIGATION"].values())]
 
 
 class Loads(HTMLParser):
-    """What a browser loads with a page."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.found: list[str] = []

@@ -22,7 +22,13 @@ from forebay.home.paths import Home
 
 
 @pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+def printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
+    """Calls a command in an empty folder; both streams."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FOREBAY_HOME", raising=False)
+
     def call(*arguments: str, code: int = 0) -> tuple[str, str]:
         assert run(arguments) == code
         streams = capsys.readouterr()
@@ -40,7 +46,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_explain_as_text(config: Path, printed: Any) -> None:
-    text, _ = printed("explain", "ads", "--config", str(config), "--windows", "1")
+    text, _ = printed("explain", "ads", "--windows", "1")
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[:4] == [
         "pipeline ads: text",
@@ -57,7 +63,7 @@ def test_explain_as_text(config: Path, printed: Any) -> None:
 
 
 def test_explain_as_json(config: Path, printed: Any) -> None:
-    value = json.loads(printed("explain", "ads", "--config", str(config), "--output", "json")[0])
+    value = json.loads(printed("explain", "ads", "--output", "json")[0])
     variants = ["mixture+head", "stream", "mixed", "batch_then_stream+fnw"]
     assert value["paradigms"] == variants
     assert value["streams"][3] == {
@@ -87,28 +93,24 @@ def test_explain_shows_a_declaration_as_it_is_written(
     files["pipelines/ads.yaml"]["train"]["minibatch_rows"] = "${ROWS}"
     config = tmp_path / "config"
     write(config, files)
-    value = json.loads(printed("explain", "ads", "--config", str(config), "--output", "json")[0])
+    value = json.loads(printed("explain", "ads", "--output", "json")[0])
     assert value["declaration"]["train"]["minibatch_rows"] == "${ROWS}"
-    assert "minibatches of 128 rows" in printed("explain", "ads", "--config", str(config))[0]
+    assert "minibatches of 128 rows" in printed("explain", "ads")[0]
 
 
-def test_explain_says_that_a_line_cannot_go_on_as_declared(
-    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
-    config = str(ads_project(tmp_path).root / "config")
-    chain = ModelChain(Home(tmp_path / "home"), "ads")
+def test_explain_says_that_a_line_cannot_go_on_as_declared(tmp_path: Path, printed: Any) -> None:
+    chain = ModelChain(Home(ads_project(tmp_path).home), "ads")
     record_link(chain, "2026-03-01", {"history": 1}, model_fingerprint="another")
-    text, err = printed("explain", "ads", "--config", config)
+    text, err = printed("explain", "ads")
     assert text.startswith("pipeline   ads")
     assert "sources changed since window 2026-03-01 was trained on line 'main'" in err
-    assert printed("explain", "ads", "--config", config, "--line", "new")[1] == ""
+    assert printed("explain", "ads", "--line", "new")[1] == ""
 
 
 def test_explain_of_a_bad_pipeline_lists_its_problems(config: Path, printed: Any) -> None:
     file = config / "pipelines/ads.yaml"
     file.write_text(file.read_text().replace("queue_unit", "queue_unti"))
-    out, err = printed("explain", "ads", "--config", str(config), code=1)
+    out, err = printed("explain", "ads", code=1)
     assert out == ""
     assert "error: pipeline 'ads' is not usable:\n" in err
     assert "(did you mean queue_unit?)" in err
@@ -133,7 +135,6 @@ def test_a_new_project_has_an_example_that_can_be_planned(
     hook = yaml.safe_load((tmp_path / "shop/.pre-commit-config.yaml").read_text())
     assert hook["repos"][0]["hooks"][0]["entry"] == "forebay check"
     monkeypatch.chdir(tmp_path / "shop")
-    monkeypatch.delenv("FOREBAY_HOME", raising=False)
     out, _ = printed("check", "--connect")
     assert out.endswith("1 source, 1 pipeline: no problems\n")
     ends = ("--from", "2026-03-01", "--to", "2026-03-03", "--output", "json")
@@ -161,10 +162,7 @@ def test_editors_find_the_schema_of_each_file(tmp_path: Path, printed: Any) -> N
     assert not (tmp_path / "config/sources/example.yaml").exists(), "only a new project has it"
 
 
-def test_a_source_of_ones_own_comes_without_the_example(
-    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_source_of_ones_own_comes_without_the_example(tmp_path: Path, printed: Any) -> None:
     pq.write_table(table(), "orders.parquet")
     printed("init", ".", "--from", "parquet://orders.parquet")
     assert [path.name for path in (tmp_path / "config/sources").glob("*.yaml")] == ["orders.yaml"]
@@ -198,10 +196,7 @@ def table() -> pa.Table:
     )
 
 
-def test_a_source_out_of_a_parquet_file(
-    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_source_out_of_a_parquet_file(tmp_path: Path, printed: Any) -> None:
     (tmp_path / "data").mkdir()
     pq.write_table(table(), "data/orders 2026.parquet")
     _, err = printed("init", ".", "--from", "parquet://data/orders 2026.parquet")
@@ -239,10 +234,7 @@ def test_folders_that_say_the_date(tmp_path: Path, printed: Any) -> None:
     shop = tmp_path / "shop"
     printed("init", str(shop), "--from", f"parquet://{tmp_path}/lake", "--name", "orders")
     value = yaml.safe_load((shop / "config/sources/orders.yaml").read_text())
-    assert value["options"] == {
-        "path": f"{tmp_path}/lake",
-        "window_path": "date={date}/*.parquet",
-    }
+    assert value["options"] == {"path": f"{tmp_path}/lake", "window_path": "date={date}/*.parquet"}
     out, _ = printed("check", "--connect", "--config", str(shop / "config"))
     assert out == "1 source, 0 pipelines: no problems\n"
 

@@ -86,6 +86,7 @@ def test_a_full_disk_is_red_and_the_same_command_goes_on(
     full(tmp_path)
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_a_summary_that_cannot_be_written_is_red_and_named(tmp_path: Path) -> None:
     project = ads_project(tmp_path, rows=500)
     done = project.forebay(*ARGUMENTS, "--summary", "/dev/full", check=False)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support import independent
+from support.kill_cases import expected_of
 from support.kills import no_process_left, running, signal_role, wait_for_rows
-from support.projects import DAY, FIRST_DAY, Project, ads_project
+from support.projects import Project, ads_project
 from support.truth_rows import links_of, served_of, stored_of
 
 from forebay.cli import run
@@ -20,24 +19,12 @@ from forebay.home.paths import Home
 
 FIRST, SECOND, LAST = "2026-03-01", "2026-03-02", "2026-03-03"
 RANGE = ("run", "ads", "--from", FIRST, "--to", LAST)
-DAYS, ROWS = 3, 150_000
+DAYS, ROWS = 3, 60_000
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return ads_project(tmp_path_factory.mktemp("homes"), days=DAYS, rows=ROWS)
-
-
-def all_sums(project: Project) -> dict[str, independent.Sums]:
-    """What a model has to have seen after all windows."""
-    days = [f"date={FIRST_DAY + (day - 1) * DAY:%Y-%m-%d}/*.parquet" for day in range(DAYS)]
-    first_ms = int(FIRST_DAY.timestamp() * 1000)
-    end_ms = first_ms + int(timedelta(days=DAYS).total_seconds() * 1000)
-    history = (independent.parquet_sums(project.files, files=day) for day in days)
-    return {
-        "history": independent.added(*history),
-        "clicks": independent.log_sums(project.log, first_ms, end_ms),
-    }
 
 
 @pytest.mark.guarantee(
@@ -66,7 +53,7 @@ def test_a_copy_of_a_home_that_trains_goes_on_training(project: Project, tmp_pat
     found = copy.run(FIRST, LAST)
     assert FIRST in found["reused_windows"]
     assert found["trained_windows"][-1] == LAST
-    expected = all_sums(project)
+    expected = expected_of(project, DAYS)
     assert found["seen"] == expected
     assert json.loads((tmp_path / "first.json").read_text())["seen"] == expected
     assert served_of(folder, "ads")[2].is_relative_to(folder)

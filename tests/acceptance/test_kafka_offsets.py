@@ -33,7 +33,6 @@ from forebay.executors.job.request import JobStatus
 from forebay.home.paths import Home
 
 pytestmark = pytest.mark.kafka
-NewTopic = Callable[..., str]
 DAY = timedelta(days=1)
 START = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = ("2026-03-01", "2026-03-02", "2026-03-03")
@@ -41,7 +40,6 @@ COLUMNS = {"id": "int", "kept": "int"}
 
 
 def clicks_project(root: Path, topic: Topic, form: str) -> Project:
-    """A pipeline with this topic alone, which counts its rows."""
     project = Project(root, topic=topic)
     options = {"bootstrap": topic.bootstrap, "topic": topic.name, "format": form}
     project.write_source("clicks", {"kind": "kafka", "options": options, "columns": COLUMNS})
@@ -63,20 +61,19 @@ def clicks_project(root: Path, topic: Topic, form: str) -> Project:
 
 
 @pytest.fixture
-def project(kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path) -> Project:
-    """Of JSON messages in one partition."""
-    return clicks_project(tmp_path, Topic(kafka_bootstrap, new_topic(1)), "json")
+def topic(kafka_bootstrap: str, new_topic: Callable[..., str]) -> Topic:
+    """Of one partition."""
+    return Topic(kafka_bootstrap, new_topic(1))
 
 
 @pytest.fixture
-def arrow(kafka_bootstrap: str, new_topic: NewTopic, tmp_path: Path) -> Project:
-    """Of micro-batches in one partition."""
-    return clicks_project(tmp_path, Topic(kafka_bootstrap, new_topic(1)), "arrow-ipc")
+def project(topic: Topic, tmp_path: Path) -> Project:
+    return clicks_project(tmp_path, topic, "json")
 
 
-def topic_of(project: Project) -> Topic:
-    assert project.topic is not None
-    return project.topic
+@pytest.fixture
+def arrow(topic: Topic, tmp_path: Path) -> Project:
+    return clicks_project(tmp_path, topic, "arrow-ipc")
 
 
 def at(day: int, number: int = 0) -> datetime:
@@ -102,15 +99,14 @@ def clicks(window: dict[str, Any]) -> dict[str, Any]:
 
 
 def counted(window: dict[str, Any]) -> list[int]:
-    """Offsets that were planned, and what they were."""
     found, kinds = clicks(window), ("records", "control", "aborted", "compacted")
     return [found["planned_offsets"], *(found["read_offsets"][kind] for kind in kinds)]
 
 
-def red(project: Project, *windows: str, code: int = 3) -> str:
-    first, last = windows[0], windows[-1]
-    done = project.forebay("run", "ads", "--from", first, "--to", last, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
+def red(project: Project, *windows: str) -> str:
+    ends = ("--from", windows[0], "--to", windows[-1])
+    done = project.forebay("run", "ads", *ends, check=False)
+    assert done.returncode == 3, done.stdout + done.stderr
     assert no_process_left(project)
     return done.stderr
 
@@ -125,22 +121,9 @@ def submitted(project: Project, window: str) -> JobStatus:
     return status
 
 
-@pytest.mark.chaos
-def test_old_data_replayed_in_transactions(arrow: Project) -> None:
-    topic = topic_of(arrow)
-    with transactions(topic) as writer:
-        for number in range(12):
-            writer.write([(batch(10 * number), ms(number // 4, number % 4))])
-    summary = arrow.run(DAYS[0], DAYS[2])
-    assert [clicks(each)["trained_rows"] for each in summary["windows"]] == [40, 40, 40]
-    assert [counted(each) for each in summary["windows"]] == [[8, 4, 4, 0, 0]] * 3
-    every = independent.kafka_sums(topic.bootstrap, topic.name, ms(0), ms(3))
-    assert summary["seen"]["clicks"] == every
-    assert "24 planned offsets = 12 records + 12 control" in summary["rows_line"]
-
-
-def test_producers_with_and_without_transactions_in_one_topic(project: Project) -> None:
-    topic = topic_of(project)
+def test_producers_with_and_without_transactions_in_one_topic(
+    project: Project, topic: Topic
+) -> None:
     with transactions(topic) as writer:
         writer.write([(row(number), ms(0, number)) for number in range(4)])
         publish(topic.bootstrap, topic.name, [(row(4 + n), at(0, 4 + n), 0) for n in range(2)])
@@ -155,11 +138,11 @@ def test_producers_with_and_without_transactions_in_one_topic(project: Project) 
     assert project.run(DAYS[0], DAYS[1])["trained_windows"] == []
 
 
-def compacted(project: Project) -> None:
+@pytest.fixture
+def compacted(topic: Topic) -> Topic:
     """Eleven records of the first day: the first one, and the last of each of two keys are left."""
     from kafka import KafkaProducer
 
-    topic = topic_of(project)
     configure(topic, COMPACTED)
     with KafkaProducer(bootstrap_servers=topic.bootstrap) as producer:
         for number in range(11):
@@ -170,11 +153,12 @@ def compacted(project: Project) -> None:
             stamp = ms(1, 30 * number)
             producer.send(topic.name, row(number), key=b"new", timestamp_ms=stamp).get(10)
     compact(topic, left=5)
+    return topic
 
 
 @pytest.mark.chaos
+@pytest.mark.usefixtures("compacted")
 def test_what_compaction_removed_is_counted(project: Project) -> None:
-    compacted(project)
     summary = project.run(DAYS[0], DAYS[1])
     assert [counted(each) for each in summary["windows"]] == [[11, 3, 0, 0, 8], [2, 2, 0, 0, 0]]
     assert [clicks(each)["trained_rows"] for each in summary["windows"]] == [3, 2]
@@ -185,12 +169,10 @@ def test_what_compaction_removed_is_counted(project: Project) -> None:
     "red with the offsets, unless `cleanup.policy` compacts; then they are counted",
 )
 @pytest.mark.chaos
-def test_the_same_hole_where_nothing_compacts_is_red(project: Project) -> None:
-    compacted(project)
-    topic = topic_of(project)
-    configure(topic, COMPACTED | {"cleanup.policy": "delete"})
+def test_the_same_hole_where_nothing_compacts_is_red(project: Project, compacted: Topic) -> None:
+    configure(compacted, COMPACTED | {"cleanup.policy": "delete"})
     told = red(project, DAYS[0])
-    assert f"topic {topic.name}, partition 0" in told
+    assert f"topic {compacted.name}, partition 0" in told
     assert "offsets 1 to 8" in told
     assert "cleanup.policy" in told
 
@@ -199,8 +181,7 @@ def test_the_same_hole_where_nothing_compacts_is_red(project: Project) -> None:
     "records of a topic are deleted or truncated between plan and read",
     "red with topic, partition and offsets",
 )
-def test_deleted_records_of_a_plan_are_red(arrow: Project) -> None:
-    topic = topic_of(arrow)
+def test_deleted_records_of_a_plan_are_red(arrow: Project, topic: Topic) -> None:
     publish(topic.bootstrap, topic.name, [(batch(10 * n), at(0, n), 0) for n in range(6)])
     publish(topic.bootstrap, topic.name, [(batch(60), at(1), 0)])
     arrow.forebay("plan", "ads", "--from", DAYS[0], "--to", DAYS[1])
@@ -214,8 +195,7 @@ def test_deleted_records_of_a_plan_are_red(arrow: Project) -> None:
     "a topic is deleted, and another of its name created, between plan and read",
     "red with both ids; running the window again plans it from the new topic",
 )
-def test_a_topic_made_anew_between_plan_and_read_is_red(arrow: Project) -> None:
-    topic = topic_of(arrow)
+def test_a_topic_made_anew_between_plan_and_read_is_red(arrow: Project, topic: Topic) -> None:
     publish(topic.bootstrap, topic.name, [(batch(10 * n), at(0, n), 0) for n in range(6)])
     publish(topic.bootstrap, topic.name, [(batch(60), at(1), 0)])
     arrow.forebay("plan", "ads", "--from", DAYS[0], "--to", DAYS[0])
@@ -231,8 +211,7 @@ def test_a_topic_made_anew_between_plan_and_read_is_red(arrow: Project) -> None:
     assert clicks(summary["windows"][0])["trained_rows"] == 200, "its way out is one"
 
 
-def test_a_partition_that_is_new_begins_at_its_beginning(arrow: Project) -> None:
-    topic = topic_of(arrow)
+def test_a_partition_that_is_new_begins_at_its_beginning(arrow: Project, topic: Topic) -> None:
     publish(topic.bootstrap, topic.name, [(batch(0), at(0), 0), (batch(10), at(1), 0)])
     assert counted(arrow.run(DAYS[0], DAYS[0])["windows"][0]) == [1, 1, 0, 0, 0]
     grow(topic, 3)
@@ -250,9 +229,9 @@ def test_a_partition_that_is_new_begins_at_its_beginning(arrow: Project) -> None
     "a data executor dies in a topic with transactions",
     "nothing; each offset is counted once; read again: frames in flight",
 )
-def test_a_killed_data_executor_counts_no_offset_twice(arrow: Project) -> None:
+def test_a_killed_data_executor_counts_no_offset_twice(arrow: Project, topic: Topic) -> None:
     """Kept and aborted transactions and plain messages in turn, of 50 rows each."""
-    topic, rows = topic_of(arrow), 50
+    rows = 50
     with transactions(topic) as writer:
         for number in range(300):
             value, stamp = batch(rows * number, rows), ms(0, number)

@@ -19,7 +19,6 @@ COLUMNS = {"user": ColumnType.STRING, "price": ColumnType.FLOAT, "at": ColumnTyp
 
 
 def block(language: str) -> str:
-    """The first example in a language."""
     found = re.search(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert found is not None
     return found[1]

@@ -1,4 +1,4 @@
-"""SIGKILL while a window of 300,000 rows trains: the model's row sums stay exact.
+"""SIGKILL while a window of 200,000 rows trains: the model's row sums stay exact.
 
 The whole matrix, of each role, of several processes and with Kafka, is tests/chaos.
 """
@@ -12,7 +12,7 @@ from support.kill_cases import WINDOW, KillCase
 from support.kills import kill_tree, running, summary_of, wait_for_rows
 from support.projects import Project, ads_pipeline, ads_project
 
-ROWS = 300_000
+ROWS = 200_000
 FEW_ROWS = 60_000
 FEW_STEPS = 10
 
@@ -24,7 +24,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def case(data: Project, tmp_path: Path) -> KillCase:
-    """The same data with a home of its own."""
     return KillCase(Project(data.root, ads_pipeline(), home_folder=tmp_path / "home"), ROWS)
 
 
@@ -46,10 +45,7 @@ def test_the_trainer_outlives_the_driver(case: KillCase) -> None:
     case.data_side("driver")
 
 
-@pytest.mark.guarantee(
-    "everything dies at once",
-    "nothing; read again: as for the trainer",
-)
+@pytest.mark.guarantee("everything dies at once", "nothing; read again: as for the trainer")
 def test_everything_and_the_same_command_again(case: KillCase) -> None:
     case.everything()
 

@@ -19,10 +19,11 @@ pytestmark = pytest.mark.usefixtures("jobs_here")
 
 ROWS = 3_000
 RANGE = ("--from", "2026-03-01", "--to", "2026-03-02")
+Trained = tuple[Project, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Two days; a label is known 1 to 60 hours after the event, every seventh at no known time."""
     project = ads_project(tmp_path_factory.mktemp("known"), days=2, rows=ROWS)
     project.pipeline["dataset"]["label"] = {"column": "clicked", "known_at": "known"}
@@ -70,7 +71,7 @@ def expected(project: Project, number: int) -> tuple[int, int, int]:
     "a label was not known yet when its window ended (`known_at`)",
     "the row is not trained on, and is counted as `label_not_known`",
 )
-def test_rows_are_trained_dead_or_not_known(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_rows_are_trained_dead_or_not_known(trained: Trained) -> None:
     project, summary = trained
     total = 0
     for number, window in enumerate(summary["windows"]):
@@ -91,9 +92,7 @@ def test_rows_are_trained_dead_or_not_known(trained: tuple[Project, dict[str, An
     assert note.startswith(f"source history: {total:,} of {2 * ROWS:,} rows")
 
 
-def test_the_models_own_sums_hold_the_rows_that_were_known(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_the_models_own_sums_hold_the_rows_that_were_known(trained: Trained) -> None:
     project, summary = trained
     found = [
         independent.parquet_sums(
@@ -107,7 +106,7 @@ def test_the_models_own_sums_hold_the_rows_that_were_known(
     assert summary["seen"]["history"] == independent.added(*found)
 
 
-def test_every_face_says_so(trained: tuple[Project, dict[str, Any]], tmp_path: Path) -> None:
+def test_every_face_says_so(trained: Trained, tmp_path: Path) -> None:
     project, summary = trained
     count = summary["windows"][0]["sources"]["history"]["label_not_known_rows"]
     shown = project.forebay("report", "ads", *RANGE).stdout

@@ -10,15 +10,12 @@ from support.projects import Project, ads_project
 from forebay.home.database.identity import MARKER_NAME, Marker
 from forebay.home.database.tables import FORMAT
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
-
 WINDOW = "2026-03-01"
 RANGE = ("--from", WINDOW, "--to", WINDOW)
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Its home has another format."""
     project = ads_project(tmp_path_factory.mktemp("older"), rows=100)
     project.home.mkdir()
     marker = Marker(id="x", format="4", database="sqlite")

@@ -16,7 +16,6 @@ from support.model_lines import keep_checkpoint, mark_trained, record
 from support.projects import (
     FIRST_DAY,
     Project,
-    ads_pipeline,
     ads_project,
     history_source,
     rows_of_day,
@@ -31,7 +30,6 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.home.paths import Home
 from forebay.system.files.locks import FileLock
-from forebay.system.output.error_report import ErrorReport
 
 pytestmark = pytest.mark.usefixtures("jobs_here")
 
@@ -205,20 +203,6 @@ def test_why_names_the_folder_that_it_read(project: Project, forebay: Caller) ->
     assert found["command"] == command
 
 
-def test_why_not_over(project: Project, forebay: Caller) -> None:
-    assert why(forebay, "2199-01-01")["state"] == "not over"
-
-
-def test_why_waiting_for_a_source(project: Project, forebay: Caller) -> None:
-    spec = history_source(ready={"marker": "_SUCCESS", "wait": "2h", "late": "fail"})
-    project.write_source("history", spec)
-    found = why(forebay)
-    assert found["state"] == "waiting"
-    assert "source 'history' is not complete" in found["reason"]
-    assert "no _SUCCESS in" in found["reason"]
-    assert "waits 2h, then it fails" in found["next"]
-
-
 def test_why_planning_failed(project: Project, forebay: Caller) -> None:
     bad = project.files / "date=2026-03-01" / "bad.parquet"
     bad.write_bytes(b"nothing")
@@ -228,18 +212,6 @@ def test_why_planning_failed(project: Project, forebay: Caller) -> None:
     assert "bad.parquet cannot be read" in found["reason"]
 
 
-def test_why_planned_but_the_window_before_is_not_trained(
-    project: Project, forebay: Caller
-) -> None:
-    forebay.text(*PLAN)
-    found = why(forebay, "2026-03-03")
-    assert found["state"] == "planned"
-    assert "waits for window 2026-03-02, which is not trained" in found["reason"]
-    first = why(forebay, "2026-03-01")
-    assert first["state"] == "planned"
-    assert "waits" not in first["reason"]
-
-
 def trained(project: Project, window: str, generation: int, parent: tuple[str, int] | None) -> None:
     chain = ModelChain(Home(project.home), "ads")
     declared = load_project(project.root / "config")
@@ -247,30 +219,6 @@ def trained(project: Project, window: str, generation: int, parent: tuple[str, i
     made = link(window, generation=generation, parent=parent, model_fingerprint=fingerprint)
     record(chain, made)
     keep_checkpoint(chain, made)
-
-
-def test_why_trained_and_stale(project: Project, forebay: Caller) -> None:
-    forebay.text(*PLAN)
-    trained(project, "2026-03-01", 1, None)
-    trained(project, "2026-03-02", 1, ("2026-03-01", 1))
-    assert why(forebay)["state"] == "trained"
-    assert "history 500 rows" in why(forebay)["reason"]
-    assert "waits" not in why(forebay, "2026-03-03")["reason"]
-    trained(project, "2026-03-01", 2, None)
-    found = why(forebay)
-    assert found["state"] == "stale"
-    assert "generation 1 of 2026-03-01" in found["reason"]
-    assert found["command"] == "forebay run ads --from 2026-03-02 --to 2026-03-02 --reprocess"
-
-
-def test_why_stale_begins_with_the_first_stale_window(project: Project, forebay: Caller) -> None:
-    forebay.text(*PLAN)
-    trained(project, "2026-03-01", 1, None)
-    trained(project, "2026-03-02", 1, ("2026-03-01", 1))
-    trained(project, "2026-03-03", 1, ("2026-03-02", 1))
-    trained(project, "2026-03-01", 2, None)
-    found = why(forebay, "2026-03-03")
-    assert found["command"] == "forebay run ads --from 2026-03-02 --to 2026-03-03 --reprocess"
 
 
 def test_models_ls_calls_an_older_generation_replaced_and_not_stale(
@@ -290,31 +238,11 @@ def test_models_ls_calls_an_older_generation_replaced_and_not_stale(
     ]
 
 
-def test_why_of_another_line_names_it_in_the_next_command(
-    project: Project, forebay: Caller
-) -> None:
-    forebay.text(*PLAN)
-    assert "--line" not in why(forebay)["command"]
-    found = forebay.json("why", "ads", "2026-03-01", "--line", "trial")
-    assert found["command"] == "forebay run ads --line trial --from 2026-03-01 --to 2026-03-01"
-
-
 @pytest.mark.parametrize("command", [("why", "ads", "2026-03-01"), ("models", "ls", "ads")])
 def test_a_line_is_a_name(project: Project, forebay: Caller, command: tuple[str, ...]) -> None:
     assert project.root.is_dir()
     forebay.text(*command, "--line", "../main", code=1)
     assert "'--line': '../main': a name is" in forebay.errors
-
-
-def test_the_first_window_of_a_local_calendar_is_named(project: Project, forebay: Caller) -> None:
-    project.pipeline = ads_pipeline()
-    project.pipeline["dataset"]["timezone"] = "Europe/Berlin"
-    project.write_pipeline()
-    forebay.text("plan", "ads", "--from", "2026-02-28", "--to", "2026-03-01", code=1)
-    assert "begin with 2026-03-01" in forebay.errors
-    forebay.text("plan", "ads", "--from", "2026-03-02", "--to", "2026-03-02")
-    forebay.text("plan", "ads", "--from", "2026-03-02", "--to", "9999-12-31", code=1)
-    assert "date value out of range" in forebay.errors
 
 
 def job(project: Project, state: str, **more: Any) -> JobFolder:
@@ -337,31 +265,6 @@ def test_why_running(project: Project, forebay: Caller) -> None:
     forebay.text("forget", "ads", "2026-03-02", code=4)
     assert "ads-1 is working on window 2026-03-02" in forebay.errors
     lock.release()
-
-
-def test_why_failed(project: Project, forebay: Caller) -> None:
-    forebay.text(*PLAN)
-    failure = ErrorReport(error="DataError", message="label is null", exit_code=3)
-    job(project, "failed", error=failure.model_dump())
-    found = why(forebay)
-    assert found["state"] == "failed"
-    assert "DataError: label is null" in found["reason"]
-    assert "forebay run ads --from 2026-03-02 --to 2026-03-02" in found["command"]
-
-
-@pytest.mark.parametrize(
-    ("window", "message"),
-    [
-        ("2026-03-1", "as '2026-03-01'"),
-        ("2026-02-01", "before the dataset's start"),
-        ("yesterday", "not a window"),
-    ],
-)
-def test_why_of_what_is_no_window(
-    project: Project, forebay: Caller, window: str, message: str
-) -> None:
-    forebay.text("why", "ads", window, code=1)
-    assert message in forebay.errors
 
 
 def test_forget(project: Project, forebay: Caller) -> None:

@@ -18,13 +18,7 @@ import pyarrow as pa
 import pytest
 from support import independent
 from support.kill_cases import WINDOW, expected
-from support.killing_code import (
-    MARKER,
-    KillingCode,
-    mark_row_group,
-    mark_segment,
-    publish_marked,
-)
+from support.killing_code import MARKER, KillingCode, mark_row_group, mark_segment, publish_marked
 from support.kills import kill_role, log_of, no_process_left, running, status, summary_of
 from support.projects import (
     DAY,
@@ -60,7 +54,6 @@ def letters(project: Project) -> list[dict[str, Any]]:
 
 
 def without_segments(project: Project, *paths: Path) -> dict[str, independent.Sums]:
-    """What a model has to have seen where these segments are left out."""
     kept = {path: path.read_bytes() for path in paths}
     for path in paths:
         path.unlink()
@@ -118,7 +111,6 @@ def test_segments_and_a_row_group_are_dead_letters(tmp_path: Path) -> None:
 
 
 def without_rows(project: Project, name: str, first: int, end: int) -> independent.Sums:
-    """Sums of the batch rows but [first, end) of one file."""
     kept = f"not (filename like '%{name}' and file_row_number between {first} and {end - 1})"
     day = f"date={FIRST_DAY - DAY:%Y-%m-%d}/*.parquet"
     return independent.parquet_sums(project.files, kept, day)
@@ -222,7 +214,6 @@ def test_messages_are_dead_letters_wherever_they_lie(
 
 
 def sums_without(topic: Topic) -> independent.Sums:
-    """Sums of all rows of the day in messages without the marker."""
     parts = []
     for record in independent.messages(topic.bootstrap, topic.name):
         if not FIRST_MS <= record.timestamp < END_MS:

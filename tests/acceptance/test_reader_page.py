@@ -31,7 +31,6 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def example(stored: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
-    """Executes the one example that holds a text; the names that it has made."""
     monkeypatch.chdir(stored.root)
 
     def execute(text: str) -> dict[str, Any]:
@@ -87,7 +86,6 @@ def test_a_checkpoint_continues(example: Callable[[str], dict[str, Any]], stored
 
 
 def clicked(stored: Project) -> int:
-    """Labels that are 1, from the files alone."""
     segments = [pa.ipc.open_file(each).read_all() for each in stored.log.glob("*/*.arrow")]
     tables = [pq.read_table(stored.files), *segments]
     return sum(int(each.column("clicked").to_numpy().sum()) for each in tables)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.projects import Project
 
 from examples.demo.data.flight_data import prepare
 from examples.demo.data.market_data import prepare_market
@@ -23,18 +22,15 @@ REPOSITORY = Path.cwd()
 
 
 def examples(mark: str) -> list[str]:
-    """Commands of the fenced blocks with this mark."""
     blocks = re.findall(rf"```{mark}\n(.*?)```", README.read_text(), re.DOTALL)
     lines = "".join(blocks).splitlines()
     return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
 
 
 class Newcomer:
-    """A folder with the demo's YAML and data, and a shell's environment."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.home = folder / ".forebay"
+        self.project = Project(folder)
         for part in ("sources", "pipelines"):
             shutil.copytree(REPOSITORY / "config" / part, folder / "config" / part)
         # The same pipeline with two days of history before it in place of five months.
@@ -43,6 +39,11 @@ class Newcomer:
         pipeline.write_text(text.replace("warm_start: 2013-01-01", "warm_start: 2013-05-30"))
         assert pipeline.read_text() != text
 
+    def prepare(self) -> None:
+        data = self.project.home / "demo"
+        prepare(data / "data", timedelta(hours=9), with_log=True)
+        prepare_market(data / "market")
+
     def type(self, command: str) -> subprocess.CompletedProcess[str]:
         typed = command.replace("/tmp/", f"{self.folder}/")
         if "MODEL" in typed:
@@ -50,26 +51,21 @@ class Newcomer:
             typed = typed.replace("MODEL", summary["model"])
         program, *arguments = shlex.split(typed)
         assert program == "forebay"
-        environ = {name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP"}
-        ended = subprocess.run(
-            [sys.executable, "-P", "-m", "forebay.cli", *arguments],
-            cwd=self.folder,
-            env={**environ, "FOREBAY_HOME": str(self.home)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )
+        ended = self.project.forebay(*arguments, check=False, timeout_seconds=240)
         assert ended.returncode == 0, f"$ {command}\n{ended.stdout}\n{ended.stderr}"
         assert "Traceback" not in ended.stderr
         return ended
 
 
+@pytest.fixture
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Newcomer:
+    monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
+    return Newcomer(tmp_path)
+
+
 @pytest.mark.timeout(600)
-def test_the_examples(tmp_path: Path) -> None:
-    newcomer = Newcomer(tmp_path)
-    prepare(newcomer.home / "demo" / "data", timedelta(hours=9), with_log=True)
-    prepare_market(newcomer.home / "demo" / "market")
+def test_the_examples(newcomer: Newcomer) -> None:
+    newcomer.prepare()
     for command in examples("console"):
         ended = newcomer.type(command)
         if "--output json" in command:
@@ -77,11 +73,9 @@ def test_the_examples(tmp_path: Path) -> None:
 
 
 @pytest.mark.kafka
-def test_the_examples_with_a_broker(tmp_path: Path) -> None:
-    newcomer = Newcomer(tmp_path)
-    started = examples("console kafka")
+def test_the_examples_with_a_broker(newcomer: Newcomer) -> None:
     try:
-        for command in started:
+        for command in examples("console kafka"):
             newcomer.type(command)
     finally:
         newcomer.type("forebay kafka stop")
@@ -89,10 +83,8 @@ def test_the_examples_with_a_broker(tmp_path: Path) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.timeout(600)
-def test_the_examples_with_airflow(tmp_path: Path) -> None:
-    newcomer = Newcomer(tmp_path)
-    prepare(newcomer.home / "demo" / "data", timedelta(hours=9), with_log=True)
-    prepare_market(newcomer.home / "demo" / "market")
+def test_the_examples_with_airflow(newcomer: Newcomer) -> None:
+    newcomer.prepare()
     try:
         for command in examples("console airflow"):
             newcomer.type(command)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.called import called
+from support.jobs_here import jobs_in_this_process
 from support.projects import Project, ads_project
 from support.summaries import summary
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
+Trained = tuple[Project, dict[str, Any]]
 
 
 def forebay(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "forebay.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return called(arguments, Path.cwd(), os.environ.copy())
 
 
 @pytest.fixture
@@ -67,15 +68,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
-    """Three small windows and the summary of the run that trained them."""
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     project = ads_project(tmp_path_factory.mktemp("trained"), days=3, rows=600)
-    return project, project.run("2026-03-01", "2026-03-03")
+    with jobs_in_this_process():
+        return project, project.run("2026-03-01", "2026-03-03")
 
 
-def test_windows_are_told_the_same_whoever_trained_them(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_windows_are_told_the_same_whoever_trained_them(trained: Trained) -> None:
     project, ran = trained
     ended = project.forebay("report", "ads", "--from", "2026-03-01", "--to", "2026-03-03")
     page = Path(ended.stdout.splitlines()[-1].removeprefix("report  "))
@@ -91,7 +90,7 @@ def test_windows_are_told_the_same_whoever_trained_them(
     assert series["lag_seconds"][-1] == 0
 
 
-def test_a_part_of_the_windows(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_a_part_of_the_windows(trained: Trained) -> None:
     project, _ = trained
     ended = project.forebay(
         "report", "ads", "--from", "2026-03-02", "--to", "2026-03-02", "--output", "json"
@@ -111,7 +110,7 @@ def test_a_part_of_the_windows(trained: tuple[Project, dict[str, Any]]) -> None:
     ],
 )
 def test_windows_that_cannot_be_told(
-    trained: tuple[Project, dict[str, Any]], words: tuple[str, ...], message: str
+    trained: Trained, words: tuple[str, ...], message: str
 ) -> None:
     project, _ = trained
     ended = project.forebay("report", "ads", *words, check=False)

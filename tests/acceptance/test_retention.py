@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from support.jobs_here import jobs_in_this_process
 from support.projects import Project, ads_pipeline, ads_project
 
 from forebay.datatasks.plans.ledger import Ledger
@@ -16,6 +17,7 @@ from forebay.home.store.open import store_of
 pytestmark = pytest.mark.usefixtures("jobs_here")
 
 DAYS = [f"2026-03-0{day}" for day in range(1, 7)]
+Trained = tuple[Project, dict[str, Any]]
 
 
 def gc(project: Project, *arguments: str) -> dict[str, Any]:
@@ -23,20 +25,18 @@ def gc(project: Project, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Five windows of six, and how they were judged; two windows are kept."""
     pipeline = ads_pipeline()
     pipeline["job"]["windows_kept"] = 2
     pipeline["job"]["checkpoint"].pop("windows_kept", None)
     project = ads_project(tmp_path_factory.mktemp("kept"), days=6, rows=300, pipeline=pipeline)
-    project.run(DAYS[0], DAYS[0])
-    project.run(DAYS[1], DAYS[4])
-    return project, json.loads((project.root / "summary.json").read_text())
+    with jobs_in_this_process():
+        project.run(DAYS[0], DAYS[0])
+        return project, project.run(DAYS[1], DAYS[4])
 
 
-def test_what_is_shown_goes_and_nothing_that_is_named(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_what_is_shown_goes_and_nothing_that_is_named(trained: Trained) -> None:
     project, _ = trained
     home = Home(project.home)
     told = gc(project, "--dry-run")
@@ -64,7 +64,7 @@ def test_what_is_shown_goes_and_nothing_that_is_named(
     assert gc(project)["windows"] == []
 
 
-def test_a_report_of_all_windows_is_what_it_was(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_a_report_of_all_windows_is_what_it_was(trained: Trained) -> None:
     project, before = trained
     gc(project)
     project.forebay("report", "ads", "--from", DAYS[0], "--to", DAYS[4])
@@ -81,9 +81,7 @@ def test_a_report_of_all_windows_is_what_it_was(trained: tuple[Project, dict[str
     assert json.loads(stages.stdout)["rows"]["history"] > 0
 
 
-def test_a_window_whose_parent_went_is_refused_before_it_is_planned(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_a_window_whose_parent_went_is_refused_before_it_is_planned(trained: Trained) -> None:
     project, _ = trained
     gc(project)
     again = ("run", "ads", "--from", DAYS[1], "--to", DAYS[1], "--reprocess")
@@ -96,9 +94,7 @@ def test_a_window_whose_parent_went_is_refused_before_it_is_planned(
     assert Ledger(Home(project.home), "ads").generations(DAYS[1]) == [1]
 
 
-def test_the_next_window_runs_is_judged_and_published(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_the_next_window_runs_is_judged_and_published(trained: Trained) -> None:
     project, _ = trained
     gc(project)
     summary = project.run(DAYS[5], DAYS[5])

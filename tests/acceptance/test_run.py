@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import independent
 from support.jobs import report_job
+from support.kill_cases import expected, expected_of
 from support.kills import no_process_left
-from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, write_history
-from support.truth_rows import forget_what_serves, served_of
+from support.projects import DAY, FIRST_DAY, Project, ads_project, write_history
+from support.truth_rows import served_of
 
 from forebay.home.paths import Home
 
@@ -21,35 +20,17 @@ pytestmark = pytest.mark.usefixtures("jobs_here")
 DAYS = 4
 ROWS = 3_000
 LAST = "2026-03-04"
+Trained = tuple[Project, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Four windows trained once; tests below add to it in their order."""
     project = ads_project(tmp_path_factory.mktemp("run"), days=DAYS, rows=ROWS)
     return project, project.run("2026-03-01", LAST)
 
 
-def window_sums(project: Project, day: int) -> dict[str, independent.Sums]:
-    start = FIRST_DAY + day * DAY
-    history = f"date={start - timedelta(days=1):%Y-%m-%d}/*.parquet"
-    first_ms = int(start.timestamp() * 1000)
-    return {
-        "history": independent.parquet_sums(project.files, files=history),
-        "clicks": independent.log_sums(project.log, first_ms, first_ms + 86_400_000),
-    }
-
-
-def all_sums(project: Project, days: int = DAYS) -> dict[str, independent.Sums]:
-    every = [window_sums(project, day) for day in range(days)]
-    return {
-        name: independent.added(*(one[name] for one in every)) for name in ("history", "clicks")
-    }
-
-
-def test_every_window_counts_what_an_independent_reader_counts(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_every_window_counts_what_an_independent_reader_counts(trained: Trained) -> None:
     project, summary = trained
     assert [window["window"] for window in summary["windows"]] == [
         "2026-03-01",
@@ -61,19 +42,17 @@ def test_every_window_counts_what_an_independent_reader_counts(
         assert window["generation"] == 1
         assert window["resumed_from_step"] == 0
         assert window["reread_rows"] == 0
-        for name, sums in window_sums(project, day).items():
+        for name, sums in expected(project, day).items():
             source = window["sources"][name]
             assert source["planned_rows"] == sums["rows"]
             assert source["served_rows"] == sums["rows"]
             assert source["trained_rows"] == sums["rows"]
             assert source["dead_letter_rows"] == 0
-    assert summary["seen"] == all_sums(project)
+    assert summary["seen"] == expected_of(project, DAYS)
     assert no_process_left(project)
 
 
-def test_data_from_and_to_are_moved_by_the_offset(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_data_from_and_to_are_moved_by_the_offset(trained: Trained) -> None:
     _, summary = trained
     sources = summary["windows"][0]["sources"]
     assert sources["history"]["data_from"].startswith("2026-02-28T00:00:00")
@@ -81,7 +60,7 @@ def test_data_from_and_to_are_moved_by_the_offset(
     assert sources["clicks"]["data_from"].startswith("2026-03-01T00:00:00")
 
 
-def test_a_second_run_trains_nothing_twice(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_a_second_run_trains_nothing_twice(trained: Trained) -> None:
     project, first = trained
     again = project.run("2026-03-01", LAST)
     assert again["trained_windows"] == []
@@ -90,16 +69,14 @@ def test_a_second_run_trains_nothing_twice(trained: tuple[Project, dict[str, Any
     assert again["storage_calls"] == 0
 
 
-def test_reprocessing_a_middle_window_starts_from_the_window_before(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_reprocessing_a_middle_window_starts_from_the_window_before(trained: Trained) -> None:
     project, _ = trained
     served = served_of(project.home, "ads")
     summary = project.run("2026-03-02", "2026-03-02", "--reprocess")
     window = summary["windows"][0]
     assert window["generation"] == 2
     assert window["parent"] == {"window": "2026-03-01", "generation": 1}
-    assert summary["seen"] == all_sums(project, 2)
+    assert summary["seen"] == expected_of(project, 2)
     assert summary["stale_windows"] == ["2026-03-03", "2026-03-04"]
     assert served_of(project.home, "ads") == served
     listed = json.loads(project.forebay("models", "ls", "ads", "--output", "json").stdout)
@@ -110,9 +87,7 @@ def test_reprocessing_a_middle_window_starts_from_the_window_before(
     assert states["2026-03-04", 1].endswith("serves")
 
 
-def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(trained: Trained) -> None:
     project, _ = trained
     project.forebay("forget", "ads", "2026-03-03")
     summary = project.run("2026-03-01", LAST)
@@ -121,18 +96,6 @@ def test_a_removed_ledger_entry_makes_exactly_that_window_run_again(
     assert third["generation"] == 2
     assert third["parent"] == {"window": "2026-03-02", "generation": 2}
     assert summary["windows"][3]["generation"] == 1
-
-
-def test_a_model_that_a_killed_job_left_unpublished_is_published_by_the_next_run(
-    tmp_path: Path,
-) -> None:
-    project = ads_project(tmp_path, days=1, rows=200)
-    project.run("2026-03-01", "2026-03-01")
-    before = served_of(project.home, "ads")
-    forget_what_serves(project.home)
-    summary = project.run("2026-03-01", "2026-03-01")
-    assert summary["trained_windows"] == []
-    assert served_of(project.home, "ads") == before
 
 
 def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_again(
@@ -148,36 +111,6 @@ def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_a
     assert summary["seen"]["history"]["rows"] == 300
 
 
-def test_a_gap_is_refused_with_the_window_to_begin_with(tmp_path: Path) -> None:
-    project = ads_project(tmp_path, days=4, rows=200)
-    project.run("2026-03-01", "2026-03-01")
-    done = project.forebay("run", "ads", "--from", "2026-03-03", "--to", "2026-03-03", check=False)
-    assert done.returncode == 1
-    assert "--from 2026-03-02" in done.stderr
-
-
-def test_a_window_whose_checkpoint_is_not_kept_cannot_be_built_on(tmp_path: Path) -> None:
-    kept = {"every_steps": 50, "windows_kept": 1}
-    project = ads_project(tmp_path, days=3, rows=200, pipeline=ads_pipeline(checkpoint=kept))
-    project.run("2026-03-01", "2026-03-03")
-    again = ("run", "ads", "--from", "2026-03-02", "--to", "2026-03-02", "--reprocess")
-    done = project.forebay(*again, check=False)
-    assert done.returncode == 1
-    assert "windows_kept is 1" in done.stderr
-
-
-def test_a_changed_model_is_refused(tmp_path: Path) -> None:
-    project = ads_project(tmp_path, days=2, rows=200)
-    project.run("2026-03-01", "2026-03-01")
-    changed = ads_pipeline()
-    changed["dataset"]["features"]["user"]["buckets"] = 2000
-    project.pipeline = changed
-    project.write_pipeline()
-    done = project.forebay("run", "ads", "--from", "2026-03-02", "--to", "2026-03-02", check=False)
-    assert done.returncode == 1
-    assert "--line NAME" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -189,7 +122,7 @@ def test_a_changed_model_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_command_is_one_line_and_exit_1(
-    trained: tuple[Project, dict[str, Any]], arguments: tuple[str, ...], text: str
+    trained: Trained, arguments: tuple[str, ...], text: str
 ) -> None:
     project, _ = trained
     done = project.forebay("run", *arguments, check=False)

@@ -249,25 +249,6 @@ def test_a_listing_from_before_the_run_was_made_is_no_answer(stage: Caller) -> N
     assert listed(again) > 0, "the run was deleted, and made again with the same id"
 
 
-def test_late_and_bad_data(project: Project, stage: Caller) -> None:
-    late = clicks_source(ready={"marker": "_END", "wait": "1h"})
-    project.write_source("clicks", late)
-    call = ("source", "ads", "2026-03-03", "clicks", "--asked-by", "r#0")
-    waiting = SourceResult.model_validate(stage(*call))
-    assert waiting.state == "waiting"
-    assert waiting.deadline is not None
-    assert timedelta(minutes=59) < waiting.deadline - datetime.now(UTC) < timedelta(hours=1)
-    assert SourceResult.model_validate(stage(*call, "--ready")) == waiting
-    project.write_source("clicks", late | {"ready": {"marker": "_END"}})
-    stage(*call, code=2)
-    assert "2026-03-03: source 'clicks' is not complete" in stage.errors
-    project.write_source("clicks", late | {"ready": {"marker": "_END", "late": "skip"}})
-    assert stage(*call)["reason"].startswith("skipped: partition")
-    next((project.files / "date=2026-03-01").glob("*.parquet")).write_bytes(b"nothing")
-    stage("source", "ads", "2026-03-02", "history", "--asked-by", "r#0", code=3)
-    assert "cannot be read" in stage.errors
-
-
 def test_two_processes_at_a_time_scan_once(project: Project) -> None:
     windows = ("2026-03-01", "2026-03-02")
     calls = [
@@ -313,7 +294,6 @@ def test_a_run_and_its_judgement_stay_light(project: Project) -> None:
 
 
 def assert_light(project: Project, commands: list[tuple[str, ...]]) -> None:
-    """In one process, which imports nothing that costs much."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", COMMANDS, json.dumps(commands)],
         cwd=project.root,

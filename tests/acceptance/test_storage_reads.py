@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from support.airflow_data import CLICKS, HISTORY
 from support.file_watch import Reads, watched
+from support.jobs_here import jobs_in_this_process
 from support.projects import DAY, FIRST_DAY, Project, ads_project
 
 pytestmark = pytest.mark.usefixtures("jobs_here")
@@ -19,30 +20,19 @@ MIDDLE = 1  # the window that is reprocessed
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Reads, dict[str, Any]]:
-    """Three windows trained once, watched."""
     project = ads_project(tmp_path_factory.mktemp("reads"), days=DAYS, rows=ROWS)
-    with watched(project.root / "data") as reads:
+    with jobs_in_this_process(), watched(project.root / "data") as reads:
         summary = project.run("2026-03-01", LAST)
     return project, reads, summary
 
 
 def files_of(project: Project, day: int) -> set[str]:
-    """Parquet files and log segments whose rows belong to one window."""
-    data = project.root / "data"
     start = FIRST_DAY + day * DAY
-    history = project.files / f"date={start - DAY:%Y-%m-%d}"
-    first_ms, end_ms = (int(at.timestamp() * 1000) for at in (start, start + timedelta(days=1)))
-    segments = [
-        path
-        for path in project.log.glob("*/*.arrow")
-        if first_ms <= int(path.stem.split("-")[2]) < end_ms
-    ]
-    return {path.relative_to(data).as_posix() for path in [*history.iterdir(), *segments]}
+    found = (each.files(project.root, start, start + DAY) for each in (HISTORY, CLICKS))
+    return set().union(*found)
 
 
-def test_the_first_run_opens_every_file(
-    first: tuple[Project, Reads, dict[str, Any]],
-) -> None:
+def test_the_first_run_opens_every_file(first: tuple[Project, Reads, dict[str, Any]]) -> None:
     project, reads, _ = first
     everything = set().union(*(files_of(project, day) for day in range(DAYS)))
     assert len(everything) == DAYS * (2 + 48)
@@ -50,9 +40,7 @@ def test_the_first_run_opens_every_file(
     assert {path for path in everything if path.endswith(".parquet")} <= set(reads.read)
 
 
-def test_a_plain_second_run_opens_nothing(
-    first: tuple[Project, Reads, dict[str, Any]],
-) -> None:
+def test_a_plain_second_run_opens_nothing(first: tuple[Project, Reads, dict[str, Any]]) -> None:
     project, _, _ = first
     with watched(project.root / "data") as reads:
         project.run("2026-03-01", LAST)

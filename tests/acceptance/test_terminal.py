@@ -21,7 +21,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def see(project: Project, *arguments: str, name: str = "", **more: object) -> Capture:
-    """Run a command in the terminal, keep what it showed."""
     # As people have it: in the folder where they are.
     seen = in_terminal(
         forebay(*arguments),
@@ -36,7 +35,6 @@ def see(project: Project, *arguments: str, name: str = "", **more: object) -> Ca
 
 
 def words(seen: Capture) -> str:
-    """What was written, in one line."""
     return " ".join(seen.text.split())
 
 

@@ -23,8 +23,6 @@ GREEN_SECONDS = 420
 
 
 class Reader:
-    """Somebody at a terminal who does what the page says."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         unset = {"PYTHONPATH", "FOREBAY_HOME"}

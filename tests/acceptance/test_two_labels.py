@@ -3,26 +3,99 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.projects import DAY, FIRST_DAY, Project
-from support.two_labels import DAYS, ROWS, two_labels
+from support.declarations import COLUMNS
+from support.jobs_here import jobs_in_this_process
+from support.parquet_files import null_labels
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    ads_pipeline,
+    declared_project,
+    parts_of,
+    rows_of_day,
+    with_column,
+)
+
+from forebay.datatasks.sources.log.writer import LogWriter
 
 RANGE = ("--from", "2026-03-01", "--to", "2026-03-03")
 ROW = {"user": "u1", "price": 3.0, "mobile": True, "tags": ["t1"]}
+DAYS = 3
+ROWS = 3_000
+WAIT = timedelta(hours=2)
+DELAY_HOURS = 12.0  # of a sale, on the mean
+NULL_EVERY = 50
+TWO_COLUMNS = {**COLUMNS, "sold": "int"}
+LABELS: dict[str, Any] = {
+    "click": {"column": "clicked", "delay": "none"},
+    "sale": {"column": "sold", "known_at": "known", "weight": 2.0},
+}
+Trained = tuple[Project, dict[str, Any]]
+
+
+def events(day: datetime, rows: int = ROWS) -> pa.Table:
+    """Rows of a day: two of three clicks of some users are sales, known hours after the event."""
+    seed = (day - FIRST_DAY) // DAY + 100
+    table = rows_of_day(day, rows, seed)
+    rng = np.random.default_rng(seed)
+    clicked = table.column("clicked").to_numpy()
+    likes = np.array([int(user[1:]) % 3 != 0 for user in table.column("user").to_pylist()])
+    sold = clicked * (rng.random(rows) < np.where(likes, 0.7, 0.1))
+    delays = (rng.exponential(DELAY_HOURS, rows) * 3600e6).astype("timedelta64[us]")
+    known = table.column("at").to_numpy() + delays
+    return table.append_column("sold", pa.array(sold.astype(np.int64))).append_column(
+        "known", pa.array(known, pa.timestamp("us", tz="UTC"))
+    )
+
+
+def write_batch(folder: Path, day: datetime) -> None:
+    """A day of history; of some rows nobody knows whether they were sold."""
+    path = folder / f"date={day:%Y-%m-%d}" / "part-0.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(events(day), path)
+    null_labels(path, NULL_EVERY, "sold")
+
+
+def write_stream(folder: Path, day: datetime) -> None:
+    """A day of the stream, `WAIT` after each hour: clicks as they are, sales known by then."""
+    writer = LogWriter(folder, 0)
+    for piece, end in parts_of(events(day), day, timedelta(hours=1)):
+        published = end + WAIT
+        here = piece.column("known").to_numpy() <= np.datetime64(published.replace(tzinfo=None))
+        fresh = np.where(here, piece.column("sold").to_numpy(), 0)
+        writer.append(with_column(piece, "sold", fresh).drop_columns(["known"]), published)
+
+
+def two_labels(root: Path) -> Project:
+    pipeline = ads_pipeline("towers")
+    del pipeline["dataset"]["label"]
+    pipeline["dataset"]["named_labels"] = {name: dict(label) for name, label in LABELS.items()}
+    pipeline["train"] |= {"delay": "head", "compare": ["stream"], "minibatch_rows": 256}
+    history = {"columns": {**TWO_COLUMNS, "known": "timestamp"}}
+    project = declared_project(root, pipeline, history=history, clicks={"columns": TWO_COLUMNS})
+    for day in range(DAYS):
+        write_batch(project.files, FIRST_DAY + (day - 1) * DAY)
+        write_stream(project.log, FIRST_DAY + day * DAY)
+    return project
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, Any]]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     project = two_labels(tmp_path_factory.mktemp("labels"))
     gate = {"when": "gate", "label": "sale", "min_rows": 1000}
     project.pipeline["job"]["publish"] = gate
     project.write_pipeline()
-    return project, project.run("2026-03-01", "2026-03-03", timeout_seconds=300)
+    with jobs_in_this_process():
+        return project, project.run("2026-03-01", "2026-03-03")
 
 
 def unsaid(project: Project, window: int) -> int:
@@ -38,9 +111,7 @@ def unsaid(project: Project, window: int) -> int:
     "one of several labels of a row is null, or was not known yet when its window ended",
     "the row is trained on for its other labels, and is counted for this one",
 )
-def test_a_row_counts_for_the_labels_that_it_says(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_a_row_counts_for_the_labels_that_it_says(trained: Trained) -> None:
     project, summary = trained
     assert summary["rows_agree"]
     total = 0
@@ -59,7 +130,7 @@ def test_a_row_counts_for_the_labels_that_it_says(
     assert f"in {total:,} of {DAYS * ROWS:,} rows" in note
 
 
-def test_each_label_is_judged_by_its_own_rows(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_each_label_is_judged_by_its_own_rows(trained: Trained) -> None:
     _, summary = trained
     assert (summary["first_label"], list(summary["labels"])) == ("click", ["sale"])
     sale = summary["labels"]["sale"]["pooled"]
@@ -81,15 +152,13 @@ def test_each_label_is_judged_by_its_own_rows(trained: tuple[Project, dict[str, 
     assert summary["advice"]["declared"] == "mixture"
 
 
-def test_the_gate_decides_by_the_label_that_it_names(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
+def test_the_gate_decides_by_the_label_that_it_names(trained: Trained) -> None:
     _, summary = trained
     assert summary["gate"]["words"].endswith("(label sale)")
     assert summary["gate"]["rows"] == summary["labels"]["sale"]["pooled"]["event"]["judged"]
 
 
-def test_the_model_answers_both_by_name(trained: tuple[Project, dict[str, Any]]) -> None:
+def test_the_model_answers_both_by_name(trained: Trained) -> None:
     project, summary = trained
     outputs = json.loads((Path(summary["model"]) / "features.json").read_text())["outputs"]
     assert outputs == ["click", "sale", "memory_of_click", "memory_of_sale"]
@@ -99,7 +168,7 @@ def test_the_model_answers_both_by_name(trained: tuple[Project, dict[str, Any]])
     assert 0 < row["sale"] < row["click"] < 1
 
 
-def test_every_face_shows_both(trained: tuple[Project, dict[str, Any]], tmp_path: Path) -> None:
+def test_every_face_shows_both(trained: Trained, tmp_path: Path) -> None:
     project, _ = trained
     html = tmp_path / "report.html"
     shown = project.forebay("report", "ads", *RANGE, "--html", str(html)).stdout
@@ -128,29 +197,6 @@ def test_every_face_shows_both(trained: tuple[Project, dict[str, Any]], tmp_path
     checked = project.forebay("check", "--connect").stdout
     assert "labels  ads, click, clicks: 100%" in checked
     assert "advice  ads, sale:" in checked
-
-
-def test_a_window_judged_later_is_judged_as_at_once(
-    trained: tuple[Project, dict[str, Any]],
-) -> None:
-    """Its stored judgement, completed when the next window came, says what is said of it now."""
-    project, summary = trained
-    whole = next(one for one in summary["windows"] if one["window"] == "2026-03-02")
-    project.forebay("stage", "evaluate", "ads", "2026-03-02")
-    again = project.run("2026-03-01", "2026-03-03")
-    now = next(one for one in again["windows"] if one["window"] == "2026-03-02")
-    assert now["labels"] == whole["labels"]
-    assert now["labels"]["sale"]["event"]["complete"]
-
-
-def test_another_label_is_another_model(trained: tuple[Project, dict[str, Any]]) -> None:
-    project, _ = trained
-    project.pipeline["dataset"]["named_labels"]["visit"] = {"column": "mobile"}
-    del project.pipeline["dataset"]["features"]["mobile"]
-    project.write_pipeline()
-    done = project.forebay("run", "ads", "--from", "2026-03-04", "--to", "2026-03-04", check=False)
-    assert done.returncode != 0
-    assert "labels" in done.stderr
 
 
 def test_a_label_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support import independent
+from support.kill_cases import expected
 from support.model_lines import replace_link
 from support.projects import (
     DAY,
@@ -110,17 +111,6 @@ class Stages:
         return [key for key in self.chain.windows() if self.chain.stale_reason(self.newest(key))]
 
 
-def stored(made: Project, day: int) -> dict[str, independent.Sums]:
-    """What a window has to train, from the files alone."""
-    start = FIRST_DAY + day * DAY
-    first_ms = int(start.timestamp() * 1000)
-    history = f"date={start - DAY:%Y-%m-%d}/*.parquet"
-    return {
-        "history": independent.parquet_sums(made.files, files=history),
-        "clicks": independent.log_sums(made.log, first_ms, first_ms + 86_400_000),
-    }
-
-
 def trained(link: Link) -> dict[str, independent.Sums]:
     return {name: link.trained(name).model_dump() for name in ("history", "clicks")}
 
@@ -137,11 +127,11 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
 
 def test_each_window_trains_what_an_independent_reader_counts(stages: Stages) -> None:
     for day, key in enumerate((FIRST, SECOND)):
-        expected = stored(stages.made, day)
-        assert trained(stages.newest(key)) == expected
+        counted = expected(stages.made, day)
+        assert trained(stages.newest(key)) == counted
         found = stages.evaluate(key)
         assert found.generation == 1
-        assert found.rows == {name: sums["rows"] for name, sums in expected.items()}
+        assert found.rows == {name: sums["rows"] for name, sums in counted.items()}
         assert found.rows_line.startswith("rows  planned = served = trained + dead")
         document = stages.chain.judgement(stages.newest(key))
         assert document is not None
@@ -183,7 +173,7 @@ def test_people_see_these_jobs_as_any_other(stages: Stages) -> None:
 def test_a_window_asked_for_again_is_read_again_and_makes_the_next_stale(stages: Stages) -> None:
     assert stages.train(FIRST, f"{FIRST}#1", again=True).state == "succeeded"
     assert stages.ledger.generations(FIRST) == [1, 2]
-    assert trained(stages.newest(FIRST)) == stored(stages.made, 0)
+    assert trained(stages.newest(FIRST)) == expected(stages.made, 0)
     assert stages.newest(FIRST).generation == 2
     assert stages.stale() == [SECOND]
     assert stages.submit(FIRST, f"{FIRST}#1", again=True).state == "trained"
@@ -194,7 +184,7 @@ def test_a_window_asked_for_again_is_read_again_and_makes_the_next_stale(stages:
     parent = stages.newest(SECOND).parent
     assert parent is not None
     assert (parent.window, parent.generation) == (FIRST, 2)
-    assert trained(stages.newest(SECOND)) == stored(stages.made, 1)
+    assert trained(stages.newest(SECOND)) == expected(stages.made, 1)
     assert stages.publish(SECOND, 2).state == "published"
 
 
@@ -212,46 +202,33 @@ def test_rows_that_do_not_agree_are_bad_data(stages: Stages) -> None:
     assert stages.evaluate(SECOND).generation == 2
 
 
-def with_warm_start(root: Path) -> Stages:
-    """A line whose first window is planned."""
+def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) -> None:
+    """When the line begins, and when both were forgotten; the next window comes alone."""
     pipeline = ads_pipeline()
     pipeline["train"]["warm_start"] = "2026-02-28"
-    project = ads_project(root, days=2, rows=1_000, pipeline=pipeline)
+    project = ads_project(tmp_path, days=2, rows=1_000, pipeline=pipeline)
     project.write_source("history", history_source(starts="2026-02-27"))
     write_history(project.files, FIRST_DAY - 2 * DAY, 300)
     made = Stages(project)
     made.plan(FIRST)
-    return made
-
-
-def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) -> None:
-    made = with_warm_start(tmp_path)
     assert made.train(FIRST, "run#0").state == "succeeded"
     assert made.chain.windows() == [WARM_START, FIRST]
     assert made.newest(WARM_START).seen["history"].rows == 300
     assert made.evaluate(FIRST).generation == 1
-    made.plan(SECOND)
-    assert made.train(SECOND, "run#1").state == "succeeded"
-    request = json.loads((made.home.job(f"ads.main.{SECOND}.g1") / "job.json").read_text())
-    assert [window["key"] for window in request["windows"]] == [SECOND]
-
-
-def test_a_warm_start_that_was_forgotten_is_trained_again_with_the_first_window(
-    tmp_path: Path,
-) -> None:
-    made = with_warm_start(tmp_path)
-    assert made.train(FIRST, "run#0").state == "succeeded"
     for key in (WARM_START, FIRST):
         assert made.ledger.forget(key)
     made.plan(FIRST)
     assert made.train(FIRST, "run#1").state == "succeeded"
     assert [made.newest(key).generation for key in (WARM_START, FIRST)] == [2, 2]
     assert made.evaluate(FIRST).generation == 2
+    made.plan(SECOND)
+    assert made.train(SECOND, "run#2").state == "succeeded"
+    request = json.loads((made.home.job(f"ads.main.{SECOND}.g1") / "job.json").read_text())
+    assert [window["key"] for window in request["windows"]] == [SECOND]
 
 
 @pytest.mark.guarantee(
-    "the loss is not finite",
-    "red with window, step and rows; the model that serves stays",
+    "the loss is not finite", "red with window, step and rows; the model that serves stays"
 )
 def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Path) -> None:
     pipeline = ads_pipeline("towers")

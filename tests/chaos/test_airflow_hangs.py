@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.projects import Project
 
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.http import Endpoint
@@ -49,20 +48,10 @@ toy()
 '''
 
 
-def forebay(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "forebay", *words, "--output", "json"],
-        env={**os.environ, "FOREBAY_HOME": str(home.root)},
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
-
-
-def up(home: Home, *words: str) -> dict[str, Any]:
+def up(project: Project, *words: str) -> dict[str, Any]:
+    words = ("up", *words, "--output", "json")
     for _ in range(STARTS):
-        done = forebay(home, "up", *words)
+        done = project.forebay(*words, check=False, timeout_seconds=START_SECONDS)
         if done.returncode == 0:
             break
         print(f"load {os.getloadavg()[0]:.1f}: {done.stderr}")
@@ -71,8 +60,8 @@ def up(home: Home, *words: str) -> dict[str, Any]:
     return found
 
 
-def components(home: Home) -> dict[str, dict[str, Any]]:
-    told = forebay(home, "status")
+def components(project: Project) -> dict[str, dict[str, Any]]:
+    told = project.forebay("status", "--output", "json", check=False)
     assert told.returncode in {0, 4}, told.stderr
     return {row["component"]: row for row in json.loads(told.stdout)["components"]}
 
@@ -94,20 +83,20 @@ def until(condition: Callable[[], object]) -> None:
     "nothing; as if it had died",
 )
 def test_a_scheduler_that_hangs_is_replaced_and_a_run_goes_on(tmp_path: Path) -> None:
-    home, config = Home(tmp_path / "home"), tmp_path / "config"
-    home.root.mkdir(mode=0o700)
-    config.mkdir()
-    embedded = Embedded(home)
+    project = Project(tmp_path)
+    project.home.mkdir(mode=0o700)
+    (tmp_path / "config").mkdir()
+    embedded = Embedded(Home(project.home))
     embedded.layout.create()
     (embedded.layout.dags / "toy.py").write_text(DAG)
     deadline = ("--component-deadline", f"{DEADLINE_SECONDS}s")
     try:
-        printed = up(home, "--config", str(config), *deadline)
+        printed = up(project, "--config", "config", *deadline)
         api = AirflowApi(Endpoint(printed["url"], printed["user"], printed["password"]))
         until(lambda: [dag for dag in api.dags() if dag["dag_id"] == "toy"])
         api.pause("toy", paused=False)
         time.sleep(3 * LOOK_SECONDS)  # the keeper has seen each part alive by now
-        before = components(home)
+        before = components(project)
         os.kill(before["scheduler"]["pid"], signal.SIGSTOP)
         stopped = time.monotonic()
         run_id = api.trigger("toy", None)["dag_run_id"]
@@ -115,10 +104,10 @@ def test_a_scheduler_that_hangs_is_replaced_and_a_run_goes_on(tmp_path: Path) ->
         print(f"run done after {time.monotonic() - stopped:.0f} s, load {os.getloadavg()[0]:.1f}")
         assert time.monotonic() - stopped > DEADLINE_SECONDS / 2  # not before it was found
         # What is merely stopped works again while it writes its stacks; the new one works too.
-        until(lambda: components(home)["scheduler"]["restarts"] == 1)
+        until(lambda: components(project)["scheduler"]["restarts"] == 1)
         again = api.trigger("toy", None)["dag_run_id"]
         until(lambda: api.dag_run("toy", again)["state"] == "success")
-        after = components(home)
+        after = components(project)
         scheduler = after.pop("scheduler")
         assert scheduler["pid"] != before["scheduler"]["pid"]
         assert (scheduler["hangs"], scheduler["restarts"]) == (1, 1)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -107,33 +105,20 @@ def test_through_airflow_and_what_later_calls_reuse(home: Path) -> None:
 @pytest.mark.timeout(900)
 def test_on_a_terminal_airflow_stays_until_ctrl_c(home: Path) -> None:
     """After the windows are trained, so that nothing but the terminal is new."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        COMMAND,
-        env=environ(home, TERM="xterm", COLUMNS="160"),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    seen: list[str] = []
-    reader = threading.Thread(target=_collect, args=(ours, seen))
-    reader.start()
-    try:
-        _wait(lambda: "until Ctrl-C" in "".join(seen), 600)
-        text = "".join(seen)
+
+    def answers(text: str) -> bool:
+        if "until Ctrl-C" not in text:
+            return False
         assert CLOSING in text
         (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+(?=  user)", text))
         with urllib.request.urlopen(f"{url}/api/v2/version", timeout=60) as answer:
             assert json.load(answer)["version"].startswith("3.")
-        os.write(ours, b"\x03")
-        assert process.wait(END_SECONDS) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
-        reader.join(10)
+        return True
+
+    added = {"FOREBAY_HOME": str(home), "TERM": "xterm", "COLUMNS": "160"}
+    seen = in_terminal(COMMAND, Path.cwd(), added, 600 + END_SECONDS, answers)
+    assert seen.exit_code == 0, seen.text
+    assert CLOSING in seen.text
     nobody_left(home)
 
 
@@ -204,17 +189,6 @@ def test_the_generated_market_tells_the_same_story_three_times(tmp_path: Path) -
     assert others == [first, first]
     for rival in ("stream", "batch"):
         assert first["mixture+head", rival] == (True, True)
-
-
-def _collect(terminal: int, seen: list[str]) -> None:
-    while True:
-        try:
-            piece = os.read(terminal, 4096)
-        except OSError:
-            return  # the other side is closed
-        if not piece:
-            return
-        seen.append(piece.decode(errors="replace"))
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from support.projects import Project
 
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.components import NAMES
-from forebay.embedded.airflow.http import ApiError, Endpoint, NotFoundError
+from forebay.embedded.airflow.http import ApiError, Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.embedded.airflow.settings import MARK_NAME, component_environment
 from forebay.embedded.postgres.place import database_place, wheel_programs
@@ -36,27 +37,6 @@ PATIENCE_SECONDS = 180
 BACK_SECONDS = 20
 JOB = "toy.main.2026-03-01.g1"
 BROKEN = "job:\n  model: {}\n"
-DAG = '''\
-"""An Airflow DAG with one task that takes a second."""
-
-import time
-
-from airflow.sdk import dag, task
-
-
-@dag(dag_id="toy", schedule=None)
-def toy():
-    @task
-    def only() -> int:
-        print("the only task")
-        time.sleep(1)
-        return 7
-
-    only()
-
-
-toy()
-'''
 T = TypeVar("T")
 
 
@@ -64,34 +44,30 @@ T = TypeVar("T")
 class Cluster:
     """The running Airflow and what was there before it."""
 
+    project: Project
     embedded: Embedded
     config: Path
     endpoint: Endpoint
-    printed: dict[str, Any]
     modes_before: dict[Path, int]
+
+    def forebay(self, *words: str) -> tuple[int, str]:
+        done = self.project.forebay(*words, check=False, timeout_seconds=START_SECONDS)
+        return done.returncode, done.stdout + (done.stderr if done.returncode else "")
+
+    def status(self) -> tuple[int, dict[str, Any]]:
+        code, output = self.forebay("status", "--output", "json")
+        return code, json.loads(output)
 
     @property
     def api(self) -> AirflowApi:
         return AirflowApi(self.endpoint)
 
     def component(self, name: str) -> dict[str, Any]:
-        code, output = forebay(self.embedded.home, "status", "--output", "json")
+        code, told = self.status()
         assert code in {0, 4}
-        rows = json.loads(output)["components"]
-        found: dict[str, Any] = next(row for row in rows if row["component"] == name)
+        found: dict[str, Any]
+        (found,) = [row for row in told["components"] if row["component"] == name]
         return found
-
-
-def forebay(home: Home, *words: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "forebay", *words],
-        env={**os.environ, "FOREBAY_HOME": str(home.root)},
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
-    return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
 
 def until(condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS) -> T:
@@ -112,35 +88,23 @@ def modes(home: Path) -> dict[Path, int]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    root = tmp_path_factory.mktemp("embedded")
-    home, config = Home(root / "home"), root / "config"
-    home.root.mkdir(mode=0o700)
+    project = Project(tmp_path_factory.mktemp("embedded"))
+    project.home.mkdir(mode=0o700)
+    config = project.root / "config"
     (config / "pipelines").mkdir(parents=True)
     (config / "sources").mkdir()
     (config / "pipelines" / "broken.yaml").write_text(BROKEN)
-    before = modes(home.root)
-    embedded = Embedded(home, [config])
-    embedded.layout.create()
-    (embedded.layout.dags / "toy.py").write_text(DAG)
+    before = modes(project.home)
+    embedded = Embedded(Home(project.home), [config])
     try:
-        code, output = forebay(home, "up", "--config", str(config), "--output", "json")
-        assert code == 0, output
-        printed = json.loads(output)
+        up = ("up", "--config", str(config), "--output", "json")
+        printed = json.loads(project.forebay(*up, timeout_seconds=START_SECONDS).stdout)
         endpoint = Endpoint(printed["url"], printed["user"], printed["password"])
-        yield Cluster(embedded, config, endpoint, printed, before)
+        yield Cluster(project, embedded, config, endpoint, before)
     finally:
         embedded.stop()
         embedded.remove_database()
         assert processes_with({MARK_NAME: str(embedded.layout.root)}) == []
-
-
-def test_it_is_up_and_every_component_is_healthy(cluster: Cluster) -> None:
-    code, output = forebay(cluster.embedded.home, "status", "--output", "json")
-    found = json.loads(output)
-    assert (code, found["state"], found["healthy"]) == (0, "running", True)
-    assert [row["component"] for row in found["components"]] == list(NAMES)
-    assert {row["health"] for row in found["components"]} == {"healthy"}
-    print(f"up after {cluster.printed['seconds']} s, load {os.getloadavg()[0]:.1f}")
 
 
 def test_secrets_are_for_the_owner_alone(cluster: Cluster) -> None:
@@ -188,7 +152,7 @@ def test_modes_of_all_parents_are_as_before(cluster: Cluster) -> None:
 
 
 def test_a_second_up_finds_it(cluster: Cluster) -> None:
-    code, output = forebay(cluster.embedded.home, "up", "--config", str(cluster.config))
+    code, output = cluster.forebay("up", "--config", str(cluster.config))
     assert code == 0
     assert f"is already running at {cluster.endpoint.url}" in output
     assert cluster.endpoint.password not in output
@@ -196,7 +160,7 @@ def test_a_second_up_finds_it(cluster: Cluster) -> None:
 
 
 def test_another_configuration_is_refused(cluster: Cluster, tmp_path: Path) -> None:
-    code, output = forebay(cluster.embedded.home, "up", "--config", str(tmp_path))
+    code, output = cluster.forebay("up", "--config", str(tmp_path))
     assert code == 1
     assert "stop it with `forebay down`" in output
 
@@ -204,33 +168,6 @@ def test_another_configuration_is_refused(cluster: Cluster, tmp_path: Path) -> N
 def test_broken_yaml_is_one_import_error(cluster: Cluster) -> None:
     (error,) = until(cluster.api.import_errors)
     assert "broken.yaml:" in error["stack_trace"]
-
-
-def test_a_task_runs_and_its_log_is_read(cluster: Cluster) -> None:
-    api = cluster.api
-    until(lambda: [dag for dag in api.dags() if dag["dag_id"] == "toy"])
-    api.pause("toy", paused=False)
-    run_id = api.trigger("toy", None)["dag_run_id"]
-    until(lambda: api.dag_run("toy", run_id)["state"] == "success" or None)
-    assert api.xcom("toy", run_id, "only") == 7
-    assert "the only task" in "\n".join(api.log("toy", run_id, "only"))
-    with pytest.raises(NotFoundError):
-        api.dag_run("toy", "no such run")
-
-
-def test_yaml_that_comes_and_goes_while_it_runs(cluster: Cluster) -> None:
-    path = cluster.config / "pipelines" / "second.yaml"
-    path.write_text(BROKEN)
-    began = time.monotonic()
-    until(lambda: len(cluster.api.import_errors()) == 2 or None)
-    print(f"seen after {time.monotonic() - began:.1f} s, load {os.getloadavg()[0]:.1f}")
-    path.unlink()
-    until(lambda: len(cluster.api.import_errors()) == 1 or None)
-
-
-def test_airflows_own_command_line_works(cluster: Cluster) -> None:
-    code, output = forebay(cluster.embedded.home, "airflow", "config", "get-value", "api", "port")
-    assert (code, output.split()[-1]) == (0, cluster.endpoint.url.rsplit(":", 1)[1])
 
 
 @pytest.mark.parametrize("name", ["api-server", "scheduler"])
@@ -261,9 +198,8 @@ def is_back(cluster: Cluster, name: str, dead: int) -> bool:
 
 
 def test_a_new_password_holds_at_once(cluster: Cluster) -> None:
-    code, output = forebay(
-        cluster.embedded.home,
-        *("up", "--config", str(cluster.config), "--new-password", "--output", "json"),
+    code, output = cluster.forebay(
+        "up", "--config", str(cluster.config), "--new-password", "--output", "json"
     )
     found = json.loads(output)
     assert code == 0
@@ -274,18 +210,35 @@ def test_a_new_password_holds_at_once(cluster: Cluster) -> None:
     assert cluster.api.dags()
 
 
+def test_a_killed_keeper_is_seen_and_replaced(cluster: Cluster) -> None:
+    """Nothing that it kept is left alone, and `up` starts again."""
+    state = cluster.embedded.state()
+    assert state is not None
+    os.kill(state.keeper_pid, signal.SIGKILL)
+    code, lost = cluster.status()
+    assert (code, lost["state"]) == (4, "lost")
+    assert "`forebay up`" in lost["problem"]
+    pid_file = database_place(cluster.embedded.layout).data / "postmaster.pid"
+    until(lambda: not pid_file.exists(), 20)  # the database ends in good order, by itself
+    code, output = cluster.forebay("up", "--config", str(cluster.config), "--output", "json")
+    found = json.loads(output)
+    assert (code, found["started"], found["url"]) == (0, True, cluster.endpoint.url)
+    assert found["password"] is None  # it is the one that was shown
+    assert cluster.status()[0] == 0
+
+
 def test_down_leaves_no_process_and_names_the_jobs_it_ended(cluster: Cluster) -> None:
     layout = cluster.embedded.layout
     environment = {**component_environment(layout, "scheduler"), JOB_ID_NAME: JOB}
     job = subprocess.Popen(["/bin/sleep", "600"], env=environment, start_new_session=True)
     before = marked(cluster)
     assert len(before) > len(NAMES)
-    code, output = forebay(cluster.embedded.home, "down", "--output", "json")
+    code, output = cluster.forebay("down", "--output", "json")
     assert (code, json.loads(output)["cancelled_jobs"]) == (0, [JOB])
     assert job.wait(5) == -signal.SIGKILL
     assert marked(cluster) == []
     assert not [one for one in before if one.alive()]
     place = database_place(layout)
     assert not (place.data / "postmaster.pid").exists()
-    code, output = forebay(cluster.embedded.home, "status", "--output", "json")
-    assert (code, json.loads(output)["state"]) == (4, "stopped")
+    code, told = cluster.status()
+    assert (code, told["state"]) == (4, "stopped")

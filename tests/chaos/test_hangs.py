@@ -9,24 +9,17 @@ import time
 from pathlib import Path
 
 import pytest
-from support.hangs import DEADLINE_SECONDS, ROLES, assert_ended, stop, with_deadlines
+from support.hangs import DEADLINE_SECONDS, ROLES, assert_ended, hanging_case, stop
 from support.kill_cases import KillCase
 from support.kills import log_of, signal_role
-from support.projects import ads_pipeline, ads_project
 from support.stuck_code import stick
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
-ROWS = 60_000
-CHECKPOINT_STEPS = 10
 
 
 @pytest.fixture
 def case(tmp_path: Path) -> KillCase:
-    every = {"every_steps": CHECKPOINT_STEPS}
-    pipeline = ads_pipeline(**with_deadlines(checkpoint=every))
-    pipeline["train"]["minibatch_rows"] = 128
-    project = ads_project(tmp_path, rows=ROWS, pipeline=pipeline)
-    return KillCase(project, ROWS, CHECKPOINT_STEPS)
+    return hanging_case(tmp_path, 60_000)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -37,10 +30,7 @@ def test_a_role_is_stopped_in_the_middle_of_a_window(case: KillCase, role: str) 
     assert (window["resumed_from_step"] > 0) == (role == "trainer")
 
 
-@pytest.mark.guarantee(
-    "a role is slow or waits for others",
-    "nothing; it is left alone",
-)
+@pytest.mark.guarantee("a role is slow or waits for others", "nothing; it is left alone")
 def test_a_role_that_is_slow_and_wakes_in_time_is_left_alone(case: KillCase) -> None:
     """More than half of the deadline, twice each."""
 

@@ -71,8 +71,7 @@ def test_the_trainer(case: KillCase) -> None:
 
 
 @pytest.mark.guarantee(
-    "a data executor dies",
-    "nothing; read again: frames in flight: at most credits times minibatch",
+    "a data executor dies", "nothing; read again: frames in flight: at most credits times minibatch"
 )
 @pytest.mark.parametrize("case", KINDS, indirect=True)
 def test_a_data_executor(case: KillCase) -> None:
@@ -99,8 +98,7 @@ def test_everything_and_the_same_command_again(case: KillCase) -> None:
 
 
 @pytest.mark.guarantee(
-    "several processes die at once, or one dies twice",
-    "nothing; read again: the sum of theirs",
+    "several processes die at once, or one dies twice", "nothing; read again: the sum of theirs"
 )
 @pytest.mark.parametrize("case", KINDS, indirect=True)
 def test_driver_and_trainer_at_once(case: KillCase) -> None:

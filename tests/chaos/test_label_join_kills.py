@@ -113,7 +113,6 @@ def test_the_head_learns_from_what_was_found(unkilled: Project) -> None:
 
 
 def event_ids(made: Project, window: str) -> Any:
-    """Of a window's batch rows, in the order of the events."""
     segments = Segments(window, stored_of(made.home, "ads", window, SCORES_FOLDER))
     table = segments.labels()
     assert table is not None

@@ -24,7 +24,6 @@ def test_each_operation_and_each_refusal_was_met_many_times() -> None:
 
 
 def _seldom(seen: Mapping[str, Counter[str]]) -> dict[str, int]:
-    """What was met less often than it is to be, and how often."""
     keys = {".".join(place[1:]) for place in CHANGES}
     wanted = {"operations": WEIGHTS, "refusals": REFUSALS, "changes": keys, "undone": keys}
     return {

@@ -10,15 +10,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.hangs import DEADLINE_SECONDS, ROLES, assert_ended, with_deadlines
+from support.hangs import DEADLINE_SECONDS, ROLES, assert_ended, hanging_case
 from support.kill_cases import KillCase
 from support.kills import job_processes, log_of, signal_role, status
-from support.projects import ads_pipeline, ads_project
 from support.stuck_code import stick
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
-ROWS = 20_000
-CHECKPOINT_STEPS = 10
 SEAL = ("driver", "forebay.executors.driver.state:DriverState.seal", 2)
 SAVE = ("trainer", "forebay.executors.window_files.checkpoints:folder_checksums", 2)
 READ = ("data_executor", "forebay.executors.data_executor.task_runner:served_chunk", 3)
@@ -29,15 +26,11 @@ END = ("trainer", "forebay.executors.trainer.train:end_at_once", 1)
 
 @pytest.fixture
 def case(tmp_path: Path) -> KillCase:
-    every = {"every_steps": CHECKPOINT_STEPS}
-    pipeline = ads_pipeline(**with_deadlines(checkpoint=every))
-    pipeline["train"]["minibatch_rows"] = 128
-    return KillCase(ads_project(tmp_path, rows=ROWS, pipeline=pipeline), ROWS, CHECKPOINT_STEPS)
+    return hanging_case(tmp_path, 20_000)
 
 
 @pytest.mark.guarantee(
-    "a call, a read or a checkpoint never returns",
-    "nothing; read again: as if the role had died",
+    "a call, a read or a checkpoint never returns", "nothing; read again: as if the role had died"
 )
 @pytest.mark.parametrize(
     ("place", "role", "doing"),

@@ -83,19 +83,19 @@ TORN = Stored("torn", "parquet")
 
 
 def write_pair(
-    root: Path, pair: Iterable[Stored], first: datetime, days: int, rows: int = ROWS
+    root: Path, pair: Iterable[Stored], first: datetime, days: range, rows: int = ROWS
 ) -> None:
     """Days of history, and of the clicks a day later."""
     history, clicks = pair
-    for number in range(days):
+    for number in days:
         day = first + number * DAY
         write_history(root / "data" / history.folder, day - OFFSET, rows, seed=100 + number)
         write_log(root / "data" / clicks.folder, day, rows, seed=300 + number)
 
 
-def write_many(root: Path, days: int) -> None:
-    """Days that train long enough to be met in the middle."""
-    write_pair(root, (MANY_HISTORY, MANY_CLICKS), FIRST_DAY, days, MANY_ROWS)
+def write_many(root: Path, days: int, first: int = 0) -> None:
+    """Days that train long enough to be met in the middle. first: those before it are there."""
+    write_pair(root, (MANY_HISTORY, MANY_CLICKS), FIRST_DAY, range(first, days), MANY_ROWS)
 
 
 def write_marked(root: Path, stored: Stored, marked: list[bool]) -> None:

@@ -40,8 +40,7 @@ Ending = tuple[str, dict[str, str | None], int]
 ENDINGS: dict[str, Ending] = {
     "manual run at 10:37, hourly, fresh": ("success", done(NARROW), 1),
     "manual run at 10:38, hourly, done already": ("success", nothing_to_do(NARROW), 1),
-    "manual run at 10:37, daily, fresh": ("success", done(ADS), 1),
-    "manual run at 10:38, daily, done already": ("success", nothing_to_do(ADS), 1),
+    "manual run at 10:38, daily, done already": ("success", nothing_to_do(MARKS), 1),
     "catchup, trained by hand before": ("success", nothing_to_do(CATCHUP), 1),
     "catchup, missed while the scheduler was down": ("success", done(CATCHUP), 1),
     "clear of the sink alone": ("success", done(ADS), 1),

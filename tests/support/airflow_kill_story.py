@@ -25,8 +25,6 @@ HELD_AT_ROWS = 60_000
 
 
 class Attempt:
-    """The task that follows a job, through its attempts."""
-
     def __init__(self, airflow: Airflow, run: Run, job: WindowJob) -> None:
         """Waits until the task runs in a worker."""
         self._airflow, self._run, self._job = airflow, run, job
@@ -51,11 +49,8 @@ class Attempt:
 
 
 class KillStory:
-    """Tests in their order."""
-
     @pytest.mark.guarantee(
-        "Airflow's triggerer dies",
-        "nothing; deferred tasks are taken over in the same attempt",
+        "Airflow's triggerer dies", "nothing; deferred tasks are taken over in the same attempt"
     )
     @pytest.mark.guarantee(
         "Airflow's scheduler dies",
@@ -122,7 +117,6 @@ class KillStory:
 
 
 def assert_unbroken(job: WindowJob) -> None:
-    """Nothing of the job was started again."""
     restarts = job.status()["restarts"]
     assert restarts == dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0)
     progress = json.loads((job.folder / "progress.json").read_text())

@@ -19,8 +19,8 @@ from support.airflow_data import HOUR, Stored, source
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline
 
 ADS_DAYS = 5
-MANY_DAYS = 5
-RECENT_DAYS = 3
+MANY_DAYS = 2
+RECENT_DAYS = 2
 HOURS_AHEAD = 48
 ONE_SLOT = "one_slot"
 LATE_SECONDS = 20
@@ -47,10 +47,6 @@ class Pipeline:
         return f"{self.window(number):%Y-%m-%d}" + (
             f"T{self.window(number):%H}" if self.step == HOUR else ""
         )
-
-    def keys(self, first: int, last: int) -> list[str]:
-        """Keys of windows `first` to `last`, both included."""
-        return [self.key(number) for number in range(first, last + 1)]
 
     def expected(self, root: Path, number: int) -> dict[str, independent.Sums]:
         return self.expected_until(root, number, first=number)
@@ -87,7 +83,6 @@ class Pipeline:
 
 
 def write_yaml(project: Project, name: str, text: str) -> Path:
-    """Put a pipeline's text into the project by one rename."""
     path = project.root / "config" / "pipelines" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".new")
@@ -126,10 +121,7 @@ NARROW = Pipeline(
 )
 HOURS = Pipeline("hours", FIRST_DAY, _BASE, step=HOUR, end=FIRST_DAY + HOURS_AHEAD * HOUR)
 CATCHUP = Pipeline(
-    "catchup",
-    airflow_data.today() - RECENT_DAYS * DAY,
-    _RECENT,
-    schedule={"catchup": True},
+    "catchup", airflow_data.today() - RECENT_DAYS * DAY, _RECENT, schedule={"catchup": True}
 )
 LATE = Pipeline(
     "late",
@@ -145,12 +137,7 @@ LATE = Pipeline(
 NEVER = Pipeline("never", FIRST_DAY, {"never": airflow_data.NEVER}, end=_END)
 MARKS = Pipeline("marks", FIRST_DAY, _MANY, end=_END, spec=_HELD)
 KILLS = Pipeline(
-    "kills",
-    FIRST_DAY,
-    _MANY,
-    end=_END,
-    schedule={"grace": "10s", "retry_delay": "2s"},
-    spec=_HELD,
+    "kills", FIRST_DAY, _MANY, end=_END, schedule={"grace": "10s", "retry_delay": "2s"}, spec=_HELD
 )
 TORN = Pipeline("torn", FIRST_DAY, {"torn": airflow_data.TORN}, end=_END)
 # No row is wrong: what it learns from the first ones makes the loss of the next ones infinite.
@@ -201,9 +188,9 @@ MISTAKES = ("2h", "24hours", "wieght", "many", "towels")
 
 
 def write_project(project: Project) -> None:
-    airflow_data.write_pair(project.root, _BASE.values(), FIRST_DAY, 3)
-    airflow_data.write_pair(project.root, ADS.sources.values(), FIRST_DAY, ADS_DAYS)
-    airflow_data.write_pair(project.root, _RECENT.values(), CATCHUP.start, RECENT_DAYS)
+    airflow_data.write_pair(project.root, _BASE.values(), FIRST_DAY, range(3))
+    airflow_data.write_pair(project.root, ADS.sources.values(), FIRST_DAY, range(ADS_DAYS))
+    airflow_data.write_pair(project.root, _RECENT.values(), CATCHUP.start, range(RECENT_DAYS))
     airflow_data.write_many(project.root, MANY_DAYS)
     airflow_data.write_marked(project.root, airflow_data.MARKED, [True, False, True])
     airflow_data.write_marked(project.root, airflow_data.OPTIONAL, [True, True, False])

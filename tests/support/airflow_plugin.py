@@ -11,6 +11,7 @@ import pytest
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import AT_START, CATCHUP, write_project
 from support.airflow_processes import modes_of_folders
+from support.jobs_here import jobs_in_this_process
 from support.planted import PLANTED
 from support.projects import Project
 
@@ -28,7 +29,8 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     project = Project(tmp_path_factory.mktemp("airflow"), environment=dict(PLANTED))
     write_project(project)
     first = CATCHUP.key(0)
-    project.forebay("run", CATCHUP.name, "--from", first, "--to", first)
+    with jobs_in_this_process():
+        project.forebay("run", CATCHUP.name, "--from", first, "--to", first)
     found = Airflow(project)
     found.facts["modes"] = modes_of_folders(project.root)
     try:

@@ -44,15 +44,15 @@ def masked(text: str) -> str:
 def captures(folder: Path) -> dict[str, str]:
     """What people see, by the name of its block; trains two days, then the first one again."""
     project = ads_project(folder, days=2, rows=2_000)
-    _shown(project, "run", "ads", *_BOTH)
+    project.forebay("run", "ads", *_BOTH)
     cost = _shown(project, "explain", "ads", *_FIRST, "--reprocess")
-    _shown(project, "run", "ads", *_FIRST, "--reprocess")
+    project.forebay("run", "ads", *_FIRST, "--reprocess")
     return {"explain": cost, "why": _shown(project, "why", "ads", "2026-03-02")}
 
 
 def _shown(project: Project, *arguments: str) -> str:
     """The command as it is typed, and all that stays on the terminal."""
-    seen = in_terminal(forebay(*arguments), project.root, {"FOREBAY_HOME": ".forebay"})
+    seen = in_terminal(forebay(*arguments), project.root, {"FOREBAY_HOME": str(project.home)})
     assert seen.exit_code == 0, seen.text
     printed = "\n".join(seen.lines).strip("\n")
     return f"$ forebay {' '.join(arguments)}\n{printed}\n"

@@ -6,14 +6,17 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from support.kill_cases import KillCase
 from support.kills import log_of, signal_role
+from support.projects import ads_pipeline, ads_project
 
 DEADLINE_SECONDS = 5
+CHECKPOINT_STEPS = 10
 STOP_AGAIN_SECONDS = 0.2
 ROLES = ("driver", "data", "trainer")
 
@@ -21,6 +24,13 @@ ROLES = ("driver", "data", "trainer")
 def with_deadlines(**job: Any) -> dict[str, Any]:
     deadlines = dict.fromkeys(ROLES, f"{DEADLINE_SECONDS}s")
     return {"failover": {"progress_deadlines": deadlines}, **job}
+
+
+def hanging_case(root: Path, rows: int, minibatch_rows: int = 128) -> KillCase:
+    """A window whose processes soon count as hung; small minibatches take longer."""
+    pipeline = ads_pipeline(**with_deadlines(checkpoint={"every_steps": CHECKPOINT_STEPS}))
+    pipeline["train"]["minibatch_rows"] = minibatch_rows
+    return KillCase(ads_project(root, rows=rows, pipeline=pipeline), rows, CHECKPOINT_STEPS)
 
 
 def stop(case: KillCase, *roles: str) -> None:

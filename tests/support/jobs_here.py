@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -14,11 +15,21 @@ from support.sequences.live_reader import LiveReader
 from support.whole_life.in_process import run_jobs_here
 
 
-@pytest.fixture
-def jobs_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@contextmanager
+def jobs_in_this_process() -> Iterator[None]:
     """Commands that are called in this process run the jobs that they submit in it too."""
     handlers = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
-    run_jobs_here(LiveReader, monkeypatch.setattr)
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            run_jobs_here(LiveReader, patch.setattr)
+            yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+@pytest.fixture
+def jobs_here() -> Iterator[None]:
+    """For a test; what its fixtures of larger scopes run comes before it, in processes."""
+    with jobs_in_this_process():
+        yield

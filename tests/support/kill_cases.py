@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,6 @@ CHECKPOINT_STEPS = 50
 MINIBATCH_ROWS = 1024
 CREDITS = 4
 COMMIT_SECONDS = 15.0
-_FIRST_MS = int(FIRST_DAY.timestamp() * 1000)
 _END_MS = int((FIRST_DAY + DAY).timestamp() * 1000)
 
 Act = Callable[[], object]
@@ -164,18 +162,25 @@ class KillCase:
             assert 0 < offset <= sealed[partition]
 
 
-def expected(project: Project) -> dict[str, independent.Sums]:
-    """Sums of the window's rows by tools that share nothing with Forebay."""
-    day = f"date={FIRST_DAY - timedelta(days=1):%Y-%m-%d}/*.parquet"
-    topic = project.topic
+def expected(project: Project, day: int = 0) -> dict[str, independent.Sums]:
+    """Sums of a window's rows by tools that share nothing with Forebay."""
+    start = FIRST_DAY + day * DAY
+    first_ms, end_ms = (int(at.timestamp() * 1000) for at in (start, start + DAY))
+    history, topic = f"date={start - DAY:%Y-%m-%d}/*.parquet", project.topic
     return {
-        "history": independent.parquet_sums(project.files, files=day),
+        "history": independent.parquet_sums(project.files, files=history),
         "clicks": (
-            independent.kafka_sums(topic.bootstrap, topic.name, _FIRST_MS, _END_MS)
+            independent.kafka_sums(topic.bootstrap, topic.name, first_ms, end_ms)
             if topic
-            else independent.log_sums(project.log, _FIRST_MS, _END_MS)
+            else independent.log_sums(project.log, first_ms, end_ms)
         ),
     }
+
+
+def expected_of(project: Project, days: int) -> dict[str, independent.Sums]:
+    """The same of the first windows together: what a model has seen after them."""
+    every = [expected(project, day) for day in range(days)]
+    return {name: independent.added(*(one[name] for one in every)) for name in every[0]}
 
 
 def assert_exact(project: Project) -> Link:

@@ -105,7 +105,6 @@ def publications(day: datetime, *, sale: bool = False) -> Iterator[tuple[pa.Tabl
 
 
 def written(root: Path, *, sale: bool = False) -> Path:
-    """The folder of a project: its YAML and its rows."""
     from forebay.datatasks.sources.log.writer import LogWriter
 
     history = {"columns": {**_SALE_COLUMNS, "known": "timestamp"}} if sale else None
@@ -155,7 +154,6 @@ def arguments(made: Project, first: str = WINDOWS[0], last: str = WINDOWS[-1]) -
 
 
 def models(made: Project) -> dict[str, bytes]:
-    """Every file of each window's model, by window and name."""
     found = {}
     for window in WINDOWS:
         folder = stored_of(made.home, "ads", window, "checkpoint")
@@ -203,7 +201,6 @@ def held_rows(made: Project, window: str, label: str = "") -> list[int]:
 
 
 def metrics(made: Project) -> list[Any]:
-    """What the summary of the last run says of its windows, and of all of them."""
     summary = summary_of(made.home / "summary.json")
     assert summary["rows_agree"]
     pooled = [summary["seen"], summary["pooled"], summary.get("labels")]

@@ -93,12 +93,6 @@ def serves(home: Path, pipeline: str, line: str = "main") -> bool:
     return _has_tables(home) and bool(rows_of(home, _SERVED, pipeline, line))
 
 
-def forget_what_serves(home: Path) -> None:
-    """As if a job had been killed before it published."""
-    with sqlite3.connect(home / "forebay.db") as database:
-        database.execute("DELETE FROM served")
-
-
 def stored_of(home: Path, pipeline: str, window: str, kind: str) -> Path | None:
     """Where the store has this of a window's newest link; None where it has nothing."""
     found = rows_of(home, _STORED, pipeline, window, kind)
