@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.called import called
 from support.jobs_here import jobs_in_this_process
-from support.projects import Project, ads_project
+from support.projects import Project, ads_project, called
 from support.summaries import summary
 
 Trained = tuple[Project, dict[str, Any]]
