@@ -9,12 +9,12 @@ from support.budgets import counts, words
 
 # Met already, or as much as there is: what is above its goal may only fall.
 LIMITS = {
-    "lines of source": 73_600,
-    "files of source": 595,
+    "lines of source": 69_000,
+    "files of source": 585,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 82_700,
-    "lines of tests/support": 17_700,
+    "lines of tests": 77_500,
+    "lines of tests/support": 16_100,
     "words that people write": 40_000,
 }
 
