@@ -1,4 +1,4 @@
-"""The dead letters of a pipeline, over all its model lines."""
+"""Rows of a pipeline that could not be trained on, over all its model lines: `forebay dead`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
 """Children: begun, known again by another process, watched, ended, begun again.
 
-Used by supervisors, by the embedded keeper and by the command line. Knows nothing of roles.
+Used by every process that starts a child: supervisors, the embedded keeper, data executors, plans. Knows nothing of roles.
 """

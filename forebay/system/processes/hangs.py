@@ -60,7 +60,7 @@ class HangWatch:
 
 
 class HangGuard:
-    """Watches the process of one role or component, and ends it when it hangs.
+    """Watches one process, and ends it when it hangs.
 
     reason: why the newest process was ended; empty if it was not.
     """

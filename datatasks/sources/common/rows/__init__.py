@@ -1,4 +1,4 @@
 """Rows on their way to a trainer: chunks, their places, what was read so far.
 
-Runs in data executors. May not know any kind.
+Runs where windows are planned and in data executors. May not know any kind.
 """
