@@ -51,7 +51,7 @@ def _reading(
 ) -> Callable[Concatenate[ModelChain, P], T]:
     """A method that calls `work` with the line's id, see `ModelChain._read`."""
 
-    def method(self: ModelChain, *args: P.args, **kwargs: P.kwargs) -> T:
+    def method(self: ModelChain, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._read(lambda rows, line: work(rows, line, *args, **kwargs))
 
     return method

@@ -52,7 +52,7 @@ def _not_built_on() -> Select[Any]:
     )
 
 
-def _before_untrained() -> Select[Any]:
+def _before_untrained() -> Select[int, bool]:
     """For each unended job, the link that its first untrained window starts from."""
     before = (
         select(_links.c.id)
@@ -66,7 +66,7 @@ def _before_untrained() -> Select[Any]:
     return _of_jobs(before, func.min(job_windows.c.position), links.c.id.is_(None))
 
 
-def _last_of_jobs() -> Select[Any]:
+def _last_of_jobs() -> Select[int, bool]:
     """Links of the last windows of unended jobs: their models may have to be exported."""
     return (
         _of_jobs(links.c.id, func.max(job_windows.c.position))
@@ -77,7 +77,7 @@ def _last_of_jobs() -> Select[Any]:
 
 def _of_jobs(
     link: ColumnElement[int], position: ColumnElement[int], *conditions: ColumnElement[bool]
-) -> Select[Any]:
+) -> Select[int, bool]:
     """`link` at one position of each unended job, found over its windows and their links."""
     chosen = (
         select(job_windows.c.job_row, position.label("position"))

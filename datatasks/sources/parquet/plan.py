@@ -247,7 +247,7 @@ def rows_by_span(
     times, size_bytes: of all these rows. first: the row number of the first one.
     """
     found = spans.index(times)
-    rows = []
+    rows: list[tuple[int, ...]] = []
     for span in np.unique(found[found >= 0]):
         at = np.flatnonzero(found == span)
         low, end = first + int(at[0]), first + int(at[-1]) + 1
