@@ -127,7 +127,8 @@ class Mixture(ParadigmModel):
         for part in ("adapt", "alone"):
             if part in losses:
                 found[part] = self._stepped_adapt(inputs, losses[part], alone=part == "alone")
-        if (rows := losses.get("memory")) is not None:
+        rows = losses.get("memory")
+        if rows is not None:
             both = self._spec.embeddings != "adapt_only"
             found["memory"] = trained(
                 self._memory, self._memory_tables, inputs, rows, with_tables=both

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from support.hangs import DEADLINE_SECONDS, ROLES, assert_ended, hanging_case
 from support.kill_cases import KillCase
-from support.kills import job_processes, log_of, signal_role, status
+from support.kills import log_of, no_process_left, signal_role, status
 from support.stuck_code import stick
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
@@ -92,7 +92,7 @@ def test_a_trainer_that_hangs_in_each_of_its_lives(case: KillCase, tmp_path: Pat
     told = done.stdout + done.stderr
     assert re.search(r"trainer-0 hung: no progress for \d+ s \(trainer, seal\)", told)
     assert "it has ended 3 times" in told
-    assert job_processes(case.project) == []
+    assert no_process_left(case.project)
 
 
 @pytest.mark.guarantee(

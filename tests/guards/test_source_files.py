@@ -63,7 +63,7 @@ def test_what_the_documents_import_is_described_where_it_is_first_defined() -> N
     """Elsewhere a docstring says what the signature cannot, or is not there."""
     pages = "".join(page.read_text() for page in Path().glob("docs/**/*.md"))
     shown = set(re.findall(r"from forebay\.([\w.]+) import", pages))
-    assert len(shown) > 10  # or nothing was looked at
+    assert len(shown) > 8  # or nothing was looked at
     silent = [
         f"{file}: {name}"
         for file, tree in TREES.items()
