@@ -248,8 +248,9 @@ def manifests_of(
     connection: Connection, pipeline: str, window: str, generation: int
 ) -> dict[str, Stored]:
     """The manifests of one generation, by stream."""
-    of_plan = select(manifests).join(plans).where(plans.c.generation == generation)
-    rows = of_plan.join(windows, windows.c.id == plans.c.window_id).where(_OF_WINDOW)
+    joined = manifests.join(plans).join(windows, windows.c.id == plans.c.window_id)
+    of_window = select(manifests).select_from(joined).where(_OF_WINDOW)
+    rows = of_window.where(plans.c.generation == generation)
     asked = {"pipeline": pipeline, "window": window}
     return {
         row.stream: Stored(name=row.name, checksum=row.checksum, size_bytes=row.size_bytes)

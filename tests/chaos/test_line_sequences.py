@@ -27,12 +27,12 @@ def test_each_operation_and_each_refusal_was_met_many_times() -> None:
     assert _seldom(seen, TIMES_LEAST) == {}
 
 
-def _seldom(seen: Mapping[str, Counter[str]]) -> dict[str, int]:
+def _seldom(seen: Mapping[str, Counter[str]], times: int) -> dict[str, int]:
     keys = {".".join(place[1:]) for place in CHANGES}
     wanted = {"operations": WEIGHTS, "refusals": REFUSALS, "changes": keys, "undone": keys}
     return {
         f"{what}: {name}": seen[what][name]
         for what, names in wanted.items()
         for name in names
-        if seen[what][name] < TIMES
+        if seen[what][name] < times
     }
