@@ -120,7 +120,7 @@ def _append(options: dict[str, Any], rows: pa.Table, environment: dict[str, str]
     from pyiceberg.catalog.sql import SqlCatalog
 
     catalog = {
-        name: fill_text(value, (), environment).text for name, value in options["catalog"].items()
+        name: fill_text(value, (), environment)[0] for name, value in options["catalog"].items()
     }
     place = f"s3://{BUCKET}/tables" if "s3.endpoint" in catalog else f"file://{Path.cwd()}/data"
     opened = SqlCatalog(catalog.pop("name"), **{**catalog, "warehouse": place})

@@ -200,7 +200,7 @@ def test_every_face_shows_both(trained: Trained, tmp_path: Path) -> None:
 
 
 def test_a_label_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
-    project = two_labels(tmp_path, rows=100)
+    project = two_labels(tmp_path)
     project.pipeline["job"]["publish"] = {"when": "gate", "label": "sael"}
     project.write_pipeline()
     done = project.forebay("check", check=False)
