@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -144,7 +143,6 @@ class PrioritisedQueue:
         # In declared order: a set would have a different order in each process.
         feeds = dict.fromkeys(sources.feeds)
         self._assemblies: dict[Feed, _Assembly] = {feed: _Assembly() for feed in feeds}
-        self._passed_over: Counter[str] = Counter()
         self._settling = (-1, 0.0)  # an hour, and until when its rows wait for others
         self._moves = 0
         self._pending: list[int | None] = [None for _ in sources.names]
@@ -259,11 +257,6 @@ class PrioritisedQueue:
                 task: hour for buffer in self._buffers for task, hour in buffer.reading().items()
             }
 
-    def passed_over(self) -> dict[str, int]:
-        """By source: rows taken from others while this one had rows but none were taken."""
-        with self._changed:
-            return dict(self._passed_over)
-
     # Inside the lock ------------------------------------------------------------------------
 
     def _grant(self) -> None:
@@ -299,7 +292,6 @@ class PrioritisedQueue:
             runs = self._carry_out(self._priority.take(queued, room), hour, available, now)
             moved_some = True
             self._priority.served(queued, runs)
-            self._count_passed_over(queued, runs)
         for source, buffer in enumerate(self._buffers):
             for ended in buffer.take_ended():
                 self._add(source, ended, now)
@@ -357,13 +349,6 @@ class PrioritisedQueue:
 
     def _rows_wanted(self) -> int:
         return self._limits.minibatch_rows - max(a.rows for a in self._assemblies.values())
-
-    def _count_passed_over(self, queued: Sequence[int], runs: list[tuple[int, int]]) -> None:
-        served = sum(rows for _, rows in runs)
-        winners = {source for source, _ in runs}
-        for source, rows in enumerate(queued):
-            if rows and source not in winners:
-                self._passed_over[self._sources.names[source]] += served
 
     def _next_frame(self) -> FrameRows | None:
         for feed, assembly in sorted(self._assemblies.items(), key=self._rank):
