@@ -76,21 +76,24 @@ def empty_data(place: Place) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def _pid_file(place: Place) -> list[str]:
+    try:
+        text = (place.data / "postmaster.pid").read_text()
+    except FileNotFoundError:  # A starting server removes the file of a killed one.
+        text = ""
+    return [line.strip() for line in text.split("\n")]
+
+
 def drop_stale_pid_file(place: Place) -> None:
     """Remove the file of a killed server: its pid may belong to another program by now."""
-    path = place.data / "postmaster.pid"
-    if not path.is_file():
-        return
-    pid = path.read_text().split("\n")[0].strip()
+    pid = _pid_file(place)[0]
     if not pid.isdigit() or str(place.data) not in command_line(int(pid)):
-        path.unlink()
+        (place.data / "postmaster.pid").unlink(missing_ok=True)
 
 
 def is_ready(place: Place, pid: int) -> bool:
     """Whether the server with this pid accepts connections, according to its own file."""
-    path = place.data / "postmaster.pid"
-    lines = path.read_text().split("\n") if path.is_file() else []
-    told = [line.strip() for line in lines]
+    told = _pid_file(place)
     return len(told) > _STATUS_LINE and (told[0], told[_STATUS_LINE]) == (str(pid), "ready")
 
 
