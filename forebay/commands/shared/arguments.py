@@ -102,6 +102,14 @@ OneSource = Annotated[
     ),
 ]
 DEFAULT_LINE = paths.DEFAULT_LINE
+
+
+def place_options(config: Path, line: str) -> list[str]:
+    """Options that lead another command to the same YAML and line; none for the defaults."""
+    config_option = [] if config == DEFAULT_CONFIG else ["--config", str(config)]
+    return [*([] if line == DEFAULT_LINE else ["--line", line]), *config_option]
+
+
 OneLine = Annotated[str | None, option("--line", help="Only this model line.", callback=name)]
 OnePipeline = Annotated[
     str | None, _argument("PIPELINE", "Only this pipeline.", name, complete.pipelines)

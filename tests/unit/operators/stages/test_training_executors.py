@@ -95,7 +95,7 @@ def test_one_of_a_host_that_is_gone_is_submitted_again(
 )
 def test_data_that_is_bad_stays_bad(exit_code: int, kind: type[ForebayError], place: Place) -> None:
     ToldJob(place.home).tell("failed", failed("X", "the loss is nan", exit_code))
-    with pytest.raises(kind, match=r"the loss is nan\nlogs: .*/logs\Z"):
+    with pytest.raises(kind, match=r"logs: .*/logs\njob .* failed: the loss is nan\Z"):
         work(place.training())
     assert place.toy.calls("submit") == []
 
