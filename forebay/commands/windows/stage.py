@@ -184,13 +184,13 @@ def evaluate(
     start_arrow()
     result = evaluate_window(_target(config, pipeline, line, window))
     span = ["--from", window, "--to", window, *arguments.place_options(config, line)]
-    *lines, last = [*_rows_left_out(result), result.rows_line, *result.words]
+    lines = [*_rows_left_out(result), result.rows_line, *result.words]
     for text in result.warnings:
         note(f"WARNING: pipeline {pipeline}: {text}")
     note(f"intervals and plots: {join(['forebay', 'report', pipeline, *span])}")
-    for text in lines:
+    for text in lines[:-1]:
         note(text)
-    _print(result, last)
+    _print(result, lines[-1])
 
 
 @group.command()
