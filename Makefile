@@ -58,7 +58,7 @@ wheel: $(READY)  ## Build dist/forebay-….whl for a project of your own; needs 
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-index --no-deps \
 	  --no-build-isolation --wheel-dir dist .
 	rm -rf build
-	echo "pip install '$$(echo $(CURDIR)/dist/forebay-*.whl)[train]'"
+	echo "pip install '$(CURDIR)/dist/$$(cd dist && echo forebay-*.whl)[train]'"
 
 test: $(READY) lint  ## Lint, types and every test but those of chaos; real Kafka and Airflow included
 	@$(PYTEST) -m 'not chaos'

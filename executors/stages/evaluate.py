@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
@@ -78,7 +79,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
             *(
                 f"window {before}, whose labels are complete now: event AUC of {words}"
                 for before, one in completed.items()
-                for words in event_words(one)
+                for words in islice(event_words(one), 1)
             ),
             *(f"window {key}: {words}" for words in evaluation_words(document)),
         ],

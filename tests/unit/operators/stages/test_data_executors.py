@@ -54,12 +54,20 @@ def deferred(place: Place, **more: Any) -> TaskDeferred:
     return raised.value
 
 
-def test_it_hands_a_registered_job_on(place: Place, job: ToldJob) -> None:
+def test_it_hands_a_registered_job_on(
+    place: Place, job: ToldJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = lines_of(monkeypatch)
     operator = place.data(executors=2)
     job.register(0)
     later(lambda: job.register(1))
     with job.supervised():
         assert operator.work(REQUEST, context()) == HANDLE
+    assert said == [
+        f"forebay stage submit ads {KEY}",
+        f"logs: {place.home.job(JOB) / 'logs'}",
+        f"job {JOB} (epoch 1): 2 data executors serve",
+    ]
     (call,) = place.toy.calls("submit")
     assert call[:6] == ["ads", KEY, "--claim", "ads/run/data_executors/0", "--previous", "none"]
     assert call[6:8] == ["--run", "ads/run"]
