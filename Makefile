@@ -55,9 +55,9 @@ demo: $(READY)  ## Train on real flights through Airflow; AIRFLOW=0, STREAM=kafk
 
 wheel: $(READY)  ## Build dist/forebay-….whl for a project of your own; needs no network
 	@rm -rf build dist/forebay-*.whl
+	trap 'rm -rf build forebay.egg-info' EXIT  # else Python finds stale metadata in the checkout
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-index --no-deps \
 	  --no-build-isolation --wheel-dir dist .
-	rm -rf build
 	echo "pip install '$(CURDIR)/dist/$$(cd dist && echo forebay-*.whl)[train]'"
 
 test: $(READY) lint  ## Lint, types and every test but those of chaos; real Kafka and Airflow included
@@ -101,4 +101,4 @@ lock:  ## Resolve requirements.lock anew
 	  --no-emit-index-url --all-extras pyproject.toml -o requirements.lock
 
 clean:  ## Remove what runs and tests leave behind; the environment stays
-	@rm -rf .site build dist .forebay .forebay-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	@rm -rf .site build dist forebay.egg-info .forebay .forebay-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -39,6 +39,7 @@ def built_wheel(tree: Path) -> Path:
     # Nothing is set up anew, even if the copies are newer than what is installed.
     said = run(["make", "wheel", f"VENV={here}", "-o", str(here / ".ready")], tree)
     (built,) = (tree / "dist").glob("*.whl")
+    assert not [name for name in ("build", "forebay.egg-info") if (tree / name).exists()]
     assert said == f"pip install '{built}[train]'\n"
     return built
 
