@@ -34,10 +34,11 @@ def gc(
 
     A pipeline's YAML says how many windows keep what: job.windows_kept, job.checkpoint.windows_kept
     and job.publish.windows_kept. gc may run at any time, alongside runs and jobs: it never removes
-    what they need or are storing.
+    what they need or are storing. It also brings up serving paths that a killed process left.
     """
     from forebay.config.load import load_project
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
+    from forebay.executors.serving.bring_up import bring_up_all
 
     act = find_garbage if dry_run else remove_garbage
     home, project = Home.from_environment(), load_project(config)
@@ -51,6 +52,8 @@ def gc(
             )
         with working("looking for what is no longer kept"):
             found = act(home, project)
+            if not dry_run:
+                bring_up_all(home, project)
         database_of(home).close()  # what it shares with other processes takes room
     for text in found.notes:
         note(f"note: {text}")
