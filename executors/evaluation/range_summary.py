@@ -63,7 +63,7 @@ def summarise_windows(
         words = pinned_words(published.window, chain.pipeline, chain.line)
         notes += [] if any(words in note for note in notes) else [words]
     facts = {
-        "published": published.model_dump(mode="json") if published else None,
+        "published": published.model_dump(mode="json", exclude={"stored"}) if published else None,
         "gate": None if gate is None else gate.model_dump(),
         **facts,
         "notes": notes,

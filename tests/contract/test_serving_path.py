@@ -25,7 +25,7 @@ from support.serving_line import (
 )
 from support.there import there
 
-from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
 from forebay.executors.serving.bring_up import bring_up_all
 from forebay.executors.serving.switch import Serving
 from forebay.home.database.open import close_databases, database_of
@@ -156,10 +156,11 @@ def test_what_was_half_written_is_never_visible(
     def dies(*_given: object) -> None:
         raise InfrastructureError("killed")
 
-    with monkeypatch.context() as patch, pytest.raises(InfrastructureError, match="killed"):
+    with monkeypatch.context() as patch:
         # Once the model is whole, and before current.json.
         patch.setattr(type(there(serving.path.place)), "write", dies)
-        publish(serving, SECOND)
+        with pytest.raises(InfrastructureError, match="killed"):
+            publish(serving, SECOND)
     assert (world.current()["window"], len(world.integers())) == (FIRST, 2)
     assert list(wrong_at(world.read, world.names)) == []
     publish(serving, THIRD)
@@ -257,3 +258,22 @@ def test_the_files_can_be_checked_without_us(tmp_path: Path) -> None:
     subprocess.run(
         ["sha256sum", "--check", "--quiet"], input=lines, text=True, cwd=folder, check=True
     )
+
+
+def test_retention_keeps_what_is_pinned_and_a_way_back_that_is_gone_is_named(
+    tmp_path: Path,
+) -> None:
+    serving = serving_line(tmp_path, "exports", 3, windows_kept=1)
+    serving.serve(FIRST)
+    for _ in range(3):
+        publish(serving, train_next(serving.chain))
+    kept = [each.window for each in serving.chain.links() if "saved_model" in each.files]
+    assert kept == [FIRST, "2026-03-06"]
+    serving.path.bring_up()
+    with pytest.raises(UsageError, match=r"nothing served before on line 'main'.*2026-03-06"):
+        serving.roll_back()
+    with pytest.raises(UsageError, match=rf"no longer be served.*WINDOW` serves {FIRST}, 2026-03-"):
+        serving.serve(SECOND)
+    with pytest.raises(UsageError, match=r"window 2027-01-01 has no model .*models serve ads WIND"):
+        serving.serve("2027-01-01")
+    close_databases()
