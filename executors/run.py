@@ -43,7 +43,7 @@ from forebay.executors.model_line.start import (
     warm_start_notes,
     warm_start_of,
 )
-from forebay.executors.serving.bring_up import ServingPath
+from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget

@@ -14,8 +14,8 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line
 from forebay.executors.model_line.link import Action, FileKind, Link
 from forebay.executors.model_line.serving import pinned_words, served_before
-from forebay.executors.serving.bring_up import ServingPath
 from forebay.executors.serving.current import Switched
+from forebay.executors.serving.serving_path import ServingPath
 from forebay.home.store.base import Stored
 from forebay.home.store.open import store_of
 
@@ -39,7 +39,7 @@ class Serving:
 
         Raises:
             UsageError: when it is not trained, or no file of it is kept; the text names others.
-            ForebayError: see `export_kept` and `ServingPath.bring_up`.
+            ForebayError: see `export_window` and `ServingPath.bring_up`.
         """
         self._switch(self.chain.newest(window), window, "serve", why)
 
@@ -118,9 +118,9 @@ class Serving:
                 f"checkpoint (job.checkpoint.windows_kept is {job.checkpoints_kept}) is kept. "
                 f"{self._ways_out()}"
             )
-        from forebay.executors.serving.export_kept import export_kept
+        from forebay.executors.serving.export_window import export_window
 
-        return export_kept(self.project, self.pipeline, self.chain, link)
+        return export_window(self.project, self.pipeline, self.chain, link)
 
     def _ways_out(self) -> str:
         found = [link.window for link in self.chain.links() if can_serve(link)]

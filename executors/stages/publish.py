@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.judging.gate import gate_decision
 from forebay.executors.retention.collect import collect_after
-from forebay.executors.serving.bring_up import ServingPath
+from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import StageTarget
 from forebay.home.store.open import store_of

@@ -26,7 +26,7 @@ from support.serving_line import (
 from support.there import there
 
 from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
-from forebay.executors.serving.bring_up import bring_up_all
+from forebay.executors.serving.serving_path import bring_up_all
 from forebay.executors.serving.switch import Serving
 from forebay.home.database.open import close_databases, database_of
 from forebay.home.database.tables import served

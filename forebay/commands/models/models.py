@@ -88,7 +88,10 @@ def show(
     ] = 20,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Show what serves on a line, where, and what served before: who changed it, when and why."""
+    """Show what serves on a line, and what served before.
+
+    With who changed it, when and why, and where model servers read it.
+    """
     serving = _serving(pipeline, config, line)
     published, path = serving.chain.published(), serving.path
     if published is None:
@@ -114,9 +117,9 @@ def serve(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Let the newest model of any window serve, pinned: it serves until `models unpin`.
+    """Let any window's model serve, pinned until `unpin`.
 
-    A window without an exported model is exported from its checkpoint, if that is kept. Training,
+    The newest model of the window. A window without an exported model is exported from its checkpoint, if that is kept. Training,
     judging and the gate go on; only what serves stays.
     """
     serving = _serving(pipeline, config, line)

@@ -38,7 +38,7 @@ def gc(
     """
     from forebay.config.load import load_project
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
-    from forebay.executors.serving.bring_up import bring_up_all
+    from forebay.executors.serving.serving_path import bring_up_all
 
     act = find_garbage if dry_run else remove_garbage
     home, project = Home.from_environment(), load_project(config)

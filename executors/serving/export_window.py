@@ -28,7 +28,7 @@ from forebay.mixture.make_learner import make_learner
 _ALONE_SECONDS = 600.0
 
 
-def export_kept(
+def export_window(
     project: Project, pipeline: PipelineSpec, chain: ModelChain, link: Link
 ) -> dict[FileKind, Stored]:
     """Export a link's checkpoint as its trainer would have, gate included, and store it.
