@@ -37,7 +37,7 @@ def _serving_path(text: str) -> str:
     if text.startswith("s3://"):
         is_place = bool(bucket and folder.strip("/")) and "@" not in bucket
     else:
-        is_place = "://" not in text and text.strip("./") != ""
+        is_place = "://" not in text and text.strip("./") != "" and not text.startswith("~")
     if not is_place or not is_one_line(text):
         raise ValueError(
             "write the path of a folder, or s3://BUCKET/FOLDER without a user and a password"

@@ -60,7 +60,7 @@ class Serving:
 
     def unpin(self, why: str = "") -> bool:
         """Let later windows serve again, as they are published; whether there was a pin."""
-        was_pinned = self.chain.unpin(why)
+        was_pinned = self.chain.published() is not None and self.chain.unpin(why)
         self.path.bring_up()
         return was_pinned
 
@@ -84,6 +84,10 @@ class Serving:
             return [f"nothing serves on line {self.chain.line!r} of {self.chain.pipeline}"]
         name = f"generation {published.generation} of window {published.window}"
         words = [f"{name} serves since {published.published_at:%Y-%m-%dT%H:%M:%SZ}"]
+        link = self.chain.link(published.window, published.generation)
+        stale = None if link is None else self.chain.stale_reason(link)
+        if stale:
+            words.append(f"it is {stale}")
         if published.pinned:
             words.append(pinned_words(published.window, self.chain.pipeline, self.chain.line))
         if path.place is not None and path.is_behind(published):

@@ -93,18 +93,12 @@ def show(
     With who changed it, when and why, and where model servers read it.
     """
     serving = _serving(pipeline, config, line)
-    published, path = serving.chain.published(), serving.path
-    if published is None:
-        require_known(serving.chain.home, pipeline, config, line)
     changes = [each.model_dump() for each in reversed(serving.chain.switches()[-history:])]
     shown = Output(output)
     if shown.is_json:
         shown.json({"serves": serving.facts(), "history": changes})
         return
-    for text in serving.words():
-        shown.line(text)
-    if path.elsewhere:
-        note(f"note: {path.elsewhere}")
+    _say(serving)
     if changes:
         shown.table(changes, HISTORY, ("who", "why"))
 
@@ -119,8 +113,8 @@ def serve(
 ) -> None:
     """Let any window's model serve, pinned until `unpin`.
 
-    The newest model of the window. A window without an exported model is exported from its checkpoint, if that is kept. Training,
-    judging and the gate go on; only what serves stays.
+    The newest model of the window: exported from its checkpoint, if that is kept and the model was
+    not exported. Training, judging and the gate go on; only what serves stays.
     """
     serving = _serving(pipeline, config, line)
     with working("exporting what is not exported yet, and bringing it up"):
@@ -161,6 +155,8 @@ def _serving(pipeline: str, config: Path, line: str) -> Serving:
     from forebay.executors.stages.target import LineTarget
 
     target = LineTarget.load(config, pipeline, line)
+    if not target.chain.windows():
+        require_known(target.home, pipeline, config, line)
     return Serving(target.project, target.pipeline, target.chain)
 
 

@@ -52,8 +52,6 @@ def gc(
             )
         with working("looking for what is no longer kept"):
             found = act(home, project)
-            if not dry_run:
-                bring_up_all(home, project)
         database_of(home).close()  # what it shares with other processes takes room
     for text in found.notes:
         note(f"note: {text}")
@@ -69,6 +67,8 @@ def gc(
         )
     else:
         _print(shown, found, dry_run=dry_run)
+    if not dry_run:
+        bring_up_all(home, project)
 
 
 def _print(shown: Output, found: Found, *, dry_run: bool) -> None:

@@ -26,6 +26,7 @@ from forebay.config.specs.jobs import PublishSpec
         "models/{line}/{line}",
         "models/{line",
         "models\n",
+        "~/models",
     ],
 )
 def test_what_is_no_path_is_refused_and_not_shown(path: str) -> None:
