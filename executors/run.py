@@ -124,11 +124,11 @@ class Run:
             *warm_start_notes(pipeline, chain, windows[0]),
         ]
         notes += self._publish(windows[-1])
-        self._serving.bring_up()
         summary = self._summarise(report.storage_calls, notes, windows, todo, status, started)
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
         self._require_whole_model()
+        self._serving.bring_up()
         return summary
 
     def _plan(

@@ -52,6 +52,9 @@ def pointer_of(connection: Connection, line: int | None) -> Row[Any] | None:
     return connection.execute(_SERVED, {"line": line}).one_or_none()
 
 
+_PLAIN = ("generation", "integer", "action", "who", "why")
+
+
 def switches_of(connection: Connection, line: int | None) -> list[Switch]:
     """Every change of what serves, in order."""
     return [
@@ -62,9 +65,6 @@ def switches_of(connection: Connection, line: int | None) -> list[Switch]:
         )
         for row in connection.execute(_SWITCHES, {"line": line})
     ]
-
-
-_PLAIN = ("generation", "integer", "action", "who", "why")
 
 
 def served_before(history: Sequence[Switch]) -> Parent | None:
@@ -167,7 +167,7 @@ def unpin(connection: Connection, line: int, why: str) -> bool:
 def raise_integer(connection: Connection, line: int, integer: int) -> None:
     """Give the switch that serves a higher integer, where its path holds higher ones."""
     pointer = pointer_of(connection, line)
-    if pointer is not None:
+    if pointer is not None and pointer.integer < integer:
         for table in (served, switches):
             given = (table.c.line_id == line) & (table.c.integer == pointer.integer)
             connection.execute(update(table).where(given).values(integer=integer))

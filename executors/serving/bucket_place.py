@@ -7,13 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from forebay.errors import DataError
-from forebay.executors.serving.place import MODEL, ServingPlace, integer_of
+from forebay.executors.serving.folder_place import MODEL, integer_of
 from forebay.home.store.s3_client import s3_address
 from forebay.home.store.s3_objects import OBJECTS, UPLOADS, S3Objects
 from forebay.home.store.trees import list_tree
 
 
-class BucketPlace(ServingPlace):
+class BucketPlace:
+    """See `FolderPlace`."""
+
     def __init__(self, address: str) -> None:
         self._objects = S3Objects(s3_address(address, "job.publish.serving"))
         self.url = self._objects.address.url().rstrip("/")
@@ -38,11 +40,10 @@ class BucketPlace(ServingPlace):
     def put(self, integer: int, source: Path) -> None:
         for key, upload in self._objects.listed(UPLOADS, ""):  # of a process that was killed
             self._objects.abort(key, upload["UploadId"])
-        names = [name for name in list_tree(source).files if name != MODEL]
-        for some in (names, [MODEL]):
-            self._objects.transfers.upload(
-                (f"{integer}/{name}", str(source / name)) for name in some
-            )
+        others = [name for name in list_tree(source).files if name != MODEL]
+        for names in (others, [MODEL]):
+            files = ((f"{integer}/{name}", str(source / name)) for name in names)
+            self._objects.transfers.upload(files)
 
     def remove(self, integer: int) -> None:
         self._objects.delete([f"{integer}/{MODEL}"])

@@ -49,14 +49,12 @@ class Switched(Message):
 
     @classmethod
     def of(cls, chain: ModelChain, published: Published) -> Switched:
+        same = {"window", "generation", "integer", "published_at"}
         return cls(
             pipeline=chain.pipeline,
             line=chain.line,
-            window=published.window,
-            generation=published.generation,
-            integer=published.integer,
             hash=published.stored.checksum,
-            published_at=published.published_at,
+            **published.model_dump(include=same),
         )
 
 
@@ -71,7 +69,3 @@ class Current(Switched):
         features = ServedFeatures.of_file(model / FEATURES)
         columns = {} if features is None else features.columns
         return cls(**switched.model_dump(), features=columns, files=folder_checksums(model))
-
-    @property
-    def switched(self) -> Switched:
-        return Switched(**self.model_dump(include=set(Switched.model_fields)))

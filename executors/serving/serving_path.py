@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -13,13 +13,17 @@ from forebay.errors import ConfigError, DataError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Published
 from forebay.executors.serving.current import CURRENT, OWNER, Current, Owner, Switched
-from forebay.executors.serving.folder_place import FolderPlace
-from forebay.executors.serving.place import MODEL, ServingPlace
+from forebay.executors.serving.folder_place import MODEL, FolderPlace
 from forebay.home.database.open import database_of
 from forebay.home.database.recorded import recorded_lines
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store.open import store_of
 from forebay.system.extras import require_extra
+
+if TYPE_CHECKING:
+    from forebay.executors.serving.bucket_place import BucketPlace
+
+    ServingPlace = FolderPlace | BucketPlace
 
 KEY = "job.publish.serving"
 _LINE = "{line}"
@@ -74,18 +78,15 @@ class ServingPath:
                 f"for good, remove {place.url}/{OWNER}"
             )
 
-    def current(self) -> Current | None:
-        """What current.json says; None if it is missing, or no such file any more."""
-        content = None if self.place is None else self.place.read(CURRENT)
-        if content is not None:
-            with suppress(ValidationError):
-                return Current.model_validate_json(content)
-        return None
-
     def is_behind(self, published: Published) -> bool:
-        current = self.current()
-        expected = Switched.of(self._chain, published)
-        return self.place is not None and (current is None or current.switched != expected)
+        """Whether current.json is missing, damaged, or about another switch."""
+        if self.place is None:
+            return False
+        try:
+            current = Current.model_validate_json(self.place.read(CURRENT) or b"")
+        except ValidationError:
+            return True
+        return not Switched.of(self._chain, published).model_dump().items() <= dict(current).items()
 
     def bring_up(self) -> None:
         """Write the model that serves, then current.json, and remove the oldest models.
