@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -234,6 +235,27 @@ def test_a_damaged_current_is_written_again(world: World, content: bytes) -> Non
     there(serving.path.place).write("current.json", content)
     serving.path.bring_up()
     assert_up(world, serving, FIRST)
+
+
+def test_a_damaged_owner_stops_everybody(world: World) -> None:
+    serving = world.line(2)
+    publish(serving, FIRST)
+    before = world.current()
+    there(serving.path.place).write("owner.json", b"\xff{}")
+    with pytest.raises(ConfigError, match=r"owner\.json is damaged"):
+        publish(serving, SECOND)
+    assert world.current() == before
+
+
+def test_a_path_that_was_removed_is_written_again(tmp_path: Path) -> None:
+    serving = serving_line(tmp_path, "exports", 1)
+    publish(serving, FIRST)
+    before = (tmp_path / "exports" / "current.json").read_bytes()
+    shutil.rmtree(tmp_path / "exports")
+    serving.path.bring_up()
+    assert (tmp_path / "exports" / "current.json").read_bytes() == before
+    assert list(wrong_at(*folder_reader(tmp_path / "exports"))) == []
+    close_databases()
 
 
 def test_a_model_that_is_no_saved_model_is_red(tmp_path: Path) -> None:
