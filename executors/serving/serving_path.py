@@ -40,6 +40,10 @@ class ServingPath:
         self._kept = pipeline.job.publish.serving_kept
         self._declared = pipeline.job.publish.serving
         self.place = _place(project.root, self._declared, chain.line)
+        self._where = ""
+        if pipeline.name in project.pipeline_files:
+            place = project.where("pipelines", pipeline.name, ("job", "publish", "serving"))
+            self._where = "{}:{}:{}: ".format(*place)
 
     @property
     def elsewhere(self) -> str:
@@ -64,18 +68,18 @@ class ServingPath:
         if content is None:
             if place.read(CURRENT) is None and (others := place.integers()):
                 raise ConfigError(
-                    f"{place.url} holds {min(others)}/, which no pipeline wrote there: name an "
-                    f"empty folder in {KEY} of pipeline {own.pipeline!r}"
+                    f"{self._where}{place.url} holds {min(others)}/, which no pipeline wrote there: "
+                    f"name an empty folder in {KEY} of pipeline {own.pipeline!r}"
                 )
             place.write(OWNER, own.model_dump_json(indent=1).encode())
             # Read again: of two that claim it at once, one finds the other.
             content = place.read(OWNER) or b""
-        owner = _owner(content, f"{place.url}/{OWNER}")
+        owner = _owner(content, f"{self._where}{place.url}/{OWNER}")
         if owner != own:
             raise ConfigError(
-                f"{place.url} is where {owner.words} serves, so {own.words} cannot serve there: "
-                f"give {KEY} of pipeline {own.pipeline!r} another path. If the other one is gone "
-                f"for good, remove {place.url}/{OWNER}"
+                f"{self._where}{place.url} is where {owner.words} serves, so {own.words} cannot "
+                f"serve there: give {KEY} of pipeline {own.pipeline!r} another path. If the other "
+                f"one is gone for good, remove {place.url}/{OWNER}"
             )
 
     def is_behind(self, published: Published) -> bool:

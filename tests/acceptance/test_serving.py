@@ -58,3 +58,10 @@ def test_any_window_whose_checkpoint_is_kept_can_serve(tmp_path: Path) -> None:
         project.write_pipeline()
         project.forebay("models", "serve", "ads", FIRST)  # its model is kept: nothing is exported
         assert current(project)["window"] == FIRST
+
+        owner = project.root / "exports" / "owner.json"
+        owner.write_text(owner.read_text().replace('"ads"', '"other"'))
+        refused = project.forebay("models", "rollback", "ads", check=False)
+        assert (refused.returncode, current(project)["window"]) == (1, FIRST)
+        assert "config/pipelines/ads.yaml:" in refused.stderr
+        assert "is where line 'main' of pipeline 'other'" in refused.stderr
