@@ -68,8 +68,8 @@ class ServingPath:
         if content is None:
             if place.read(CURRENT) is None and (others := place.integers()):
                 raise ConfigError(
-                    f"{self._where}{place.url} holds {min(others)}/, which no pipeline wrote there: "
-                    f"name an empty folder in {KEY} of pipeline {own.pipeline!r}"
+                    f"{self._where}{place.url} holds {min(others)}/, which no pipeline wrote "
+                    f"there: name an empty folder in {KEY} of pipeline {own.pipeline!r}"
                 )
             place.write(OWNER, own.model_dump_json(indent=1).encode())
             # Read again: of two that claim it at once, one finds the other.
