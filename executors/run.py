@@ -43,6 +43,7 @@ from forebay.executors.model_line.start import (
     warm_start_notes,
     warm_start_of,
 )
+from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
@@ -106,6 +107,7 @@ class Run:
         if todo:
             from forebay.executors.advice.line import line_warnings
 
+            self._serving.require_own()
             stale = self._require_trainable(todo, on_stale)
             drop_unused_warm_start(chain, warm)
             for text in line_warnings(pipeline, chain):
@@ -116,6 +118,7 @@ class Run:
         end_trained_jobs(self.target)
         notes = [
             *report.notes,
+            *filter(None, [self._serving.elsewhere]),
             *stale,
             *self._changed(report, todo),
             *warm_start_notes(pipeline, chain, windows[0]),
@@ -125,6 +128,7 @@ class Run:
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
         self._require_whole_model()
+        self._serving.bring_up()
         return summary
 
     def _plan(
@@ -262,6 +266,10 @@ class Run:
             return []
         reason = publish_window(target, link.generation).reason
         return [f"not published: {reason}"] if reason else []
+
+    @property
+    def _serving(self) -> ServingPath:
+        return ServingPath(self.target.project, self.target.pipeline, self.target.chain)
 
     def _require_whole_model(self) -> None:
         """Verify the model that serves, whenever it was published: a model server has no checksums.

@@ -13,6 +13,7 @@ from forebay.config.checks.label_check import check_labels, label_path
 from forebay.config.checks.loaded import Loaded
 from forebay.config.checks.parts import DatasetParts, dataset_parts
 from forebay.config.checks.pipeline_check import check_mixing
+from forebay.config.checks.serving_check import check_serving
 from forebay.config.specs.base import format_duration
 from forebay.config.specs.datasets import Doubled, doubled_sources
 from forebay.config.specs.features import CrossFeature, feature_columns
@@ -77,6 +78,7 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
     problems = named
     if spec is not None:
         problems += check_mixing(pipeline.document, spec, sound if whole else None)
+        problems += check_serving(pipeline.document, spec)
     if sound:
         columns = _Columns(pipeline.document, parts, sound).problems()
         problems += islice(columns, PROBLEMS_MAX + 1)

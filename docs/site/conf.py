@@ -23,7 +23,13 @@ NAVIGATION = {
         "docs/learning",
         "docs/limits",
     ],
-    "Run": ["docs/airflow", "docs/environment", "docs/internals/home", "docs/internals/security"],
+    "Run": [
+        "docs/airflow",
+        "docs/serving",
+        "docs/environment",
+        "docs/internals/home",
+        "docs/internals/security",
+    ],
     "Look up": ["docs/reference", "docs/cli", "docs/summary", "CHANGELOG"],
     "Extend": ["docs/write-a-source", "docs/reader", "docs/public", "CONTRIBUTING"],
     "Understand": [
