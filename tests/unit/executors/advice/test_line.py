@@ -90,3 +90,9 @@ def test_settings_by_dotted_key() -> None:
     found = settings_of(spec())
     assert (found["train.paradigm"], found["train.minibatch_rows"]) == ("mixture", 512)
     assert found["dataset.event_id"]
+
+
+def test_a_pipeline_without_a_stream_is_told_of_none() -> None:
+    batch = {"sources": {"a": {"feed": "batch", "trained_rows": 100}}}
+    assert advice_on_windows(spec(paradigm="batch"), [batch]) is None
+    assert advice_on_windows(spec(), [window(0, 0, stream=0)]) is not None
