@@ -78,9 +78,9 @@ def as_utc(array: pa.Array) -> pa.Array:
         pyarrow.ArrowInvalid: for a text that is not a time.
     """
     array = array.cast(pa.string())
-    for texts in (lambda: array, lambda: _utc_texts(array)):
+    for form in (_same, _utc_texts):
         try:
-            found = texts().cast(_UTC)
+            found = form(array).cast(_UTC)
         except pa.ArrowInvalid:
             continue
         ends = pc.min_max(found.cast(pa.int64())).as_py().values()
@@ -93,6 +93,10 @@ def as_utc(array: pa.Array) -> pa.Array:
         raise pa.ArrowInvalid(str(error)) from error
     usual = pc.if_else(rare, pa.scalar(None, pa.string()), _utc_texts(array)).cast(_UTC)
     return pc.replace_with_mask(usual, rare, pa.array(defined, _UTC))
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
 
 
 def no_instants(array: pa.Array) -> npt.NDArray[np.bool_]:
