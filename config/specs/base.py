@@ -58,7 +58,7 @@ def duration_words(value: timedelta) -> str:
     """A duration for people: `20 days`, `3 d 4 h`, `5 min 3 s`, `0.4 s`."""
     seconds = value.total_seconds()
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.2g} s"
     if value >= timedelta(days=10):
         return f"{value.days:,} days"
     minutes, rest = divmod(round(seconds), 60)

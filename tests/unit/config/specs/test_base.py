@@ -68,8 +68,8 @@ def test_what_is_no_instant(value: Any) -> None:
     ("seconds", "words"),
     [
         *(
-            (0, "0.0 s"),
-            (0.42, "0.4 s"),
+            (0, "0 s"),
+            (0.4, "0.4 s"),
             (59.6, "1 min"),
             (75, "1 min 15 s"),
             (5_400, "1 h 30 min"),
