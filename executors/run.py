@@ -95,7 +95,8 @@ class Run:
         pipeline, chain = self.target.pipeline, self.target.chain
         if reprocess and not first:
             raise UsageError("--reprocess trains again what you name: write --from and --to")
-        windows = asked_range(pipeline, first, last, self.target.due_from(), datetime.now(UTC))
+        due = None if first else self.target.due_from()
+        windows = asked_range(pipeline, first, last, due, datetime.now(UTC))
         warm = warm_start_of(pipeline, chain, windows[0])
         job_id = range_job_id(
             pipeline.name, chain.line, windows[0].key, windows[-1].key, reprocess=reprocess

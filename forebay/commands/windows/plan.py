@@ -45,12 +45,13 @@ def plan(
         target = LineTarget.load(config, pipeline, line)
         closed_home(target.home)
         start_arrow(target.kinds)
+        due = None if first else target.due_from()
         report = plan_windows(
             target.project.root,
             target.pipeline,
             target.project.sources,
             target.ledger,
-            asked_range(target.pipeline, first, last, target.due_from(), datetime.now(UTC)),
+            asked_range(target.pipeline, first, last, due, datetime.now(UTC)),
             warm_start=None,
             clock=lambda: datetime.now(UTC),
             check_trained=True,
