@@ -65,7 +65,10 @@ def topic(
     ] = 1,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """Create a topic that keeps every record, or show the one that exists."""
+    """Create a topic, or show one that exists.
+
+    A new topic keeps every record.
+    """
     from forebay.datatasks.sources.kafka.client import Cluster
     from forebay.datatasks.sources.kafka.producer import KEEP_ALL
 
