@@ -14,13 +14,14 @@ from forebay.config.specs.windows import Window, is_warm_start
 from forebay.datatasks.look.changes import changes_since
 from forebay.datatasks.planning.planner import PlanReport, plan_windows
 from forebay.datatasks.plans.plan import WindowPlan
-from forebay.datatasks.window_range import parse_range
+from forebay.datatasks.window_range import asked_range
 from forebay.errors import (
     ConfigError,
     DataError,
     ForebayError,
     InfrastructureError,
     RowsLostError,
+    UsageError,
     error_of,
 )
 from forebay.executors.evaluation.summary import Json
@@ -82,6 +83,8 @@ class Run:
     ) -> Json:
         """Train every window of the range that is not trained, and return the summary.
 
+        first, last: see `asked_range`.
+
         Raises:
             ConfigError: for texts that name no window, windows outside the dataset, a gap, or a
                 stale model to start from.
@@ -91,7 +94,10 @@ class Run:
         """
         started = time.perf_counter()
         pipeline, chain = self.target.pipeline, self.target.chain
-        windows = parse_range(pipeline, first, last)
+        if reprocess and not first:
+            raise UsageError("--reprocess trains again what you name: write --from and --to")
+        due = None if first else self.target.due_from()
+        windows = asked_range(pipeline, first, last, due, datetime.now(UTC))
         warm = warm_start_of(pipeline, chain, windows[0])
         job_id = range_job_id(
             pipeline.name, chain.line, windows[0].key, windows[-1].key, reprocess=reprocess

@@ -19,6 +19,7 @@ from forebay.config.specs.datasets import Doubled, doubled_sources
 from forebay.config.specs.features import CrossFeature, feature_columns
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType, SourceSpec
+from forebay.config.yaml.environment import written_secrets
 from forebay.config.yaml.positions import Document, KeyPath
 from forebay.config.yaml.problems import HINTS_MAX, PROBLEMS_MAX, Problem, errors
 from forebay.config.yaml.spelling import nearest
@@ -28,8 +29,10 @@ Sources = Mapping[str, Loaded[SourceSpec]]
 
 
 def check_source(source: Loaded[SourceSpec]) -> list[Problem]:
-    spec = source.repaired
-    return [] if spec is None else [*_event_time(source, spec), *_lifetime(source, spec)]
+    spec, secrets = source.repaired, list(written_secrets(source.document))
+    if spec is None:
+        return secrets
+    return [*_event_time(source, spec), *_lifetime(source, spec), *secrets]
 
 
 def _event_time(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Problem]:

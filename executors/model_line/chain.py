@@ -236,8 +236,12 @@ class ModelChain:
 
     def is_begun(self) -> bool:
         """Whether a window was trained: a warm start alone binds nobody to where it ended."""
+        return self.trained_until() is not None
+
+    def trained_until(self) -> datetime | None:
+        """The end of the last window that was trained; None where the line is not begun."""
         newest = self.last()
-        return bool(newest) and not is_warm_start(newest[0].window)
+        return newest[0].end if newest and not is_warm_start(newest[0].window) else None
 
     def candidate(self, window: str, generation: int) -> tuple[Link, str] | None:
         """A link, and why it may not serve: an empty text when it may. None without a link."""

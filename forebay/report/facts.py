@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -242,7 +242,7 @@ def facts_of(summary: Json) -> Facts:
         warnings=list(pooled.get("warnings", [])),
         advice=(summary.get("advice") or {}).get("words", ""),
         label=pooled.get("label", "complete"),
-        positives_known=(pooled.get("label_completeness") or {}).get("share"),
+        positives_known=_known(pooled, summary["windows"]),
         rows_agree=summary["rows_agree"],
         rows_line=summary["rows_line"],
         phases_seconds=dict(summary.get("phases_seconds") or {}),
@@ -334,9 +334,16 @@ def _window(window: Json, label: str) -> WindowFacts:
         words_true={name: one.get("words_true", "") for name, one in metrics.items()},
         event={name: _figure(one, "auc") for name, one in answers.items()},
         event_words={name: one["words"] for name, one in answers.items()},
-        positives_known=(window.get("label_completeness") or {}).get("share"),
+        positives_known=_known(window, [window]),
         series=_series(window.get("series")),
     )
+
+
+def _known(figures: Json, windows: Sequence[Json]) -> float | None:
+    """The share of positives known at publication; None where no stream is read."""
+    feeds = {each.get("feed") for window in windows for each in window["sources"].values()}
+    share: float | None = (figures.get("label_completeness") or {}).get("share")
+    return share if "stream" in feeds else None
 
 
 def _not_known(source: Json, label: str) -> int:

@@ -1,11 +1,12 @@
-"""`forebay init DIR`: a project with an example, or with a source from a Parquet file."""
+"""`forebay init DIR`: a project with an example, or with declarations for a Parquet file."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,17 +16,19 @@ from forebay.commands.shared.output import Output, OutputFormat, note, option
 from forebay.config.scaffold import (
     StoredColumn,
     event_time_of,
-    example_files,
+    guessed_pipeline,
     parquet_source,
     project_files,
     source_name,
     usable,
+    window_path,
 )
 from forebay.config.schema import SchemaFor, json_schema
 from forebay.config.specs.registry import installed_kinds
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.errors import DataError, UsageError
 from forebay.system.files.durable import writing
+from forebay.system.instants import shown_instant
 from forebay.system.names import shown
 
 if TYPE_CHECKING:
@@ -74,7 +77,6 @@ def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
 
 
 _SCHEME = "parquet://"
-_DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
 
@@ -84,8 +86,8 @@ def init(
         str | None,
         option(
             "--from",
-            help="Write a source for this Parquet file or folder.",
-            metavar="URL",
+            help="Write a source and a pipeline for this Parquet file or folder.",
+            metavar="PATH",
             variable="FOREBAY_INIT_FROM",
         ),
     ] = None,
@@ -98,37 +100,37 @@ def init(
     Existing files are not changed. Editors use `schema/` to complete and check
     the YAML.
 
-    --from parquet://PATH adds a source; PATH is relative to the current folder or absolute.
+    --from PATH adds a source, and a pipeline where a column looks like a label. PATH is relative to
+    the current folder or absolute.
     """
     if name is not None and origin is None:
-        raise UsageError(f"--name {shown(name)} names the source of --from: add --from URL")
+        raise UsageError(f"--name {shown(name)} names the source of --from: add --from PATH")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name one for the project")
-    files = project_files(folder.absolute().name)
+    files = project_files(folder.absolute().name) | _schemas()
     notes: list[str] = []
-    if origin is not None:
-        data = _local_path(origin)
-        file = f"config/sources/{source_name(name or data.stem)}.yaml"
-        if (folder / file).exists():
-            raise UsageError(f"{folder / file} already exists: choose another --name")
-        files[file] = _source(data, folder, notes)
-    is_new = origin is None and not any((folder / "config").rglob("*.yaml"))
-    files |= (example_files() if is_new else {}) | _schemas()
     output = Output(OutputFormat.TEXT)
-    for path, text in files.items():
-        target = folder / path
-        if target.exists():
-            output.line(f"kept     {target}")
-            continue
-        with writing(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text)
-        output.line(f"written  {target}")
-    if is_new and not (folder / DATA).exists():
-        for rows in write_example_rows(folder):
+    data = None if origin is None else _local_path(origin)
+    if data is None and not any((folder / "config").rglob("*.yaml")):
+        data, name = folder / DATA, "example"
+        for rows in [] if data.exists() else write_example_rows(folder):
             output.line(f"written  {rows}")
-    for line in notes:
+    if data is not None:
+        files |= _declared_from(data, folder, source_name(name or data.absolute().stem), notes)
+    for path, text in files.items():
+        _write(folder / path, text, output)
+    for line in notes if origin else ():
         note(line)
+
+
+def _write(target: Path, text: str, output: Output) -> None:
+    if target.exists():
+        output.line(f"kept     {target}")
+        return
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    output.line(f"written  {target}")
 
 
 def _schemas() -> dict[str, str]:
@@ -140,59 +142,96 @@ def _schemas() -> dict[str, str]:
 
 
 def _local_path(origin: str) -> Path:
-    if not origin.startswith(_SCHEME):
-        raise UsageError(
-            f"--from {shown(origin)}: write {_SCHEME}PATH, a local Parquet file or folder"
-        )
-    path = Path(origin.removeprefix(_SCHEME))
+    place = origin.removeprefix(_SCHEME)
+    if "://" in place:
+        raise UsageError(f"--from {shown(origin)}: name a local Parquet file or folder")
+    path = Path(place)
     if "\0" in origin or not path.exists():
         raise UsageError(f"--from {shown(origin)}: {path.absolute()} does not exist")
     return path
 
 
-def _source(data: Path, folder: Path, notes: list[str]) -> str:
-    file = _first_file(data)
-    columns = _columns(file)
-    window_path = None
+def _declared_from(data: Path, folder: Path, name: str, notes: list[str]) -> dict[str, str]:
+    """The YAML of a source, and of a pipeline if one can be guessed, by relative path."""
+    source, pipeline = f"config/sources/{name}.yaml", f"config/pipelines/{name}.yaml"
+    if (folder / source).exists():
+        raise UsageError(f"{folder / source} already exists: choose another --name")
+    files = _files(data)
+    columns = _columns(files[0])
     kept, event_time = usable(columns), event_time_of(columns)
     if not kept:
-        raise UsageError(f"{file}: no column has a type that can be declared")
-    if event_time is None:
-        window_path = _window_path(data, file)
-        if window_path is None:
-            raise UsageError(
-                f"{file} has no timestamp column, and no folder such as date=2026-03-01 gives the "
-                "time of its rows: it cannot be cut into windows"
-            )
-    else:
-        notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
-    notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
+        raise UsageError(f"{files[0]}: no column has a type that can be declared")
+    pattern, days = _by_path(data, files)
+    if event_time is None and pattern is None:
+        raise UsageError(
+            f"{files[0]} has no timestamp column, and no folder such as date=2026-03-01 gives the "
+            "time of its rows: it cannot be cut into windows"
+        )
     absolute, root = data.absolute(), folder.absolute()
     inside = absolute.is_relative_to(root)
-    path = absolute.relative_to(root) if inside else absolute
-    return parquet_source(path.as_posix(), columns, window_path)
+    path = (absolute.relative_to(root) if inside else absolute).as_posix()
+    if re.search(r"[{*?\[]", path):
+        raise UsageError(f"{path}: a path with {{, *, ? or [ is read as a pattern: rename it")
+    days = days or [*_days_of(files[0], str(event_time)), *_days_of(files[-1], str(event_time))]
+    is_over = max(days) < datetime.now(UTC).date() - timedelta(days=1)
+    end = max(days) + timedelta(days=1) if is_over else None
+    guessed = guessed_pipeline(name, columns, min(days), end)
+    if pattern is not None:
+        notes.append(f"window_path is a guess: {pattern}, by the names of folders, in UTC")
+    if event_time is not None:
+        notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
+    notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
+    way_out = "see that event_id, label and features are what you mean"
+    if guessed is None:
+        way_out = "none is written: no column looks like a label (a bool, or one named `clicked`)"
+    notes.append(f"pipeline {name}: {way_out}")
+    found = {source: parquet_source(path, columns, pattern)}
+    return found if guessed is None else found | {pipeline: guessed}
 
 
-def _first_file(data: Path) -> Path:
+def _files(data: Path) -> list[Path]:
+    """The Parquet files that a source at this path reads, in order."""
     from forebay.datatasks.sources.common.files.listing import is_hidden
 
     if data.is_file():
-        return data
-    for path in sorted(data.rglob("*.parquet")):
-        parts = path.relative_to(data).parts
-        if path.is_file() and not any(map(is_hidden, parts)):
-            return path
-    raise UsageError(f"{data} contains no *.parquet file")
+        return [data]
+    found = [
+        path
+        for path in sorted(data.rglob("*.parquet"))
+        if path.is_file() and not any(map(is_hidden, path.relative_to(data).parts))
+    ]
+    if not found:
+        raise UsageError(f"{data} contains no *.parquet file")
+    return found
 
 
-def _window_path(data: Path, file: Path) -> str | None:
-    """`date={date}/*.parquet`, if a folder below `data` is named after a date."""
-    folders = file.relative_to(data).parts[:-1] if data.is_dir() else ()
-    matches = [_DATE_FOLDER.match(part) for part in folders]
-    if not any(matches):
-        return None
-    parts = [f"{match[1]}={{date}}" if match else "*" for match in matches]
-    return "/".join([*parts, "*.parquet"])
+def _by_path(data: Path, files: list[Path]) -> tuple[str | None, list[date]]:
+    """The pattern of all paths, if their folders name a time, and the day of each."""
+    from forebay.datatasks.sources.common.files.patterns import time_pattern
+
+    folders = files[0].relative_to(data).parts[:-1] if data.is_dir() else ()
+    pattern = window_path(folders, "*.parquet")
+    if pattern is None:
+        return None, []
+    regex = re.compile(time_pattern(pattern).regex)
+    days: list[date] = []
+    for file in files:
+        match = regex.fullmatch(file.relative_to(data).as_posix())
+        with suppress(ValueError):  # no day of the calendar: the folders mean something else
+            days += [date(*map(int, match.group("Y", "m", "d")))] if match else []
+    return (pattern, days) if len(days) == len(files) else (None, [])
+
+
+def _days_of(file: Path, event_time: str) -> list[date]:
+    """The days (UTC) of the first and the last event in a file; of 1970 where it has none."""
+    import pyarrow.parquet as pq
+
+    from forebay.datatasks.sources.common.values.times import UNKNOWN, times_of
+
+    found = times_of(pq.read_table(file, columns=[event_time])[event_time].combine_chunks())
+    known = found[found != UNKNOWN]
+    ends = [int(known.min()), int(known.max())] if len(known) else [0]
+    return [shown_instant(each).date() for each in ends]
 
 
 def _columns(file: Path) -> list[StoredColumn]:

@@ -29,7 +29,11 @@ DEFAULT_CONFIG = Path("config")
 
 FirstWindow = Annotated[
     str,
-    option("--from", help="First window, for example 2026-03-01.", autocompletion=complete.windows),
+    option(
+        "--from",
+        help="First window, for example 2026-03-01, or yesterday.",
+        autocompletion=complete.windows,
+    ),
 ]
 LastWindow = Annotated[
     str, option("--to", help="Last window, included.", autocompletion=complete.windows)

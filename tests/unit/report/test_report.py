@@ -38,6 +38,14 @@ def test_plain_lines_hold_every_fact() -> None:
     assert "time  plan 1.2 s, job 60.5 s" in lines
 
 
+def test_without_a_stream_nothing_is_said_of_what_it_knew() -> None:
+    told = summary()
+    for one in told["windows"]:
+        for each in one["sources"].values():
+            each["feed"] = "batch"
+    assert not any(line.startswith("labels ") for line in plain_lines(facts_of(told)))
+
+
 def test_a_terminal_gets_tables_and_a_pipe_gets_lines() -> None:
     facts = facts_of(summary())
     table = list(report_lines(facts, 120))
