@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Annotated, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
-from pydantic import Base64Bytes, Field, ValidationError, model_validator
+from pydantic import Base64Bytes, Field, ValidationError
 
 from forebay.datatasks.sources.common.cautious.child import ChildDiedError, ReadingChild
 from forebay.datatasks.sources.common.cautious.search import PoisonSearch, ReaderDiedError
@@ -37,27 +37,15 @@ FILES_OF_A_CHILD = 4096
 _LOG = logging.getLogger(__name__)
 
 Int64 = Annotated[int, Field(ge=footer_process.UNKNOWN, lt=2**63)]
-Numbers = tuple[Int64, ...]
 _Made = TypeVar("_Made")
 
 
 class FooterAnswer(Message):
     """What the child says of one footer (see `footer_process.parsed`), or why it cannot."""
 
-    rows: Numbers = ()
-    sizes: Numbers = ()
-    low: Numbers = ()
-    high: Numbers = ()
-    state: Numbers = ()
+    groups: tuple[tuple[Int64, Int64, Int64, Int64, Int64], ...] = ()
     stored_schema: Base64Bytes = Field(default=b"", alias="schema")
     error: str = ""
-
-    @model_validator(mode="after")
-    def _equally_long(self) -> Self:
-        numbers = (self.rows, self.sizes, self.low, self.high, self.state)
-        if len({len(each) for each in numbers}) > 1:
-            raise ValueError("its lists of rows, sizes and times are not equally long")
-        return self
 
     @property
     def arrow_schema(self) -> pa.Schema | None:

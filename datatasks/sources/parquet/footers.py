@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.files.listing import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.files.versions import FOOTER
-from forebay.datatasks.sources.common.values.casting import column_problem, fit
-from forebay.datatasks.sources.common.values.times import UNKNOWN, Times, times_of
+from forebay.datatasks.sources.common.values.casting import column_problem, event_times
+from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
 from forebay.datatasks.sources.parquet.footer_reader import FooterAnswer, FooterReader
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import DataError
@@ -66,8 +66,7 @@ def read_footers(
             problem = column_problem(schema, event_time, ColumnType.TIMESTAMP)
             if problem:
                 raise DataError(f"{place(path)}: {problem} (event_time of the source)")
-        numbers = (answer.rows, answer.sizes, answer.low, answer.high, answer.state)
-        rows, sizes, low, high, state = (np.array(each, np.int64) for each in numbers)
+        rows, sizes, low, high, state = np.array(answer.groups, np.int64).reshape(-1, 5).T.copy()
         return Footer(rows, sizes, low, high, state, _digest(content))
 
     with FooterReader(event_time) as reader:
@@ -187,12 +186,6 @@ class RowGroups:
             with self._opened(path) as handle, pq.ParquetFile(handle) as file:
                 self._ends = {path: group_ends(file.metadata)}
         return self._ends[path]
-
-
-def event_times(batch: pa.RecordBatch, event_time: str) -> Times:
-    """Microseconds of each row; UNKNOWN where there is none."""
-    fitted = fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP})
-    return times_of(fitted.batch.column(0))
 
 
 def group_times(

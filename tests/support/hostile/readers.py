@@ -88,7 +88,7 @@ def read_footer(chance: random.Random, folder: Path) -> str:
     (answer,) = _footer_reader().read([""], lambda _: content, lambda _path, answer, _tail: answer)
     if isinstance(answer, str):
         return _reason(answer)
-    assert answer.stored_schema or all(state in range(3) for state in answer.state)
+    assert answer.stored_schema or all(group[-1] in range(3) for group in answer.groups)
     return ""
 
 

@@ -84,6 +84,9 @@ class ReadingChild:
 
     def _started(self) -> PipedProcess:
         if self._child is None:
+            if self._said is not None:  # what an earlier one said explains nothing of this one
+                self._said.seek(0)
+                self._said.truncate()
             try:
                 self._child = PipedProcess.started(self._command, self._environment, self._said)
             except OSError as error:

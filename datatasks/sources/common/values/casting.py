@@ -16,7 +16,7 @@ import pyarrow.types as pat
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml.spelling import nearest
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES, Finding, is_held
-from forebay.datatasks.sources.common.values.times import as_utc, utc_texts
+from forebay.datatasks.sources.common.values.times import Times, as_utc, times_of, utc_texts
 from forebay.system.output.counted import counted
 
 # A cast names one value and stops. So it is asked about what is left only: values that are not told
@@ -126,6 +126,12 @@ def fit(
             fitted = fitted.set_column(place, name, array)
             bad = reasons | bad
     return Fitted(fitted, bad)
+
+
+def event_times(batch: pa.RecordBatch, event_time: str) -> Times:
+    """Microseconds of each row; UNKNOWN where there is none."""
+    fitted = fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP})
+    return times_of(fitted.batch.column(0))
 
 
 def fit_values(
