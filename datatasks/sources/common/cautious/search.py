@@ -13,7 +13,7 @@ UNITS_MIN = 1024
 STRETCH_MAX = 512
 
 
-class Unit(Protocol):
+class SearchUnit(Protocol):
     @property
     def first(self) -> Position: ...
 
@@ -21,8 +21,8 @@ class Unit(Protocol):
     def end(self) -> Position: ...
 
 
-_U = TypeVar("_U", bound=Unit)
-_U_co = TypeVar("_U_co", bound=Unit, covariant=True)
+_U = TypeVar("_U", bound=SearchUnit)
+_U_co = TypeVar("_U_co", bound=SearchUnit, covariant=True)
 
 
 class ReaderDiedError(Exception):
