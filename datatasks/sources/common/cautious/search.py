@@ -82,7 +82,7 @@ class PoisonSearch(Generic[_U]):
         passed: list[_U] = []
         last: ReaderDiedError | None = None
         is_fresh = True  # of the child: it has read nothing else
-        while rows < self.rows_min or len(passed) < UNITS_MIN:
+        while position < slow_until or rows < self.rows_min or len(passed) < UNITS_MIN:
             stretch = self.reader.units(position, length)
             if not stretch:
                 return None

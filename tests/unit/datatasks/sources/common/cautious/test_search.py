@@ -95,6 +95,10 @@ def test_a_search_is_short(deadly: int, *, crashes: bool) -> None:
     assert reading.deaths <= 5  # each costs the start of a process
 
 
+def test_a_stretch_that_kills_is_searched_to_its_end() -> None:
+    assert blamed(Scripted(3000, {UNITS_MIN + 480})) == [UNITS_MIN + 480]
+
+
 def test_it_ends_a_few_rows_behind_the_place() -> None:
     reading = Scripted(100_000, {50_000})
     assert blamed(reading, rows_min=2_000, start=10_000) == []
