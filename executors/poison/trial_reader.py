@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from forebay.datatasks.sources.common.contract.base import Source
-from forebay.datatasks.sources.common.rows.read_units import Poison, read_around
+from forebay.datatasks.sources.common.cautious.read_units import Poison, read_around
+from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit, TaskProgress
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.request import JobRequest
-from forebay.executors.poison.readers import Readers
+from forebay.executors.readers import Readers
 from forebay.executors.role import role_arguments, started_by_supervisor
 from forebay.system.message import Message
 from forebay.system.output.process_log import set_up_logging
@@ -69,7 +69,7 @@ class TrialAnswers:
             _LOG.info("%s cannot be read", call.task.task_id, exc_info=error)
             return TrialReply(error=f"{type(error).__name__}: {error}")
 
-    def _rows(self, source: Source, call: TrialCall, end: Position) -> Iterator[int]:
+    def _rows(self, source: SourceReader, call: TrialCall, end: Position) -> Iterator[int]:
         task = source.before(call.task, end)
         chunks = read_around(
             source,

@@ -7,19 +7,19 @@ then read. So planned rows are always exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from forebay.datatasks.sources.common.files.bundles import Ints, RowRanges
 from forebay.datatasks.sources.common.files.listing import READ_ERRORS, read_failure
 from forebay.datatasks.sources.common.values.times import UNKNOWN, Spans, Times
 from forebay.datatasks.sources.parquet.footer_process import ALL_NULL, KNOWN, TO_READ
-from forebay.datatasks.sources.parquet.footers import Footer, Opened, group_times, open_parquet
+from forebay.datatasks.sources.parquet.footers import Footer, Opened, group_times
+from forebay.datatasks.sources.parquet.open_files import LastFile
 from forebay.errors import DataError
 
 # Of a row group whose times are read to cut it: a few bytes may stand for billions of them, and
@@ -95,7 +95,7 @@ class ParquetPlanner:
         inside = spans.index(groups.low)
         whole = (inside == spans.index(groups.high)) & (inside >= 0) & (groups.state != TO_READ)
         near = spans.overlaps(groups.low, groups.high) | (groups.state == TO_READ)
-        with closing(_LastFile(self._opened)) as opened:
+        with closing(LastFile(self._opened)) as opened:
             crossing = [
                 self._crossing(opened, files, groups, index, spans)
                 for index in np.flatnonzero(near & ~whole).tolist()
@@ -155,7 +155,7 @@ class ParquetPlanner:
         )
 
     def _crossing(
-        self, opened: _LastFile, files: Candidates, groups: _Groups, index: int, spans: Spans
+        self, opened: LastFile, files: Candidates, groups: _Groups, index: int, spans: Spans
     ) -> RowRanges:
         """Count the rows of each span in one row group by reading its event times."""
         file = int(groups.file[index])
@@ -179,12 +179,12 @@ class ParquetPlanner:
         return RowRanges.of(rows_by_span(spans, times, file, first, size_bytes))
 
     def _times(
-        self, opened: _LastFile, path: str, group: int, bounds: tuple[int, int] | None
+        self, opened: LastFile, path: str, group: int, bounds: tuple[int, int] | None
     ) -> Times | None:
         self.reads += 1
         place = self._place(path)
         try:
-            return group_times(opened.open(path), group, str(self._event_time), bounds)
+            return group_times(opened.open(path, "").file, group, str(self._event_time), bounds)
         except DataError as error:
             raise DataError(f"{place}: {error}") from error
         except READ_ERRORS as error:
@@ -255,24 +255,3 @@ def rows_by_span(
         size = size_bytes * len(at) // len(times)
         rows.append((int(span), hour, file, low, end, len(at), size))
     return rows
-
-
-class _LastFile:
-    """Keeps the file open that was wanted last: it may have thousands of row groups."""
-
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
-        self._path: str | None = None
-        self._stack = ExitStack()
-
-    def open(self, path: str) -> pq.ParquetFile:
-        if self._path != path:
-            self.close()
-            handle = self._stack.enter_context(self._opened(path))
-            self._file = self._stack.enter_context(open_parquet(handle))
-            self._path = path
-        return self._file
-
-    def close(self) -> None:
-        self._path = None
-        self._stack.close()

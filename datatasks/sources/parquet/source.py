@@ -13,7 +13,13 @@ import pyarrow.compute as pc
 from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import HOUR, Interval
-from forebay.datatasks.sources.common.contract.base import Description, Finding, Readiness, Scan
+from forebay.datatasks.sources.common.contract.base import (
+    Describes,
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+)
 from forebay.datatasks.sources.common.files.bundles import fingerprints, to_tasks
 from forebay.datatasks.sources.common.files.listing import Files, Listing
 from forebay.datatasks.sources.common.files.markers import Markers, MarkerSource
@@ -51,7 +57,7 @@ _PARTITIONS_SHOWN = 1000
 _MOVE_AWAY = "move it away, or narrow `path`"
 
 
-class ParquetSource(ParquetKind, MarkerSource):
+class ParquetSource(ParquetKind, MarkerSource, Describes):
     """Parquet files below one folder (see `ParquetKind.Options`).
 
     Complete: with `ready.marker`, when the marker is in the folder of every hour or day of the

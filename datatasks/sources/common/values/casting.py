@@ -16,7 +16,7 @@ import pyarrow.types as pat
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml.spelling import nearest
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES, Finding, is_held
-from forebay.datatasks.sources.common.values.times import as_utc, no_instants
+from forebay.datatasks.sources.common.values.times import Times, as_utc, no_instants, times_of
 from forebay.system.output.counted import counted
 
 # A cast names one value and stops. So it is asked about what is left only: values that are not told
@@ -116,6 +116,45 @@ def fit(
             fitted = fitted.set_column(place, name, array)
             bad = reasons | bad
     return Fitted(fitted, bad)
+
+
+def event_times(batch: pa.RecordBatch, event_time: str) -> Times:
+    """Microseconds of each row; UNKNOWN where there is none."""
+    fitted = fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP})
+    return times_of(fitted.batch.column(0))
+
+
+def fit_values(
+    values: Mapping[str, Sequence[Any]],
+    declared: Mapping[str, ColumnType],
+    read: Mapping[ColumnType, Callable[[Any], Any]],
+) -> Fitted:
+    """Columns of Python's values, for storage without types. read: how it writes others."""
+    bad: dict[int, str] = {}
+    arrays = [_fitted_array(name, each, declared[name], read, bad) for name, each in values.items()]
+    return Fitted(pa.RecordBatch.from_arrays(arrays, names=list(values)), bad)
+
+
+def _fitted_array(
+    name: str,
+    values: Sequence[Any],
+    declared: ColumnType,
+    read: Mapping[ColumnType, Callable[[Any], Any]],
+    bad: dict[int, str],
+) -> pa.Array:
+    target, reader = ARROW_TYPES[declared], read.get(declared)
+    found: list[Any] = []
+    for row, value in enumerate(values):
+        try:
+            known = value if reader is None or value is None else reader(value)
+            made = pa.scalar(known, target).as_py()
+            if made != known and declared in {ColumnType.INT, ColumnType.LIST_INT}:
+                raise ValueError(f"{known} would be {made}")
+            found.append(made)
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+            found.append(None)
+            bad.setdefault(row, f"column {name!r} as {declared.value}: {error}"[:_REASON_MAX])
+    return pa.array(found, target)
 
 
 def castable(stored: pa.DataType, declared: ColumnType) -> bool:
