@@ -52,13 +52,15 @@ def main() -> None:
             path, change = item
             overlay, began = overlays.get(), time.monotonic()
             test = overlay.caught_by(path, change, tree.tests_of(path), given.limit_seconds)
+            seconds = time.monotonic() - began
             overlays.put(overlay)
             name = f"{_name(path)}:{change.line} {change.what}"
             line = path.read_text().splitlines()[change.line - 1].strip()
             reason = reasons.get((f"{_name(path)} {change.what}", line), "")
-            verdict = f"caught by {test}" if test else "ESCAPED"
+            escaped = "ESCAPED" if seconds < given.limit_seconds else "OUT OF TIME"
+            verdict = f"caught by {test}" if test else escaped
             verdict = f"equivalent: {reason}" if reason and not test else verdict
-            print(f"{verdict} ({time.monotonic() - began:.1f} s): {name}", flush=True)
+            print(f"{verdict} ({seconds:.1f} s): {name}", flush=True)
             return bool(test or reason)
 
         with ThreadPoolExecutor(given.workers) as pool:

@@ -80,8 +80,8 @@ class Tree:
         path, room = Path(test), module.relative_to(self.root).parent
         if path.parent == Path("tests/unit") / room:
             return 0 if module.stem in path.stem else 1
-        contract = test.startswith("tests/contract") and room.name in path.stem
-        return 2 if contract else _FAR + 1
+        of_room = not test.startswith("tests/unit") and room.name in path.stem
+        return 2 if of_room else _FAR + 1
 
     def _distances(self, name: str) -> dict[str, int]:
         """Modules that import a module, by the number of steps."""
@@ -112,8 +112,13 @@ class Tree:
             for path in sorted((self.root / "tests" / kind).rglob("test_*.py")):
                 test = path.relative_to(self.root).as_posix()
                 if not any(slow in test for slow in _SLOW):
-                    found[test] = self._with_helpers(path)
+                    found[test] = self._with_helpers(path) | self._named_in(path)
         return found
+
+    def _named_in(self, test: Path) -> set[str]:
+        """Modules of the room that a test mirrors, if its name has theirs."""
+        room = self.root / Path(*test.relative_to(self.root).parts[2:-1])
+        return {self._name(path) for path in room.glob("*.py") if path.stem in test.stem}
 
     def _with_helpers(self, path: Path) -> set[str]:
         names, edge = set[str](), [path]

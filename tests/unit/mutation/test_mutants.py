@@ -83,6 +83,8 @@ def tree(tmp_path: Path) -> Tree:
         "tests/unit/config/test_a.py": "",
         "tests/unit/config/test_other.py": "",
         "tests/unit/test_far.py": "import support.s",
+        "tests/unit/datatasks/test_some_c.py": "",
+        "tests/property/test_config.py": "",
         "tests/property/test_p.py": "from forebay.datatasks.d import kind",
         "tests/unit/test_unrelated.py": "import forebay.mixture.h",
     }
@@ -109,6 +111,6 @@ def test_the_nearest_tests_are_asked_first(tree: Tree) -> None:
     assert tree.tests_of(tree.root / "config/a.py") == [
         ["tests/unit/config/test_a.py"],
         ["tests/unit/config/test_other.py"],
-        ["tests/property/test_p.py"],
-        ["tests/unit/test_far.py"],
+        ["tests/property/test_config.py", "tests/property/test_p.py"],
+        ["tests/unit/datatasks/test_some_c.py", "tests/unit/test_far.py"],
     ]

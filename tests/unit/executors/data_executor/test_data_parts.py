@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -33,7 +35,7 @@ def chunk_of(
     bad: dict[int, str] | None = None,
     not_known: list[int] | None = None,
     before: TaskProgress = BEFORE,
-    **times: npt.NDArray[np.int64],
+    **times: npt.NDArray[Any],
 ) -> ServedChunk:
     """Rows by number; dead rows as (row number, rows that it stands for)."""
     numbers = np.array(rows, np.int64)
@@ -83,6 +85,15 @@ def test_the_first_and_the_last_time_of_served_rows_are_told(name: str) -> None:
     assert (earlier.after.first_us, earlier.after.last_us) == (-7, 30)
     assert chunk_of([1], [], [], 2, **{name: np.array([UNKNOWN], np.int64)}).after.first_us is None
     assert chunk_of([1], [], [], 2).after.last_us is None
+
+
+def test_served_rows_outside_of_the_span_count_and_the_first_after_it_is_named() -> None:
+    outside = np.array([0, 1, -1, 0, 1, 1], np.int8)
+    found = chunk_of([2, 3, 4, 5, 6, 7], [], null=[3], end=8, outside=outside)
+    steps = [found.progress(served) for served in range(6)]
+    assert [each.late_rows for each in steps] == [0, 0, 1, 1, 1, 1]
+    assert [each.odd_timestamps for each in steps] == [0, 0, 0, 0, 1, 2]
+    assert [each.first_odd for each in steps] == [""] * 4 + ["row 6"] * 2
 
 
 def test_each_row_is_served_dead_or_of_an_unknown_label_wherever_a_cut_falls() -> None:

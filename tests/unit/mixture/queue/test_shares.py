@@ -106,6 +106,14 @@ def test_a_task_that_ended_leaves_with_its_last_row_or_alone() -> None:
     assert [taken.token() for taken in buffer.take_ended()] == ["end of c"]
 
 
+def test_no_room_is_kept_free_where_no_other_task_can_come() -> None:
+    alone = Room(Size(1000, 100), 10, 1)
+    alone.open("a")
+    alone.begin("a")
+    alone.arrived("a", Size(10, 22))  # the next chunk counts as 44 bytes
+    assert alone.may_begin("a")
+
+
 def test_waiting_rows_are_those_that_can_still_be_taken() -> None:
     chance, buffer = random.Random(1), ServingBuffer(Room(Size(10_000, 1 << 20), 100, 3))
     for task in range(3):
