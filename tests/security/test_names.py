@@ -34,11 +34,11 @@ NAMES = {"pipeline", "source", "line", "job", "process"}
 WINDOWS = {"window", "first", "last"}
 RANGE = {"first": "--from", "last": "--to"}
 # Stored in rows as they are.
-LINES_OF_TEXT = {"asked_by", "claim", "run"}
+LINES_OF_TEXT = {"asked_by", "claim", "run", "why"}
 # Read as something else that no hostile text is: JSON, an address, a duration, one of few words.
-OTHERS = {"waiting", "origin", "previous", "component_deadline"}
+OTHERS = {"waiting", "previous", "component_deadline"}
 # Where the caller wants a file or a folder, whose name is hers to choose.
-CHOSEN = {"subject", "name", "row"}
+CHOSEN = {"subject", "name", "row", "origin"}
 SOUND = {
     "pipeline": "ads",
     "source": "history",

@@ -126,7 +126,9 @@ pipeline:
       task_attempts_max: 2
       progress_deadlines: {driver: 1m, data: 10m, trainer: 20m}
     checkpoint: {every_steps: 50, windows_kept: 10}
-    publish: {when: gate, metric: log_loss, against: served, min_rows: 500, windows_kept: 10}
+    publish:
+      {when: gate, metric: log_loss, against: served, min_rows: 500, windows_kept: 10,
+       serving: exports, serving_kept: 4}
     judge_rows_max: 1000
     windows_kept: 20
   schedule:
@@ -172,7 +174,11 @@ def declarations() -> dict[str, Value]:
     }
     several["job"]["publish"] = {**several["job"]["publish"], "label": "expensive"}
     files["pipelines/several.yaml"] = several
-    return copy.deepcopy(files)
+    files = copy.deepcopy(files)
+    for file in files:
+        if file.startswith("pipelines/"):
+            files[file]["job"]["publish"]["serving"] = f"exports/{Path(file).stem}"
+    return files
 
 
 def write(config: Path, files: dict[str, Value]) -> None:
