@@ -27,7 +27,7 @@ ABORTS = "ended by SIGABRT: what():  ColumnMetaData type does not match"
 # Does what the bytes that it is sent say, and answers with no row groups.
 TOY = """
     import json, os, signal, sys
-    ruined = False
+    ruined, read = False, 0
     while line := sys.stdin.buffer.readline():
         content = sys.stdin.buffer.read(json.loads(line)["bytes"]).decode()
         if content.startswith("signal "):
@@ -39,6 +39,10 @@ TOY = """
             sys.exit("no wish to go on")
         if ruined and content != "ruin":
             os.abort()
+        read += 1
+        if content.startswith("kills ") and read == 30 and len(os.listdir(content[6:])) < 2:
+            open(f"{content[6:]}/{os.getpid()}", "x")
+            os.kill(os.getpid(), signal.SIGKILL)
         ruined = ruined or content == "ruin"
         if content.startswith("once ") and not os.path.exists(content[5:]):
             open(content[5:], "x")
@@ -153,6 +157,10 @@ def test_to_be_killed_once_says_nothing_of_a_file(tmp_path: Path) -> None:
         assert answers_of(reader, {"b": b"x"}) == [FooterAnswer()]
     killed = "the process that read its footer was ended by SIGKILL"
     assert errors_of({"a": "signal 9", "b": "x"}) == [killed, ""]
+
+
+def test_kills_from_outside_say_nothing_of_the_files_before(tmp_path: Path) -> None:
+    assert set(errors_of(dict.fromkeys(map(str, range(50)), f"kills {tmp_path}"))) == {""}
 
 
 def test_a_crash_that_does_not_come_again_is_nobodys(tmp_path: Path) -> None:
