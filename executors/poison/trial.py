@@ -7,6 +7,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from forebay.datatasks.sources.common.cautious.child import ChildDiedError, ReadingChild
 from forebay.datatasks.sources.common.cautious.read_units import Poison, whole_ranges
 from forebay.datatasks.sources.common.cautious.search import ReaderDiedError
@@ -103,7 +105,11 @@ class Trial:
                 raise TrialInVainError(reason) from death
             raise ReaderDiedError(reason, is_crash=is_crash) from death
         progressed()
-        return TrialReply.model_validate_json(line)
+        try:
+            return TrialReply.model_validate_json(line)
+        except ValidationError as error:
+            reason = f"the answer of the process that read it cannot be understood: {error}"
+            raise TrialInVainError(reason) from error
 
     def _watch(self, pid: int, passed: float, busy: float) -> None:
         """Of a child that is late: at once if it waits, otherwise after much CPU time."""

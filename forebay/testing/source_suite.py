@@ -314,8 +314,11 @@ class CommitsSuite(SourceBase):
         source, [task, *_] = self._planned(tmp_path)
         assert isinstance(source, Commits)
         end = self.read(source, task)[-1].end
-        source.commit("forebay.suite", {task.task_id: (task, end)})
-        source.commit("forebay.suite", {task.task_id: (task, end)})
+        behind = [sum(each.count for each in source.lag("forebay.suite"))]
+        for _ in range(2):
+            source.commit("forebay.suite", {task.task_id: (task, end)})
+            behind.append(sum(each.count for each in source.lag("forebay.suite")))
+        assert behind[0] > behind[1] == behind[2] >= 0
         source.close()
 
 

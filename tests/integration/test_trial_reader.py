@@ -86,6 +86,15 @@ def test_a_child_that_does_not_answer_says_nothing(path: DataPath, task: DataTas
         made.read(START, Position(1, 0))
 
 
+def test_an_answer_that_is_nonsense_says_nothing(
+    path: DataPath, task: DataTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial.ReadingChild, "answer", lambda *_: b"[]\n")
+    made = Trial(path.job_dir, task, 100, [], 60.0, crashed=True)
+    with closing(made), pytest.raises(TrialInVainError, match="cannot be understood"):
+        made.read(START, Position(1, 0))
+
+
 def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,8 +139,7 @@ class _Files(Generic[_Made]):
         self.end = 0  # how many of them may be read by this child
         self._reader, self._paths, self._wanted, self._made = reader, paths, wanted, made
         self._ahead: dict[int, Future[bytes | str]] = {}
-        self._poisons: set[int] = set()
-        self._unexplained = 0
+        self._poisons = self._unexplained = 0
 
     def units(self, position: Position, count: int) -> Sequence[_File]:
         numbers = range(position.part, min(position.part + count, self.end))
@@ -148,8 +147,7 @@ class _Files(Generic[_Made]):
 
     def read(self, first: Position, end: Position) -> int:
         for number in range(first.part, end.part):
-            if number not in self._poisons:
-                self.results[number] = self._read(number)
+            self.results[number] = self._read(number)
         return end.part - first.part
 
     def close(self) -> None:
@@ -158,12 +156,12 @@ class _Files(Generic[_Made]):
     def blame(self, file: _File, reason: str) -> None:
         path = self._paths[file.first.part]
         _LOG.warning("%s: %s", path, reason)
-        if len(self._poisons) >= DEATHS_MAX:
+        if self._poisons >= DEATHS_MAX:
             raise DataError(
                 f"{path}: {reason}, as for {DEATHS_MAX} other files: no more are set aside. "
                 "Correct what writes them, and move them away"
             )
-        self._poisons.add(file.first.part)
+        self._poisons += 1
         self.results[file.first.part] = reason
 
     def unexplained(self, file: _File, reason: str) -> None:
@@ -189,5 +187,5 @@ class _Files(Generic[_Made]):
 def _require_answer(_pid: int, passed: float, _busy: float) -> None:
     if passed > _SECONDS_MAX:
         raise InfrastructureError(
-            f"the process that reads footers has said nothing for {_SECONDS_MAX:g} s"
+            f"the process that reads footers has not answered for {_SECONDS_MAX:g} s"
         )

@@ -7,7 +7,6 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -123,13 +122,18 @@ class PipedProcess:
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
+        os.set_blocking(calls, False)  # a child need not read
         return cls(process, calls, answers)
 
-    def call(self, content: bytes) -> None:
-        """Write all of a call; if the child has ended, its exit explains what was not written."""
-        with suppress(BrokenPipeError):
-            while content:
-                content = content[os.write(self.calls, content) :]
+    def call(self, content: memoryview) -> memoryview:
+        """Write what fits of a call, once some does; the rest of it.
+
+        If the child reads no more, there is none: its exit explains what was not written.
+        """
+        try:
+            return content[os.write(self.calls, content) :]
+        except BrokenPipeError:
+            return content[:0]
 
     def close(self) -> None:
         self.process.kill()

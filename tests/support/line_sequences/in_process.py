@@ -20,8 +20,6 @@ def run_all_here() -> None:
 class _FooterChild:
     """Stands where footers are parsed by a child, which a footer may kill."""
 
-    is_fresh = False
-
     def __init__(self, *_: object) -> None:
         """No process is there."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import IO
 
 from forebay.errors import InfrastructureError
@@ -14,8 +16,10 @@ from forebay.system.processes.ends import how_it_ended
 from forebay.system.processes.identity import cpu_seconds
 
 Watch = Callable[[int, float, float], None]
-_LOOK_MS = 50
+_LOOK_SECONDS = 0.05
 _PART_BYTES = 1 << 16
+# Some times what the largest footer that is sent becomes as text.
+_ANSWER_BYTES_MAX = 1 << 30
 _SAID_MAX = 200
 
 
@@ -41,7 +45,7 @@ class ReadingChild:
     ) -> None:
         """watch: is told its process id, the seconds since the call and those of CPU time.
 
-        It is asked whenever the child says nothing for a moment; what it raises ends the child.
+        It is asked every moment until there is an answer; what it raises ends the child.
         said: gets its stderr; by default it shares that of this process.
         """
         self._name, self._command, self._environment = name, command, environment
@@ -53,25 +57,33 @@ class ReadingChild:
 
         Raises:
             ChildDiedError: when a signal ends it.
-            InfrastructureError: when it cannot be started, or ends for a reason of its own.
+            InfrastructureError: when it cannot be started, ends for a reason of its own, or says
+                more than an answer can be.
         """
         child = self._started()
-        pid = child.process.pid
-        began, before = time.monotonic(), None  # to ask for its CPU time costs more than a footer
+        pid, left, line = child.process.pid, memoryview(call), bytearray()
+        began = looked = time.monotonic()
+        before = None  # to ask for its CPU time costs more than a footer
         poller = select.poll()
+        poller.register(child.calls, select.POLLOUT)
         poller.register(child.answers, select.POLLIN)
-        line = bytearray()
         try:
-            child.call(call)
-            while not line.endswith(b"\n"):
-                if not poller.poll(_LOOK_MS):
-                    busy = cpu_seconds(pid)
+            while left or not line.endswith(b"\n"):
+                now = time.monotonic()
+                if now - looked >= _LOOK_SECONDS:
+                    looked, busy = now, cpu_seconds(pid)
                     before = busy if before is None else before
-                    self._watch(pid, time.monotonic() - began, busy - before)
-                elif part := os.read(child.answers, _PART_BYTES):
-                    line += part
-                else:
-                    raise self._death(child)
+                    self._watch(pid, now - began, busy - before)
+                ready = dict(poller.poll(1000 * _LOOK_SECONDS))
+                if child.calls in ready and not (left := child.call(left)):
+                    poller.unregister(child.calls)
+                if child.answers in ready:
+                    line += self._part(child)
+                if len(line) > _ANSWER_BYTES_MAX:
+                    raise InfrastructureError(
+                        f"{self._name} has said {len(line):,} bytes, and at most "
+                        f"{_ANSWER_BYTES_MAX:,} are an answer"
+                    )
         except BaseException:
             self.close()
             raise
@@ -93,8 +105,16 @@ class ReadingChild:
                 raise InfrastructureError(f"{self._name} cannot be started: {error}") from error
         return self._child
 
-    def _death(self, child: PipedProcess) -> Exception:
-        code, words = child.process.wait(), "its reason is in this process's log"
+    def _part(self, child: PipedProcess) -> bytes:
+        """What it says; nothing if it can say no more and yet lives."""
+        part = os.read(child.answers, _PART_BYTES)
+        if not part:
+            with suppress(subprocess.TimeoutExpired):
+                raise self._death(child.process.wait(_LOOK_SECONDS))
+        return part
+
+    def _death(self, code: int) -> Exception:
+        words = "its reason is in this process's log"
         if self._said is not None:
             self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _SAID_MAX))
             lines = self._said.read().decode(errors="replace").strip()

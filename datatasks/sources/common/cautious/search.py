@@ -91,7 +91,8 @@ class PoisonSearch(Generic[_U]):
                 rows += self.reader.read(position, stretch[-1].end)
             except ReaderDiedError as death:
                 if len(stretch) > 1:  # they are read again, fewer at a time
-                    last, length, slow_until = death, len(stretch) // 8 or 1, stretch[-1].end
+                    last = last if last is not None and last.is_crash else death
+                    length, slow_until = len(stretch) // 8 or 1, max(slow_until, stretch[-1].end)
                     is_fresh = True
                     continue
                 units, last = [*passed, *stretch], None
@@ -119,17 +120,18 @@ class PoisonSearch(Generic[_U]):
         """Find the unit that does the damage at which a reader died, no later than in the last."""
         victim = units[-1]
         low, high = 0, len(units)  # reading from `low` on it dies, from `high` on it survives
-        death = self._death_anew(start, victim)
-        if death is None:
-            self.unexplained(victim, str(last))
-            return None
-        while high - low > 1:
+        # Only crashes count: a reading may be killed for something else, or be long without harm.
+        death = self._death_anew(start, victim) if last.is_crash else None
+        while death is not None and death.is_crash and high - low > 1:
             middle = (low + high) // 2
             found = self._death_anew(units[middle].first, victim)
             if found is None:
                 high = middle
             else:
                 low, death = middle, found
+        if death is None or not death.is_crash:
+            self.unexplained(victim, str(last))
+            return None
         self.reader.close()
         self.found(units[low], f"{death}, a little later")
         return units[low]

@@ -151,7 +151,7 @@ def _fitted_array(
             if made != known and declared in {ColumnType.INT, ColumnType.LIST_INT}:
                 raise ValueError(f"{known} would be {made}")
             found.append(made)
-        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException) as error:
             found.append(None)
             bad.setdefault(row, f"column {name!r} as {declared.value}: {error}"[:_REASON_MAX])
     return pa.array(found, target)

@@ -17,6 +17,7 @@ import pytest
 from support.parquet_files import contradict_types
 from support.parquet_source import START, days, source, table, write
 
+from forebay.datatasks.sources.common.cautious import child
 from forebay.datatasks.sources.parquet import footer_process, footer_reader, footers
 from forebay.datatasks.sources.parquet.footer_reader import COMMAND, FooterAnswer, FooterReader
 from forebay.datatasks.sources.parquet.footers import Footer, read_footers, read_schemas
@@ -27,7 +28,7 @@ ABORTS = "ended by SIGABRT: what():  ColumnMetaData type does not match"
 # Does what the bytes that it is sent say, and answers with no row groups.
 TOY = """
     import json, os, signal, sys
-    ruined = False
+    ruined, read = False, 0
     while line := sys.stdin.buffer.readline():
         content = sys.stdin.buffer.read(json.loads(line)["bytes"]).decode()
         if content.startswith("signal "):
@@ -39,6 +40,10 @@ TOY = """
             sys.exit("no wish to go on")
         if ruined and content != "ruin":
             os.abort()
+        read += 1
+        if content.startswith("kills ") and read == 30 and len(os.listdir(content[6:])) < 2:
+            open(f"{content[6:]}/{os.getpid()}", "x")
+            os.kill(os.getpid(), signal.SIGKILL)
         ruined = ruined or content == "ruin"
         if content.startswith("once ") and not os.path.exists(content[5:]):
             open(content[5:], "x")
@@ -146,13 +151,17 @@ def test_to_be_killed_once_says_nothing_of_a_file(tmp_path: Path) -> None:
     before = psutil.Process().children()
     with toy_reader() as reader:
         assert answers_of(reader, {"a": b"x"}) == [FooterAnswer()]
-        (child,) = [one for one in psutil.Process().children() if one not in before]
-        child.send_signal(signal.SIGKILL)
-        while child.status() != psutil.STATUS_ZOMBIE:  # a wait would take it from its parent
+        (process,) = [one for one in psutil.Process().children() if one not in before]
+        process.send_signal(signal.SIGKILL)
+        while process.status() != psutil.STATUS_ZOMBIE:  # a wait would take it from its parent
             time.sleep(0.01)
         assert answers_of(reader, {"b": b"x"}) == [FooterAnswer()]
     killed = "the process that read its footer was ended by SIGKILL"
     assert errors_of({"a": "signal 9", "b": "x"}) == [killed, ""]
+
+
+def test_kills_from_outside_say_nothing_of_the_files_before(tmp_path: Path) -> None:
+    assert set(errors_of(dict.fromkeys(map(str, range(50)), f"kills {tmp_path}"))) == {""}
 
 
 def test_a_crash_that_does_not_come_again_is_nobodys(tmp_path: Path) -> None:
@@ -187,10 +196,28 @@ def test_the_child_has_no_key_of_the_storage(monkeypatch: pytest.MonkeyPatch) ->
     assert not {"AWS_SECRET_ACCESS_KEY", "FOREBAY_DATABASE"} & set(names.split())
 
 
-def test_a_child_that_says_nothing_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "code",
+    [
+        "time.sleep(60)",  # reads nothing, and the pipe is full
+        "os.close(1); time.sleep(60)",
+        "sys.stdin.buffer.readline()\nwhile True: os.write(1, b'x'); time.sleep(0.01)",
+    ],
+)
+def test_a_child_without_an_answer_is_not_waited_for_long(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(footer_reader, "_SECONDS_MAX", 0.2)
-    with pytest.raises(InfrastructureError, match=r"said nothing for 0\.2 s"):
-        errors_of({"a": f"signal {int(signal.SIGSTOP)}"})
+    command = [sys.executable, "-c", f"import os, sys, time\n{code}"]
+    with pytest.raises(InfrastructureError, match=r"has not answered for 0\.2 s"):
+        errors_of({"a": "x" * 1_000_000}, FooterReader(None, command=command))
+
+
+def test_what_a_child_says_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "_ANSWER_BYTES_MAX", 1_000_000)
+    command = [sys.executable, "-c", "while True: print(end='x' * 65536)"]
+    with pytest.raises(InfrastructureError, match="and at most 1,000,000 are an answer"):
+        errors_of({"a": "x"}, FooterReader(None, command=command))
 
 
 LITTLE_MEMORY = """
@@ -245,9 +272,9 @@ def test_ctrl_c_is_not_for_the_process_that_reads_footers(tmp_path: Path) -> Non
     tail = Path(path).read_bytes()
     with FooterReader(None) as reader:
         (first,) = answers_of(reader, {"a": tail})
-        (child,) = [one for one in psutil.Process().children() if one not in before]
-        child.send_signal(signal.SIGINT)
+        (process,) = [one for one in psutil.Process().children() if one not in before]
+        process.send_signal(signal.SIGINT)
         assert answers_of(reader, {"a": tail}) == [first]
-        assert child.is_running()
+        assert process.is_running()
     assert isinstance(first, FooterAnswer)
     assert [rows for rows, *_ in first.groups] == [1]

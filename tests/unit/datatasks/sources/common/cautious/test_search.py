@@ -27,6 +27,7 @@ class Scripted:
     """One row in each unit; dies of some of them, and of damage that others leave behind."""
 
     crashes = True
+    harmless = 0  # how many units behind the damage survive it
 
     def __init__(self, units: int, deadly: Collection[int], damaging: int | None = None) -> None:
         self.read_units: list[int] = []
@@ -48,7 +49,7 @@ class Scripted:
             damaged = (
                 self._damaging is not None
                 and self._damaging not in self.left_out
-                and self._begins <= self._damaging < offset
+                and self._begins <= self._damaging < offset - self.harmless
             )
             if damaged or (offset in self._deadly and offset not in self.left_out):
                 self.deaths += 1
@@ -123,3 +124,45 @@ def test_a_death_that_does_not_come_again_is_nobodys() -> None:
             return super().read(first, end)
 
     assert blamed(Once(600, ())) == []
+
+
+@pytest.mark.parametrize("most", [20, 100])
+def test_units_that_are_too_long_together_are_harmless(most: int) -> None:
+    class Slow(Scripted):
+        def read(self, first: Position, end: Position) -> int:
+            if end.part - first.part > most:
+                raise ReaderDiedError("killed", is_crash=False)
+            return super().read(first, end)
+
+    assert blamed(Slow(2000, ())) == []
+
+
+class Killed(Scripted):
+    """Also killed from outside, once while it reads so many units from one on."""
+
+    def __init__(self, *given: Any, at: tuple[int, int], damaging: int | None = None) -> None:
+        super().__init__(*given, damaging=damaging)
+        self.at: tuple[int, int] | None = at
+
+    def read(self, first: Position, end: Position) -> int:
+        if self.at == (first.part, end.part - first.part):
+            self.at = self._begins = None
+            raise ReaderDiedError("killed by hand", is_crash=False)
+        return super().read(first, end)
+
+
+def test_a_kill_while_a_stretch_is_searched_does_not_end_it() -> None:
+    assert blamed(Killed(3000, {1500}, at=(1023, 64))) == [1500]
+
+
+def test_a_kill_while_a_stretch_is_searched_does_not_hide_damage() -> None:
+    reading = Killed(600, (), at=(255, 32), damaging=100)
+    reading.harmless = 300
+    assert blamed(reading) == [100]
+    assert reading.at is None
+
+
+def test_a_kill_in_the_bisection_blames_nobody() -> None:
+    reading = Killed(600, (), at=(383, 128), damaging=290)
+    assert blamed(reading) == []
+    assert reading.at is None

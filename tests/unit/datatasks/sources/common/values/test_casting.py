@@ -230,7 +230,7 @@ def test_values_of_python_as_declared() -> None:
     values: dict[str, list[Any]] = {
         "n": [1, "one", 1.5, 2.0, None, 2**70],
         "text": ["a", "b", 7, "\ud800", None, "c"],
-        "many": ["[1]", None, "[]", "[1.5]", "{", "[null]"],
+        "many": ["[1]", None, "[]", "[1.5]", "[" * 100_000, "[null]"],
     }
     found = fit_values(values, declared, {ColumnType.LIST_INT: json.loads})
     assert found.batch.to_pydict() == {
