@@ -9,7 +9,7 @@ from pathlib import Path
 from forebay.errors import DataError
 from forebay.executors.serving.current import OWNER
 from forebay.executors.serving.folder_place import MODEL, integer_of
-from forebay.home.store.s3_client import s3_address
+from forebay.home.store.s3_address import s3_address
 from forebay.home.store.s3_objects import OBJECTS, UPLOADS, S3Objects
 from forebay.home.store.trees import list_tree
 

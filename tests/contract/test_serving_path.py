@@ -160,7 +160,7 @@ def test_a_path_that_fails_holds_up_no_other(tmp_path: Path) -> None:
         publish(serving, FIRST)
     shutil.rmtree(tmp_path / "exports" / "b")
     (tmp_path / "exports" / "a" / "owner.json").write_text("{}")
-    with pytest.raises(ConfigError, match="a/owner.json is damaged"):
+    with pytest.raises(ConfigError, match=r"a/owner\.json is damaged"):
         bring_up_all(lines[0].chain.home, lines[0].project)
     assert there(lines[1].facts())["path"] is not None
 

@@ -9,7 +9,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from forebay.home.store.s3_client import S3Address, calling, client_of, refused
+from forebay.home.store.s3_address import S3Address
+from forebay.home.store.s3_client import calling, client_of, refused
 from forebay.home.store.s3_transfers import S3Transfers
 
 _KEYS_AT_ONCE = 1000  # the most that the protocol takes
