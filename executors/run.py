@@ -33,7 +33,7 @@ from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
-from forebay.executors.model_line.commands import retrain_command
+from forebay.executors.model_line.commands import of_line, retrain_command
 from forebay.executors.model_line.start import (
     drop_unused_warm_start,
     overlap_with,
@@ -285,17 +285,19 @@ class Run:
         """
         chain, serving = self.target.chain, self.target.chain.published()
         link = None if serving is None else chain.link(serving.window, serving.generation)
-        if link is None:
+        if serving is None or link is None:
             return
         try:
             store_of(self.target.home).verify(link.files["saved_model"])
         except DataError as error:
             if chain.published() != serving:
                 return  # another one serves by now, which was verified before it was published
-            again = f"--reprocess --from {link.window} --to {link.window}"
+            way_out = f"train it again: {retrain_command(chain, link.window, link.window)}"
+            if serving.pinned:  # no later one serves
+                window = link.window if "checkpoint" in link.files else "WINDOW"
+                way_out = f"let a whole one serve: {of_line(chain, 'models serve')} {window}"
             raise DataError(
-                f"the model of window {link.window}, which serves: {error}, or train it again: "
-                f"forebay run {chain.pipeline} {again} --line {chain.line}"
+                f"the model of window {link.window}, which serves: {error}, or {way_out}"
             ) from error
 
     def _follow(self, handle: JobHandle) -> JobStatus:

@@ -11,6 +11,7 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.yaml.positions import Document, KeyPath
 from forebay.config.yaml.problems import Problem
 from forebay.home.paths import DEFAULT_LINE
+from forebay.home.store.s3_address import s3_address
 
 _PATH: KeyPath = ("job", "publish", "serving")
 
@@ -32,8 +33,8 @@ def check_shared_paths(root: Path, pipelines: Mapping[str, Loaded[PipelineSpec]]
         for other, owner in taken.items():
             if path == other or f"{path}/".startswith(f"{other}/") or other.startswith(f"{path}/"):
                 message = (
-                    f"serving: pipeline {owner!r} serves at this path, or inside it, and {name!r} "
-                    "would too: give one of them another path"
+                    f"serving: this path of {name!r} and that of {owner!r} are one, or one is "
+                    "inside the other: give one of them another path"
                 )
                 loaded.problems.append(loaded.document.problem(_PATH, "serving-shared", message))
         taken.setdefault(path, name)
@@ -42,5 +43,6 @@ def check_shared_paths(root: Path, pipelines: Mapping[str, Loaded[PipelineSpec]]
 def _normal(root: Path, declared: str) -> str:
     declared = declared.replace("{line}", DEFAULT_LINE)
     if declared.startswith("s3://"):
-        return declared.partition("?")[0].rstrip("/")
+        place = s3_address(declared)
+        return f"s3://{place.endpoint or ''}/{place.bucket}/{place.prefix}".rstrip("/")
     return normpath(root / declared)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from posixpath import normpath
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from forebay.config.specs.base import Duration, Spec, format_duration
+from forebay.errors import ConfigError
+from forebay.home.store.s3_address import s3_address
 from forebay.system.names import is_one_line
 
 # How many windows keep copies of the model by default.
 _MODELS_KEPT = 400
 # More than the hours of 100,000 years. Databases count to 2^63.
 _WINDOWS_KEPT_MAX = 1_000_000_000
+_LINE = "{line}"
 _BRACES = re.compile(r"\{[^}]*\}?|\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?|\*")
 # A process checks its own progress twice a second, its supervisor once a second.
@@ -33,18 +37,27 @@ def _variable(text: str) -> str:
 
 def _serving_path(text: str) -> str:
     """Not quoted in errors: an address may hold a password."""
-    bucket, _, folder = text.removeprefix("s3://").partition("?")[0].partition("/")
     if text.startswith("s3://"):
-        is_place = bool(bucket and folder.strip("/")) and "@" not in bucket
+        is_place = _is_folder_of_bucket(text)
     else:
-        is_place = "://" not in text and text.strip("./") != "" and not text.startswith("~")
+        is_place = normpath(text).strip("./") != "" and not text.startswith("~")
+        is_url = "://" in text or ":" in text.partition("/")[0]  # s3:/bucket is meant as one
+        is_place = is_place and not is_url
     if not is_place or not is_one_line(text):
         raise ValueError(
-            "write the path of a folder, or s3://BUCKET/FOLDER without a user and a password"
+            "write the path of a folder below another, or s3://BUCKET/FOLDER without a user and a "
+            "password; ?endpoint_override=HOST:PORT, scheme and region may follow"
         )
-    if _BRACES.findall(text) not in ([], ["{line}"]):
+    if _BRACES.findall(text) not in ([], [_LINE]):
         raise ValueError("only {line} may be in braces, once: it stands for the model line's name")
     return text
+
+
+def _is_folder_of_bucket(text: str) -> bool:
+    try:
+        return bool(s3_address(text.replace(_LINE, "line")).prefix)
+    except ConfigError:
+        return False
 
 
 class RuntimeSpec(Spec):

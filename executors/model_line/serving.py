@@ -19,6 +19,7 @@ from forebay.home.database.tables import lines, link_files, links, served, switc
 from forebay.home.paths import DEFAULT_LINE
 from forebay.home.store.base import Stored
 from forebay.system.instants import from_us, now_us, to_us
+from forebay.system.names import is_one_line, shown
 
 _SERVED = (
     select(served, windows.c.key, windows.c.starts_at, windows.c.ends_at)
@@ -182,9 +183,10 @@ def _note(connection: Connection, line: int, action: Action, why: str) -> None:
 
 
 def _who() -> str:
-    """User and host of this process."""
+    """User and host of this process: one printable line, as a database takes it."""
     user = "somebody"
     # A container's user may have no name.
     with suppress(KeyError, OSError):
         user = getpass.getuser()
-    return f"{user}@{socket.gethostname()}"
+    who = f"{user}@{socket.gethostname()}"
+    return who if is_one_line(who) else shown(who)

@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from forebay.errors import DataError
+from forebay.executors.serving.current import OWNER
 from forebay.executors.serving.folder_place import MODEL, integer_of
-from forebay.home.store.s3_client import s3_address
+from forebay.home.store.s3_address import s3_address
 from forebay.home.store.s3_objects import OBJECTS, UPLOADS, S3Objects
 from forebay.home.store.trees import list_tree
 
@@ -28,6 +29,9 @@ class BucketPlace:
     def write(self, name: str, content: bytes) -> None:
         self._objects.transfers.upload([(name, io.BytesIO(content))])
 
+    def claim(self, name: str, content: bytes) -> None:
+        self._objects.create(name, content)
+
     def integers(self) -> dict[int, bool]:
         found: dict[int, bool] = {}
         for key, _ in self._objects.listed(OBJECTS, ""):
@@ -38,13 +42,18 @@ class BucketPlace:
         return found
 
     def put(self, integer: int, source: Path) -> None:
-        for key, upload in self._objects.listed(UPLOADS, ""):  # of a process that was killed
-            self._objects.abort(key, upload["UploadId"])
+        for key, upload in self._objects.listed(UPLOADS, ""):
+            first, _, name = key.partition("/")
+            # Of a process that was killed. What is not a model's may be of a store below the path.
+            if name and integer_of(first) is not None:
+                self._objects.abort(key, upload["UploadId"])
         others = [name for name in list_tree(source).files if name != MODEL]
         for names in (others, [MODEL]):
             files = ((f"{integer}/{name}", str(source / name)) for name in names)
             self._objects.transfers.upload(files)
 
     def remove(self, integer: int) -> None:
-        self._objects.delete([f"{integer}/{MODEL}"])
-        self._objects.delete(key for key, _ in self._objects.listed(OBJECTS, f"{integer}/"))
+        keys = [key for key, _ in self._objects.listed(OBJECTS, f"{integer}/")]
+        if not any(key.endswith(f"/{OWNER}") for key in keys):
+            self._objects.delete([f"{integer}/{MODEL}"])
+            self._objects.delete(keys)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,13 +17,10 @@ from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.trainer.train import require_memory
-from forebay.home.database.open import database_of
 from forebay.home.store.base import Stored
 from forebay.home.store.open import own_store
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.make_learner import make_learner
-
-_ALONE_SECONDS = 600.0
 
 
 def export_window(
@@ -38,7 +33,7 @@ def export_window(
     Raises:
         ConfigError: when the declaration has changed since, or the model needs more memory.
         DataError: when the checkpoint, or scores that the gate reads, are missing or damaged.
-        InfrastructureError: when another process exports for this line, or the store fails.
+        InfrastructureError: when the store fails.
     """
     fingerprint = model_fingerprint_of(pipeline, project.sources)
     if link.model_fingerprint != fingerprint:
@@ -61,13 +56,8 @@ def export_window(
     learner = make_learner(pipeline, columns, len(pipeline.use_names), threads)
     archive = WindowArchive(own_store(chain.home), pipeline.name, chain.line)
     archive.load(learner, link)
-    name = f"export-{chain.pipeline}-{chain.line}"
-    alone = database_of(chain.home).exclusive(name, _ALONE_SECONDS)
-    with alone, TemporaryDirectory() as reports:
-        progress = ProgressReporter(Path(reports), pipeline.use_names, 0)
-        stored = CheckedExport(request, layout, learner, progress).store(link, chain, archive)
-        folder = chain.folder(link.window, link.generation)
-        shutil.rmtree(folder)
-        with suppress(OSError):  # it holds another generation
-            folder.parent.rmdir()
-    return stored
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        progress = ProgressReporter(folder, pipeline.use_names, 0)
+        export = CheckedExport(request, layout, learner, progress)
+        return export.store(link, chain, archive, folder)

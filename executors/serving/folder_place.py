@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from forebay.executors.serving.current import OWNER
 from forebay.home.store.trees import list_tree
 from forebay.system.files.durable import make_folder, write_atomically, writing
+from forebay.system.files.locks import locked
 from forebay.system.files.trees import new_tree, remove_tree
 from forebay.system.liveness import progressed
 
 MODEL = "saved_model.pb"  # a model server takes a folder for a model once this is in it
+_CLAIM_SECONDS = 60.0
 
 
 class FolderPlace:
@@ -34,15 +37,23 @@ class FolderPlace:
         """Replace a file beside the models in one step; on return it is durable."""
         write_atomically(self._root / name, content)
 
+    def claim(self, name: str, content: bytes) -> None:
+        """Write a file that is not there: of two that do at once, one's stays."""
+        with writing(self._root):
+            make_folder(self._root)
+            with locked(self._root / f".{name}.lock", _CLAIM_SECONDS):
+                if self.read(name) is None:
+                    self.write(name, content)
+
     def integers(self) -> dict[int, bool]:
-        """Each PATH/INTEGER/, and whether its model is whole."""
+        """Each PATH/INTEGER/, and whether its model is whole. Links are somebody else's."""
         with writing(self._root):
             make_folder(self._root)
             found = ((integer_of(each.name), each) for each in self._root.iterdir())
             return {
                 integer: (each / MODEL).is_file()
                 for integer, each in found
-                if integer is not None and each.is_dir()
+                if integer is not None and each.is_dir() and not each.is_symlink()
             }
 
     def put(self, integer: int, source: Path) -> None:
@@ -60,8 +71,13 @@ class FolderPlace:
                 progressed()
 
     def remove(self, integer: int) -> None:
-        """Remove a model: no reader finds half of it, whenever this process dies."""
-        remove_tree(self._root / str(integer))
+        """Remove a model: no reader finds half of it, whenever this process dies.
+
+        What holds another line's path is no model, and stays.
+        """
+        folder = self._root / str(integer)
+        if not any(folder.rglob(OWNER)):
+            remove_tree(folder)
 
 
 def integer_of(name: str) -> int | None:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from forebay.config.load import Project
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.errors import ConfigError, DataError
+from forebay.errors import ConfigError, DataError, ForebayError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Published
 from forebay.executors.serving.current import CURRENT, OWNER, Current, Owner, Switched
@@ -71,7 +71,7 @@ class ServingPath:
                     f"{self._where}{place.url} holds {min(others)}/, which no pipeline wrote "
                     f"there: name an empty folder in {KEY} of pipeline {own.pipeline!r}"
                 )
-            place.write(OWNER, own.model_dump_json(indent=1).encode())
+            place.claim(OWNER, own.model_dump_json(indent=1).encode())
             # Read again: of two that claim it at once, one finds the other.
             content = place.read(OWNER) or b""
         owner = _owner(content, f"{self._where}{place.url}/{OWNER}")
@@ -83,14 +83,19 @@ class ServingPath:
             )
 
     def is_behind(self, published: Published) -> bool:
-        """Whether current.json is missing, damaged, or about another switch."""
-        if self.place is None:
-            return False
+        """Whether the model is not there, or current.json is not about it."""
+        place = self.place
+        return place is not None and not (
+            self._is_named(place, published) and place.integers().get(published.integer, False)
+        )
+
+    def _is_named(self, place: ServingPlace, published: Published) -> bool:
+        """Whether current.json is there, whole, and about this switch."""
         try:
-            current = Current.model_validate_json(self.place.read(CURRENT) or b"")
+            current = Current.model_validate_json(place.read(CURRENT) or b"")
         except ValidationError:
-            return True
-        return not Switched.of(self._chain, published).model_dump().items() <= dict(current).items()
+            return False
+        return Switched.of(self._chain, published).model_dump().items() <= dict(current).items()
 
     def bring_up(self) -> None:
         """Write the model that serves, then current.json, and remove the oldest models.
@@ -121,7 +126,7 @@ class ServingPath:
             self._chain.raise_integer(highest + 1)
             return False
         whole = integers.get(published.integer, False)
-        if not whole or self.is_behind(published):
+        if not (whole and self._is_named(place, published)):
             try:
                 self._write(place, published, whole=whole)
             except DataError:
@@ -145,10 +150,22 @@ class ServingPath:
 
 
 def bring_up_all(home: Home, project: Project) -> None:
-    """Bring up the paths of all lines of the declared pipelines, see `ServingPath.bring_up`."""
+    """Bring up the paths of all lines of the declared pipelines, see `ServingPath.bring_up`.
+
+    A path that cannot be brought up holds up no other: the first one's error comes at the end.
+    """
+    failed: list[ForebayError] = []
     for name, pipeline in project.pipelines.items():
-        for line in recorded_lines(home, name):
-            ServingPath(project, pipeline, ModelChain(home, name, line)).bring_up()
+        for line in sorted(recorded_lines(home, name)):
+            try:
+                ServingPath(project, pipeline, ModelChain(home, name, line)).bring_up()
+            except ForebayError as error:
+                failed.append(error)
+    if len(failed) > 1:
+        first = failed[0]
+        raise type(first)(f"{first} ({len(failed)} serving paths failed; this is the first)")
+    if failed:
+        raise failed[0]
 
 
 def _place(root: Path, declared: str | None, line: str) -> ServingPlace | None:

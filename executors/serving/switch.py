@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from datetime import UTC, datetime
 from forebay.config.load import Project
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.windows import is_warm_start
-from forebay.errors import UsageError
+from forebay.errors import DataError, UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line
 from forebay.executors.model_line.link import Action, FileKind, Link
@@ -20,6 +21,7 @@ from forebay.home.store.base import Stored
 from forebay.home.store.open import store_of
 
 _NAMED = 5
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,21 @@ class Serving:
         path.bring_up()
 
     def _exported(self, link: Link) -> dict[FileKind, Stored]:
-        """What has to be recorded with the link so that it may serve."""
+        """What has to be recorded with the link so that it may serve.
+
+        A model that is damaged is exported again while its checkpoint is kept.
+        """
         model, store = link.files.get("saved_model"), store_of(self.chain.home)
+        has_checkpoint = "checkpoint" in link.files
         if model is not None and store.is_there(model):
-            store.verify(model)  # a model server has no checksums
-            return {}
-        if "checkpoint" not in link.files:
+            try:
+                store.verify(model)  # a model server has no checksums
+                return {}
+            except DataError as error:
+                if not has_checkpoint:
+                    raise
+                _LOG.warning("%s; window %s is exported again", error, link.window)
+        if not has_checkpoint:
             job = self.pipeline.job
             raise UsageError(
                 f"generation {link.generation} of window {link.window} can no longer be served: "
@@ -127,16 +138,16 @@ class Serving:
         return export_window(self.project, self.pipeline, self.chain, link)
 
     def _ways_out(self) -> str:
-        found = [link.window for link in self.chain.links() if can_serve(link)]
+        newest = {link.window: link for link in self.chain.links()}
+        found = [
+            window
+            for window, link in newest.items()
+            if not is_warm_start(window) and {"saved_model", "checkpoint"} & link.files.keys()
+        ]
         command = of_line(self.chain, "models serve")
         if not found:
             return "no window can be served yet; train one first"
-        return f"`{command} WINDOW` serves {_listed(list(dict.fromkeys(found)))}"
-
-
-def can_serve(link: Link) -> bool:
-    kept = {"saved_model", "checkpoint"} & link.files.keys()
-    return bool(kept) and not is_warm_start(link.window)
+        return f"`{command} WINDOW` serves {_listed(found)}"
 
 
 def _listed(windows: Sequence[str]) -> str:

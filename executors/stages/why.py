@@ -277,8 +277,11 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
         reason += "; it is not judged, so it is not published either"
         advice, command = _JUDGE, run_command(chain, key, key)
     published = chain.published()
-    if published is not None and published.pinned and published.window != key:
-        reason += f"; {pinned_words(published.window, chain.pipeline, chain.line)}"
+    if published is not None and published.pinned:
+        window, generation = published.window, published.generation
+        if (window, generation) != (key, link.generation):
+            pinned = pinned_words(window, chain.pipeline, chain.line)
+            reason += f"; generation {generation} of {pinned}"
     return Why(
         window=key,
         state="trained",

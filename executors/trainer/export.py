@@ -10,7 +10,7 @@ from pathlib import Path
 from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.judging.evidence.gate_evidence import EVIDENCE_FILE
-from forebay.executors.judging.gate import GATE_FILE
+from forebay.executors.judging.gate import GATE_FILE, gate_decision
 from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link
@@ -51,20 +51,23 @@ class CheckedExport:
             self._check(folder, window, variant)
 
     def store(
-        self, link: Link, chain: ModelChain, archive: WindowArchive
+        self, link: Link, chain: ModelChain, archive: WindowArchive, folder: Path
     ) -> dict[FileKind, Stored]:
         """Store the model that serves of a window, and before it, why that variant serves.
 
-        link: it may not be recorded yet, its scores are in the store.
+        A decision that is recorded stands: later windows, and another declaration, change nothing.
+
+        link: it may not be recorded yet, its scores are in the store. folder: to write to.
 
         Raises:
-            DataError: when scores of earlier windows are missing or damaged.
+            DataError: when the decision, or scores of earlier windows, are missing or damaged.
             InfrastructureError: when the store is full or cannot be reached.
         """
         key, generation = link.window, link.generation
-        folder, found = chain.folder(key, generation), dict[FileKind, Stored]()
-        chosen = choose_variant(self.request.pipeline_spec(), chain, link)
-        self.write(folder / "saved_model", key, None if chosen is None else chosen.decision.variant)
+        found, recorded = dict[FileKind, Stored](), gate_decision(chain, link)
+        chosen = None if recorded else choose_variant(self.request.pipeline_spec(), chain, link)
+        decision = chosen.decision if chosen else recorded
+        self.write(folder / "saved_model", key, decision.variant if decision else None)
         with self.progress.phase("store"):
             if chosen is not None:
                 _LOG.info("window %s: %s", key, chosen.decision.words)

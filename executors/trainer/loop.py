@@ -99,7 +99,9 @@ class WindowTrainer:
         return link
 
     def _exported(self, link: Link) -> dict[FileKind, Stored]:
-        return self._export.store(link, self._parts.chain, self._parts.archive)
+        chain = self._parts.chain
+        folder = chain.folder(link.window, link.generation)
+        return self._export.store(link, chain, self._parts.archive, folder)
 
     def _consume(self, opened: OpenWindow) -> None:
         parts = self._parts

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
+from support.links import link
+from support.model_lines import keep_checkpoint, record
 from support.s3_server import S3Server
 from support.serving_line import (
     FEATURES,
@@ -31,6 +33,8 @@ from forebay.executors.serving.serving_path import bring_up_all
 from forebay.executors.serving.switch import Serving
 from forebay.home.database.open import close_databases, database_of
 from forebay.home.database.tables import served
+from forebay.home.store.open import store_of
+from forebay.home.store.s3_transfers import Files, S3Transfers
 
 FIRST, SECOND, THIRD = "2026-03-01", "2026-03-02", "2026-03-03"
 
@@ -122,9 +126,11 @@ def test_under_a_pin_only_the_pointer_stays(world: World) -> None:
     ]
 
 
-def test_what_serves_is_pinned_where_it_is(world: World) -> None:
+def test_what_serves_is_pinned_where_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     serving = world.line()
+    monkeypatch.setenv("LOGNAME", "x\udcff")  # as bytes that are not UTF-8 are read
     publish(serving, FIRST)
+    assert serving.chain.switches()[-1].who.startswith("'x\\udcff@")
     before = world.current()
     serving.serve(FIRST)
     assert (there(serving.chain.published()).pinned, world.current()) == (True, before)
@@ -142,6 +148,21 @@ def test_a_path_that_was_left_behind_is_brought_up(world: World) -> None:
     assert (world.current()["window"], there(serving.facts())["path"]) == (FIRST, None)
     bring_up_all(serving.chain.home, serving.project)
     assert_up(world, serving, SECOND)
+    there(serving.path.place).remove(world.current()["integer"])
+    assert there(serving.facts())["path"] is None
+    serving.path.bring_up()
+    assert_up(world, serving, SECOND)
+
+
+def test_a_path_that_fails_holds_up_no_other(tmp_path: Path) -> None:
+    lines = [serving_line(tmp_path, "exports/{line}", 1, line) for line in ("a", "b")]
+    for serving in lines:
+        publish(serving, FIRST)
+    shutil.rmtree(tmp_path / "exports" / "b")
+    (tmp_path / "exports" / "a" / "owner.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"a/owner\.json is damaged"):
+        bring_up_all(lines[0].chain.home, lines[0].project)
+    assert there(lines[1].facts())["path"] is not None
 
 
 @pytest.mark.guarantee(
@@ -169,7 +190,10 @@ def test_what_was_half_written_is_never_visible(
 
 
 def test_a_half_of_a_bucket_is_removed(
-    new_s3_address: Callable[[], str], s3_server: S3Server, tmp_path: Path
+    new_s3_address: Callable[[], str],
+    s3_server: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of a folder there is none: it gets its name when it is whole."""
     address = new_s3_address()
@@ -177,10 +201,28 @@ def test_a_half_of_a_bucket_is_removed(
     serving = serving_line(tmp_path, address)
     publish(serving, FIRST)
     half = there(serving.chain.published()).integer - 1
-    s3_server.client.put_object(Bucket=bucket, Key=f"some/folder/{half}/variables/v", Body=b"half")
+    client = s3_server.client
+    client.put_object(Bucket=bucket, Key=f"some/folder/{half}/variables/v", Body=b"half")
+    another = "some/folder/models/ads/checkpoint"  # of a store below the path
+    for key in (another, f"some/folder/{half}/variables/w"):
+        client.create_multipart_upload(Bucket=bucket, Key=key)
     publish(serving, SECOND)
-    _, names = bucket_reader(s3_server.client, bucket, "some/folder")
+    _, names = bucket_reader(client, bucket, "some/folder")
     assert not [name for name in names() if name.startswith(f"{half}/")]
+    uploads = client.list_multipart_uploads(Bucket=bucket)["Uploads"]
+    assert [each["Key"] for each in uploads] == [another]
+    whole, upload, calls = names(), S3Transfers.upload, iter([True])
+
+    def dies(transfers: S3Transfers, files: Files) -> None:
+        if not next(calls, False):
+            raise InfrastructureError("killed")
+        upload(transfers, files)
+
+    monkeypatch.setattr(S3Transfers, "upload", dies)
+    with pytest.raises(InfrastructureError, match="killed"):
+        publish(serving, THIRD)
+    new = set(names()) - set(whole)
+    assert (len(new) > 1, [name for name in new if name.endswith(".pb")]) == (True, [])
 
 
 def test_an_older_database_gets_higher_integers(world: World) -> None:
@@ -211,6 +253,31 @@ def test_two_lines_never_share_a_path(world: World) -> None:
     assert (world.integers(), world.current()) == before
 
 
+def test_of_two_that_claim_a_path_at_once_one_serves_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = world.line(), world.line(root="two").path
+    own.path.require_own()
+    place = there(other.place)
+    read, stale = place.read, iter(["owner.json", "current.json"])
+    monkeypatch.setattr(place, "read", lambda name: None if next(stale, "") else read(name))
+    with pytest.raises(ConfigError, match="cannot serve there"):
+        other.require_own()
+    assert publish(own, FIRST) == ""
+
+
+def test_a_path_inside_another_is_left_alone(world: World) -> None:
+    own = world.line(serving_kept=2)
+    publish(own, FIRST)
+    above, _, parameters = world.path.partition("?")
+    nested = serving_line(world.root / "two", f"{above}/2026?{parameters}".rstrip("?"))
+    publish(nested, FIRST)
+    publish(own, SECOND)
+    publish(own, THIRD)
+    nested.path.require_own()
+    assert there(nested.facts())["path"] is not None
+
+
 def test_each_line_has_its_own_path(tmp_path: Path) -> None:
     for line in ("main", "trial"):
         serving = serving_line(tmp_path, "exports/{line}", 1, line)
@@ -226,6 +293,27 @@ def test_models_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds 7/, which no pipeline wrote there"):
         publish(serving, FIRST)
     assert (tmp_path / "exports" / "7").is_dir()
+    (tmp_path / "exports" / "7").rmdir()
+    (tmp_path / "exports" / "8").symlink_to(tmp_path)
+    publish(serving, FIRST)
+    publish(serving, SECOND)
+    assert (tmp_path / "exports" / "8").is_symlink()
+
+
+def test_a_damaged_model_is_exported_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serving = serving_line(tmp_path, "exports", 1)
+    trained = there(serving.chain.link(FIRST))
+    model = store_of(serving.chain.home).tree(trained.files["saved_model"])
+    (model / "saved_model.pb").write_text("damaged")
+    with pytest.raises(DataError):
+        serving.serve(FIRST)
+    monkeypatch.setattr(
+        "forebay.executors.serving.export_window.export_window",
+        lambda *_: {"saved_model": put_model(serving.chain.home, FIRST)},
+    )
+    keep_checkpoint(serving.chain, trained)
+    serving.serve(FIRST)
+    assert list(wrong_at(*folder_reader(tmp_path / "exports"))) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\x00", b'{"integer": "x"}'])
@@ -298,4 +386,7 @@ def test_retention_keeps_what_is_pinned_and_a_way_back_that_is_gone_is_named(
         serving.serve(SECOND)
     with pytest.raises(UsageError, match=r"window 2027-01-01 has no model .*models serve ads WIND"):
         serving.serve("2027-01-01")
+    record(serving.chain, link(FIRST, generation=2))
+    with pytest.raises(UsageError, match=r"generation 2 of .*WINDOW` serves 2026-03-06"):
+        serving.serve(FIRST)
     close_databases()

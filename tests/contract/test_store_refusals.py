@@ -22,7 +22,7 @@ from forebay.home.paths import Home
 from forebay.home.store import s3_client
 from forebay.home.store.base import Store
 from forebay.home.store.open import store_of
-from forebay.home.store.s3_client import s3_address
+from forebay.home.store.s3_address import s3_address
 from forebay.home.store.s3_transfers import S3Transfers
 
 # Several times what the client reads at once.

@@ -33,7 +33,8 @@ from forebay.home.store.base import (
     require_name,
 )
 from forebay.home.store.cache import StoreCache
-from forebay.home.store.s3_client import calling, s3_address
+from forebay.home.store.s3_address import s3_address
+from forebay.home.store.s3_client import calling
 from forebay.home.store.s3_objects import OBJECTS, UPLOADS, S3Objects
 from forebay.home.store.trees import (
     CONTENT_NAME,

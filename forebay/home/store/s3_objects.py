@@ -9,10 +9,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from forebay.home.store.s3_client import S3Address, calling, client_of, refused
+from forebay.home.store.s3_address import S3Address
+from forebay.home.store.s3_client import calling, client_of, refused
 from forebay.home.store.s3_transfers import S3Transfers
 
 _KEYS_AT_ONCE = 1000  # the most that the protocol takes
+_THERE = {409, 412}  # the answers to a write that would be the second one
 # A listing, and what its pages hold.
 OBJECTS, UPLOADS = ("list_objects_v2", "Contents"), ("list_multipart_uploads", "Uploads")
 
@@ -44,6 +46,20 @@ class S3Objects:
         found = io.BytesIO()
         self.transfers.download([(name, found)])
         return found.getvalue()
+
+    def create(self, name: str, content: bytes) -> None:
+        """Store an object, unless there is one of this name, or another is being written."""
+        with calling(self.address.url(name), self.address.named):
+            try:
+                self.client.put_object(
+                    Bucket=self.address.bucket,
+                    Key=self.address.key(name),
+                    Body=content,
+                    IfNoneMatch="*",
+                )
+            except self.client.exceptions.ClientError as error:
+                if error.response["ResponseMetadata"]["HTTPStatusCode"] not in _THERE:
+                    raise
 
     def listed(self, listing: tuple[str, str], below: str) -> Iterator[tuple[str, Any]]:
         """Each name, and what the server says of its object or upload. Reads by page."""

@@ -11,7 +11,8 @@ from weakref import WeakSet
 
 from boto3.s3.transfer import TransferConfig, create_transfer_manager
 
-from forebay.home.store.s3_client import CUT_OFF, REQUESTS_AT_ONCE, S3Address, calling
+from forebay.home.store.s3_address import S3Address
+from forebay.home.store.s3_client import CUT_OFF, REQUESTS_AT_ONCE, calling
 from forebay.system.liveness import current_activity, progressed
 
 # A name, and the path or the buffer of its content.

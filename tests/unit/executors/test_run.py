@@ -335,6 +335,19 @@ def test_a_damaged_model_that_serves_is_red_whenever_it_was_published(
     assert runs.run(SECOND, SECOND, runs.succeeds, reprocess=True)["published"]["generation"] == 2
 
 
+def test_under_a_pin_a_damaged_model_is_exported_again_and_not_trained(runs: Runs) -> None:
+    path = Path(runs.run(FIRST, FIRST, runs.succeeds)["published"]["path"])
+    first = there(runs.chain.newest(FIRST))
+    runs.chain.serve(first.name, "serve", datetime(2026, 3, 5, tzinfo=UTC))
+    runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
+    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
+    told = why_window(target.at(runs.stages.window(0)), lambda: runs.stages.now)
+    assert f"; generation 1 of window {FIRST} is pinned and serves" in told.reason
+    path.write_bytes(b"bytez")
+    with pytest.raises(DataError, match="or let a whole one serve: forebay models serve ads "):
+        runs.run(FIRST, FIRST)
+
+
 def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     again = runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)

@@ -21,6 +21,11 @@ from forebay.config.specs.jobs import PublishSpec
         "gs://bucket/models",
         "s3://bucket",
         "s3:///models",
+        "s3:/bucket/models",
+        "s3://bucket/x?foo=1",
+        "s3://bucket/a//b",
+        "s3://bucket_/x",
+        "models/..",
         "s3://key:hidden@bucket/models",
         "models/{window}",
         "models/{line}/{line}",
@@ -36,7 +41,9 @@ def test_what_is_no_path_is_refused_and_not_shown(path: str) -> None:
     assert ("write the path" in told or "only {line}" in told, "hidden" in told) == (True, False)
 
 
-@pytest.mark.parametrize("path", ["models", "/srv/ads/{line}", "s3://bucket/a?region=eu", "../m"])
+@pytest.mark.parametrize(
+    "path", ["models", "/srv/ads/{line}", "s3://bucket/a/{line}?region=eu", "../m"]
+)
 def test_paths(path: str) -> None:
     assert PublishSpec.model_validate({"serving": path}).serving == path
 
@@ -46,10 +53,12 @@ def test_paths(path: str) -> None:
     [
         ("models/ads", "./models/ads/", True),
         ("models", "models/ads", True),
-        ("s3://b/ads?region=x", "s3://b/ads/", True),
+        ("s3://bucket/ads?region=x", "s3://bucket/ads/", True),
+        ("s3://bucket/a b", "s3://bucket/a%20b", True),
+        ("s3://bucket/a?endpoint_override=x", "s3://bucket/a?endpoint_override=y", False),
         ("models/{line}", "models/main", True),
         ("models/ads", "models/ads2", False),
-        ("s3://b/ads", "models/ads", False),
+        ("s3://bucket/ads", "models/ads", False),
     ],
 )
 def test_two_pipelines_never_share_a_path(

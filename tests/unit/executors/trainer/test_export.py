@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.links import link
 from support.projects import ads_pipeline, clicks_source, history_source
 
 from forebay.config.explain import declared_columns
@@ -15,9 +16,13 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.errors import TrainingError
 from forebay.executors.job.request import JobRequest
+from forebay.executors.judging.gate import GateDecision
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
+from forebay.executors.trainer.stored_files import WindowArchive
+from forebay.home.store.open import own_store
 from forebay.mixture.counting import CountingLearner
 from forebay.mixture.features.layout import FeatureLayout
 
@@ -60,7 +65,9 @@ def test_a_broken_model_names_its_window(tmp_path: Path, monkeypatch: pytest.Mon
         export_of(tmp_path, _Learner(1)).write(tmp_path / "saved_model", "w")
 
 
-def test_the_gates_variant_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gates_variant_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chain: ModelChain
+) -> None:
     exported: list[str | None] = []
 
     class Gated(_Learner):
@@ -77,3 +84,11 @@ def test_the_gates_variant_is_checked(tmp_path: Path, monkeypatch: pytest.Monkey
     export.write(target, "w", "stream")
     export.write(target, "w")
     assert exported == ["stream", "stream", None, None]
+    exported.clear()
+    store = own_store(chain.home)
+    decision = GateDecision(variant="stream", declared="mixed", words="it is better")
+    gate = store.put("models", "gate", decision.model_dump_json().encode())
+    decided = link("2026-03-01", files={"gate": gate})
+    # The declaration has no gate any more; the decision of then still stands, and is not replaced.
+    stored = export.store(decided, chain, WindowArchive(store, "ads", "main"), tmp_path / "work")
+    assert (exported, list(stored)) == (["stream", "stream"], ["saved_model"])
