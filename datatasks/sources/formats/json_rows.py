@@ -278,11 +278,20 @@ class JsonDecoder(Decoder):
 
 def _instants(values: list[Any]) -> pa.Array | None:
     """Instants of texts alone or of numbers alone; None where values are to be read one by one."""
+    is_number = next((type(value) for value in values if value is not None), str) is int
     try:
-        if next((type(value) for value in values if value is not None), str) is int:
-            array = pa.array(values, pa.timestamp("ms", tz="UTC"))
-            return array.cast(pa.timestamp("us", tz="UTC"))
-        array = _text_instants(pa.array(values, pa.string()))
+        return instants(pa.array(values, pa.int64() if is_number else pa.string()))
+    except pa.ArrowException:
+        return None
+
+
+def instants(stored: pa.Array) -> pa.Array | None:
+    """Of ISO 8601 texts or milliseconds since 1970; None where the definition has to look."""
+    try:
+        if pa.types.is_integer(stored.type):
+            array = stored.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+        else:
+            array = _text_instants(stored)
     except pa.ArrowException:
         return None
     found = pc.min_max(array.cast(pa.int64())).as_py().values()

@@ -216,6 +216,17 @@ def _fit_array(array: pa.Array, name: str, declared: ColumnType) -> tuple[pa.Arr
     return cast(kept), said
 
 
+def cast_or_null(array: pa.Array, cast: _Cast) -> tuple[pa.Array, dict[int, str]]:
+    """Values as `cast` makes them, null where it makes none, and why there it does not."""
+    try:
+        return cast(array), {}
+    except pa.ArrowInvalid:
+        reasons = _halved(array, cast)
+    mask = np.zeros(len(array), np.bool_)
+    mask[list(reasons)] = True
+    return cast(_without(array, mask)), reasons
+
+
 def _failing(array: pa.Array, declared: ColumnType, cast: _Cast) -> dict[int, str]:
     """Rows whose value cannot be cast. Arrow says why for the first ones, which are enough."""
     odd = odd_values(array, declared)

@@ -1,0 +1,4 @@
+"""Which rows of which files a window has, from what their footers say, or would say.
+
+Used where windows are planned. May not know any kind.
+"""

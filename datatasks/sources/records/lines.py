@@ -1,0 +1,105 @@
+"""Records that are lines, and types that people write as texts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from forebay.datatasks.sources.common.values.times import as_utc
+from forebay.datatasks.sources.records.blocks import (
+    RECORD_BYTES_MAX,
+    Block,
+    Records,
+    bad_record,
+    lost_rest,
+    too_long,
+)
+from forebay.datatasks.sources.records.streams import DamageError
+
+_BOM = b"\xef\xbb\xbf"
+_SAMPLE_ROWS = (1000, 100, 10, 1)
+
+
+class Lines(Records):
+    """An empty line is no record. A line ends with a line feed, perhaps after a carriage return."""
+
+    place = "line"
+
+    def blocks(self, pieces: Iterator[bytes]) -> Iterator[Block]:
+        """See `Records.blocks`. At most a piece, and a line that is not too long, is in memory."""
+        rest, first, lines, dropped = b"", 0, 0, 0
+        try:
+            for piece in pieces:
+                end = piece.rfind(b"\n") + 1
+                if dropped and end:
+                    end_of_long = piece.find(b"\n") + 1
+                    yield bad_record(first, lines + 1, too_long(dropped))
+                    first, lines, dropped = first + 1, lines + 1, 0
+                    whole, rest = piece[end_of_long:end], piece[end:]
+                elif dropped:
+                    continue
+                elif end:
+                    whole, rest = rest + piece[:end], piece[end:]
+                else:
+                    whole, rest = b"", rest + piece
+                if whole:
+                    yield (block := _cut(whole, first, lines))
+                    first, lines = block.end, lines + whole.count(b"\n")
+                if len(rest) > RECORD_BYTES_MAX:
+                    rest, dropped = b"", len(rest)
+        except DamageError as error:
+            yield lost_rest(first, lines + 1, error)
+            return
+        if dropped:
+            yield bad_record(first, lines + 1, too_long(dropped))
+        elif rest:
+            yield _cut(rest, first, lines)
+
+    @abstractmethod
+    def sample(self, block: Block) -> pa.Table:
+        """A block as Arrow's reader understands it by itself."""
+
+    def stored_schema(self, block: Block) -> pa.Schema:
+        for rows in _SAMPLE_ROWS:
+            try:
+                table = self.sample(block.part(0, min(rows, len(block))))
+            except pa.ArrowInvalid:
+                if rows == _SAMPLE_ROWS[-1]:
+                    raise
+            else:
+                break
+        return pa.schema([(name, _seen_type(table[name])) for name in table.column_names])
+
+
+def _cut(data: bytes, first: int, lines: int) -> Block:
+    """The lines of some bytes, after so many records and lines."""
+    codes = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(codes == ord("\n"))
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    starts = np.append(0, ends[:-1] + 1)
+    if not lines and data.startswith(_BOM):
+        starts[0] = len(_BOM)
+    if b"\r" in data:
+        ends = ends - ((codes[ends - 1] == ord("\r")) & (ends > starts))
+    places = np.arange(lines + 1, lines + 1 + len(ends))
+    if (ends <= starts).any():
+        kept = ends > starts
+        starts, ends, places = starts[kept], ends[kept], places[kept]
+    long = np.flatnonzero(ends - starts > RECORD_BYTES_MAX).tolist()
+    bad = {index: too_long(int(ends[index] - starts[index])) for index in long}
+    return Block(data, starts, ends, first, places, bad)
+
+
+def _seen_type(column: pa.ChunkedArray) -> pa.DataType:
+    """The type of values; a time, where all of them are texts of times."""
+    if not pat.is_string(column.type) or column.null_count == len(column):
+        return column.type
+    try:
+        return as_utc(column.combine_chunks()).type
+    except pa.ArrowInvalid:
+        return column.type
