@@ -20,7 +20,7 @@ from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.planning.operations import Share, identity_of, shares_of, span_tasks
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import SKIPPED, WindowPlan
-from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.contract.base import SourcePlanner
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import DataError, ForebayError
 
@@ -64,7 +64,11 @@ def changes_since(
 
 
 def _texts(
-    source: Source, spans: Sequence[Interval], ledger: Ledger, plans: Sequence[WindowPlan], use: str
+    source: SourcePlanner,
+    spans: Sequence[Interval],
+    ledger: Ledger,
+    plans: Sequence[WindowPlan],
+    use: str,
 ) -> dict[str, str]:
     scan, found = source.look(spans), dict[str, str]()
     for index, plan in enumerate(plans):
@@ -82,7 +86,7 @@ def _texts(
     return found
 
 
-def _is_rewrite(source: Source, then: Versions, now: Versions) -> bool:
+def _is_rewrite(source: SourcePlanner, then: Versions, now: Versions) -> bool:
     """Whether the same rows are in other files now: the table was compacted."""
     kept, new = now.keys() & then.keys(), now.keys() - then.keys()
     return bool(new) and all(now[path] == then[path] for path in kept) and source.rewritten(new)

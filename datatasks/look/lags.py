@@ -13,7 +13,12 @@ from forebay.config.specs.datasets import source_of, stream_of
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.planning.open_source import open_source
-from forebay.datatasks.sources.common.contract.base import Description, PartitionLag
+from forebay.datatasks.sources.common.contract.base import (
+    Commits,
+    Describes,
+    Description,
+    PartitionLag,
+)
 from forebay.datatasks.sources.common.values.far_times import are_far, far_words
 from forebay.errors import ForebayError
 from forebay.system.instants import to_us
@@ -73,10 +78,10 @@ def lags_of(
     for name in pipeline.use_names:
         try:
             with closing(open_source(sources[source_of(name)], root)) as source:
-                if source.bounded:
+                if source.bounded and isinstance(source, Describes):
                     wrong = newest_problem(source.spec, source.describe(), now)
                     found += [Lag(source=name, wrong_time=wrong)] if wrong else []
-                else:
+                elif not source.bounded and isinstance(source, Commits):
                     lags = source.lag(commit_group(pipeline.name, name))
                     found += [_lag(name, source.offset_unit, each, now) for each in lags]
         except ForebayError as error:

@@ -37,7 +37,7 @@ def open_source(
             f"source {spec.name!r}: kind {spec.kind!r} cuts windows by event time, "
             "so event_time has to name a timestamp column"
         )
-    source = _source_class(kind)(spec, options, root)
+    source = source_class(kind)(spec, options, root)
     if borders is not None:
         source.borders = borders
     if cache is not None:
@@ -56,8 +56,12 @@ def _options(kind: type[SourceKind], spec: SourceSpec) -> Spec:
         raise ConfigError(f"source {spec.name!r}, options of kind {spec.kind!r}: {wrong}") from None
 
 
-def _source_class(kind: type[SourceKind]) -> type[Source]:
-    """The class that reads: the one that the kind names, or the kind itself."""
+def source_class(kind: type[SourceKind]) -> type[Source]:
+    """The class that plans and reads: the one that the kind names, or the kind itself.
+
+    Raises:
+        MissingExtraError: when it cannot be imported or is not a complete `Source`.
+    """
     place = kind.source or f"{kind.__module__}:{kind.__qualname__}"
     try:
         found = pkgutil.resolve_name(place) if kind.source else kind

@@ -24,7 +24,7 @@ from forebay.config.specs.windows import HOUR, Interval, Window
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA, with_ids
 from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan, WindowPlan
-from forebay.datatasks.sources.common.contract.base import Scan, Source
+from forebay.datatasks.sources.common.contract.base import Scan, SourcePlanner
 from forebay.datatasks.sources.common.contract.borders import Borders
 from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
@@ -167,7 +167,7 @@ class SourceOperation:
                 self._list(source, window)
         return self._found[window]
 
-    def _list(self, source: Source, window: str) -> None:
+    def _list(self, source: SourcePlanner, window: str) -> None:
         at = next(i for i, share in enumerate(self.shares) if share.window.key == window)
         share = self.shares[at]
         if share.span is None:
@@ -207,7 +207,7 @@ class SourceOperation:
                 self.deleted.append(plan.window)
         return [share for share in shares if share not in gone]
 
-    def _wait(self, source: Source, window: str, span: Interval) -> str:
+    def _wait(self, source: SourcePlanner, window: str, span: Interval) -> str:
         """Wait for the span; the reason when the source's policy is to skip what stays away."""
         ready = self.spec.ready
         if self._deadline is None:
@@ -265,13 +265,13 @@ def left_out(share: Share, reason: str) -> Listed:
     return Listed(plan, MANIFEST_SCHEMA.empty_table())
 
 
-def complete_among(source: Source, shares: Sequence[Share]) -> list[Share]:
+def complete_among(source: SourcePlanner, shares: Sequence[Share]) -> list[Share]:
     spans = [(share, share.span) for share in shares if share.span is not None]
     found = source.readiness_of([span for _, span in spans])
     return [share for (share, _), each in zip(spans, found, strict=True) if each.ready]
 
 
-def scan_shares(source: Source, shares: Sequence[Share]) -> tuple[dict[str, Listed], int]:
+def scan_shares(source: SourcePlanner, shares: Sequence[Share]) -> tuple[dict[str, Listed], int]:
     """One scan for shares that have time in the source and are complete, in order of time.
 
     The answers are by window key; with them, the calls to the storage that they took.
@@ -289,7 +289,7 @@ def span_tasks(scan: Scan, index: int) -> pa.Table:
 
 
 def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
-    """One span of a scan as the answer for a window. cut: see `Source.cut`."""
+    """One span of a scan as the answer for a window. cut: see `SourcePlanner.cut`."""
     tasks = span_tasks(scan, index)
     hours = pa.array(window_hours(np.asarray(tasks["hour"]), share.hour_base))
     tasks = tasks.set_column(tasks.schema.get_field_index("hour"), "hour", hours)

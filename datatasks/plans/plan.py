@@ -29,8 +29,8 @@ class SourcePlan(Message):
     "after end", NO_ROWS, "skipped: …"), or an empty text. fingerprint: of the source's data.
     hour_base: hours that the source starts into the window's data. offsets: of a stream, [first,
     end) by partition: what lies between them is the window's, whatever its time says. cut: see
-    `Source.cut`; empty where nothing was looked at. offset_seconds: of the stream. last_segments:
-    see `Scan.last_segments`.
+    `SourcePlanner.cut`; empty where nothing was looked at. offset_seconds: of the stream.
+    last_segments: see `Scan.last_segments`.
     """
 
     stream: str

@@ -11,19 +11,28 @@ from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.contract.base import (
     ARROW_TYPES,
+    Commits,
+    Describes,
     Description,
     Finding,
     PartitionLag,
     Readiness,
     Scan,
     Source,
+    SourcePlanner,
+    SourceReader,
     ended,
 )
 from forebay.datatasks.sources.common.contract.borders import Border, Borders
 from forebay.datatasks.sources.common.files.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.rows.chunks import Stored, empty_chunk, joined, to_chunk
-from forebay.datatasks.sources.common.rows.numbered import Slice, numbered_ranges, slices
-from forebay.datatasks.sources.common.values.casting import column_problem
+from forebay.datatasks.sources.common.rows.numbered import (
+    NumberedSource,
+    Slice,
+    numbered_ranges,
+    slices,
+)
+from forebay.datatasks.sources.common.values.casting import Fitted, column_problem, fit_values
 from forebay.datatasks.sources.common.values.row_ids import row_ids
 from forebay.datatasks.sources.common.values.times import Spans, hours_within, times_of
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, ReadUnit, RowRange
@@ -36,13 +45,17 @@ __all__ = [
     "Borders",
     "Chunk",
     "ColumnType",
+    "Commits",
     "DataError",
     "DataTask",
     "DeadRow",
+    "Describes",
     "Description",
     "Finding",
+    "Fitted",
     "InfrastructureError",
     "Interval",
+    "NumberedSource",
     "PartitionLag",
     "Position",
     "ReadUnit",
@@ -53,6 +66,8 @@ __all__ = [
     "Slice",
     "Source",
     "SourceKind",
+    "SourcePlanner",
+    "SourceReader",
     "SourceSpec",
     "Spans",
     "Spec",
@@ -60,6 +75,7 @@ __all__ = [
     "column_problem",
     "empty_chunk",
     "ended",
+    "fit_values",
     "from_us",
     "hours_within",
     "joined",

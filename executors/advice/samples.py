@@ -16,7 +16,7 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.look.sampling import Sample, SampleLimits, sample_rows, spread_spans
 from forebay.datatasks.planning.open_source import open_source
-from forebay.datatasks.sources.common.contract.base import Description, Source
+from forebay.datatasks.sources.common.contract.base import Describes, Description, Source
 from forebay.mixture.features.layout import FeatureLayout
 
 SPANS = 12
@@ -65,7 +65,9 @@ def sample_sources(
         feed, offset = feeds[use.name], pipeline.dataset.streams[use.stream].offset
         if use.source not in drawn:
             with closing(opened_for_sample(sources[use.source], root)) as source:
-                stored = source.describe()
+                stored = Description({})
+                if isinstance(source, Describes):
+                    stored = source.describe()
                 if stored.empty_reason:
                     drawn[use.source] = None
                     continue

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from forebay.datatasks.planning.operations import window_hours
-from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.sources.common.rows.chunks import place_text
 from forebay.datatasks.sources.common.rows.read_units import read_around
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
@@ -156,7 +156,7 @@ class TaskRunner:
                 if self._stopped.wait(min(pause, RETRY_LONGEST_SECONDS)):
                     raise QueueClosedError
 
-    def _read(self, source: Source) -> None:
+    def _read(self, source: SourceReader) -> None:
         progress = self.grant.progress
         chunks = self._chunks(source, progress)
         done = progress or TaskProgress(position=Position(0, 0))
@@ -173,7 +173,7 @@ class TaskRunner:
         while not self.queue.settle(self._index, self._task.task_id, WAIT_SECONDS):
             progressed()  # it waits for room; the queue raises when its epoch ends
 
-    def _chunks(self, source: Source, progress: TaskProgress | None) -> Iterator[Chunk]:
+    def _chunks(self, source: SourceReader, progress: TaskProgress | None) -> Iterator[Chunk]:
         chunk_rows = self.queue.chunk_rows(self._index)
         poisons = self.examiner.poisons(self._task, self._spec, progress, chunk_rows)
         suspicion = self.examiner.suspicions.of(self._task)
@@ -182,7 +182,7 @@ class TaskRunner:
         return read_around(source, self._task, progress, columns, chunk_rows, poisons)
 
     def _serve_next(
-        self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
+        self, chunks: Iterator[Chunk], source: SourceReader, done: TaskProgress
     ) -> TaskProgress | None:
         """Serve the next chunk once there is room for it; no reference to it is kept here."""
         while not self.queue.reserve(self._index, self._task.task_id, WAIT_SECONDS):
@@ -202,7 +202,7 @@ class TaskRunner:
         return found.after
 
     def _decode(
-        self, chunks: Iterator[Chunk], source: Source, done: TaskProgress
+        self, chunks: Iterator[Chunk], source: SourceReader, done: TaskProgress
     ) -> ServedChunk | None:
         with waiting():  # for other readers, which are watched themselves
             self.decoding.acquire()

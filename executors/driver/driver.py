@@ -11,12 +11,14 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from forebay.config.specs.registry import kind_named
+from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.look.lags import commit_group
-from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.planning.open_source import open_source, source_class
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.contract.base import Commits
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.offset_commits import SealCommitter
@@ -68,19 +70,25 @@ class Driver:
         self._journal.close()
 
 
-def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Source]]:
+def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Commits]]:
     """Openers of the sources whose storage stores positions too, by the name of each use."""
     root = Path(request.project_root)
-    openers: dict[str, Callable[[], Source]] = {}
-    specs = request.source_specs()
-    unbounded = [name for name, spec in specs.items() if not kind_named(spec.kind).bounded]
-    for name, spec in request.sources_to_open(unbounded).items():
-        source = open_source(spec, root)
-        if type(source).commit is not Source.commit:
-            openers[name] = partial(open_source, spec, root)
-        source.close()
+    kinds = {name: kind_named(spec.kind) for name, spec in request.source_specs().items()}
+    committing = [
+        name
+        for name, kind in kinds.items()
+        if not kind.bounded and issubclass(source_class(kind), Commits)
+    ]
+    openers: dict[str, Callable[[], Commits]] = {
+        name: partial(_opened, spec, root)
+        for name, spec in request.sources_to_open(committing).items()
+    }
     uses = request.pipeline_spec().uses
     return {use.name: openers[use.source] for use in uses if use.source in openers}
+
+
+def _opened(spec: SourceSpec, root: Path) -> Commits:
+    return cast("Commits", open_source(spec, root))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.contract.base import Commits
 from forebay.errors import InfrastructureError
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.wire.messages import Progress
@@ -33,7 +33,7 @@ class SealCommitter:
     """Commits the newest seal; an older one that was not committed yet is skipped."""
 
     def __init__(
-        self, group: Callable[[str], str], openers: Mapping[str, Callable[[], Source]]
+        self, group: Callable[[str], str], openers: Mapping[str, Callable[[], Commits]]
     ) -> None:
         """`openers` open the sources whose storage stores positions, by the name of each use.
 
@@ -41,7 +41,7 @@ class SealCommitter:
         """
         self._group = group
         self._openers = openers
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, Commits] = {}
         self._changed = threading.Condition()
         self._newest: _Seal | None = None
         self._number = self._done = 0

@@ -33,9 +33,9 @@ class Coverage(Message):
 
     asked_from, asked_to: what the link's window asked for; None where it was nothing, for `reason`.
     offsets: the same of a stream, [first, end) by partition; of one that it has no more, where it
-    ended. cut: see `Source.cut`, of the newest window that looked. reached: everything before it
-    was asked for, but for `left_out`. begun: whether anything was asked for so far. gap: rows that
-    the window's plan declared away, though earlier ones were trained.
+    ended. cut: see `SourcePlanner.cut`, of the newest window that looked. reached: everything
+    before it was asked for, but for `left_out`. begun: whether anything was asked for so far. gap:
+    rows that the window's plan declared away, though earlier ones were trained.
     """
 
     asked_from: datetime | None = None

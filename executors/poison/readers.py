@@ -12,7 +12,7 @@ from forebay.config.specs.datasets import source_of
 from forebay.config.specs.feeds import source_feeds
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.planning.open_source import open_source
-from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.tasks import Chunk, DataTask
 from forebay.executors.job.request import JobRequest
 from forebay.mixture.features.encode import Encoded, Encoder
@@ -22,7 +22,7 @@ from forebay.system.instants import to_us
 
 
 class Readers:
-    """Opened sources for runner threads: a `Source` belongs to one thread at a time."""
+    """Opened sources for runner threads: a `SourceReader` belongs to one thread at a time."""
 
     def __init__(self, request: JobRequest) -> None:
         pipeline = request.pipeline_spec()
@@ -37,11 +37,11 @@ class Readers:
         }
         self._ends = {window.key: to_us(window.end) for window in request.windows}
         self._root = Path(request.project_root)
-        self._idle: dict[str, list[Source]] = {name: [] for name in self._specs}
+        self._idle: dict[str, list[SourceReader]] = {name: [] for name in self._specs}
         self._lock = threading.Lock()
 
     @contextmanager
-    def source(self, name: str) -> Iterator[Source]:
+    def source(self, name: str) -> Iterator[SourceReader]:
         """Borrow the opened source of a use. After an error it is closed and not used again."""
         idle = self._idle[source_of(name)]
         with self._lock:

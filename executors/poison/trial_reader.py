@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.sources.common.rows.read_units import Poison, read_around
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit, TaskProgress
 from forebay.executors.arrow_start import start_arrow
@@ -69,7 +69,7 @@ class TrialAnswers:
             _LOG.info("%s cannot be read", call.task.task_id, exc_info=error)
             return TrialReply(error=f"{type(error).__name__}: {error}")
 
-    def _rows(self, source: Source, call: TrialCall, end: Position) -> Iterator[int]:
+    def _rows(self, source: SourceReader, call: TrialCall, end: Position) -> Iterator[int]:
         task = source.before(call.task, end)
         chunks = read_around(
             source,

@@ -31,7 +31,7 @@ from forebay.datatasks.planning.operations import (
     too_late,
 )
 from forebay.datatasks.plans.listing_rows import ListingHead
-from forebay.datatasks.sources.common.contract.base import Readiness, Source
+from forebay.datatasks.sources.common.contract.base import Readiness, SourcePlanner
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.window_range import parse_window
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
@@ -226,7 +226,9 @@ class SourceStage:
             raise InfrastructureError(f"window {key}: its listing has disappeared")
         return self._result(head, calls)
 
-    def _list(self, source: Source, mine: Sequence[_Wanted], wanted: Sequence[_Wanted]) -> int:
+    def _list(
+        self, source: SourcePlanner, mine: Sequence[_Wanted], wanted: Sequence[_Wanted]
+    ) -> int:
         """List mine, and others in the same scan; returns the number of storage calls."""
         for each in mine:
             if each.share.span is None:
@@ -244,7 +246,7 @@ class SourceStage:
             # Bad data of another window is reported by that window's task, and stops no other.
             return self._scan(source, mine)
 
-    def _others(self, source: Source, wanted: Sequence[_Wanted]) -> list[_Wanted]:
+    def _others(self, source: SourcePlanner, wanted: Sequence[_Wanted]) -> list[_Wanted]:
         now = self._clock()
         over = {
             each.share.window: each
@@ -257,7 +259,7 @@ class SourceStage:
         shares = complete_among(source, [each.share for each in over.values()])
         return [over[share.window] for share in shares]
 
-    def _scan(self, source: Source, wanted: Sequence[_Wanted]) -> int:
+    def _scan(self, source: SourcePlanner, wanted: Sequence[_Wanted]) -> int:
         ordered = sorted(wanted, key=lambda each: each.share.window)
         began = self._clock()
         found, calls = scan_shares(source, [each.share for each in ordered])
@@ -295,7 +297,7 @@ class SourceStage:
         )
 
 
-def _readiness(source: Source, wanted: _Wanted) -> Readiness:
+def _readiness(source: SourcePlanner, wanted: _Wanted) -> Readiness:
     """Whether a share is complete; a window outside the source's time range always is."""
     span = wanted.share.span
     return Readiness(ready=True) if span is None else source.readiness(span)

@@ -9,8 +9,9 @@ Test a kind from another package (docs/write-a-source.md) like this:
             ...store the batches in addition to what is already there...
             return {"endpoint": ...}  # options of the kind
 
-If stored values may not fit a declared type, add the mixin `BadRowSuite`; if stored ranges can be
-damaged, `DamageSuite`; if files can be replaced, `ReplanSuite`.
+Mixins are for what not every kind does: `DescribesSuite` and `CommitsSuite` for the parts that it
+adds; if stored values may not fit a declared type, `BadRowSuite`; if stored ranges can be damaged,
+`DamageSuite`; if files can be replaced, `ReplanSuite`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.look.sampling import SampleLimits, sample_rows
 from forebay.datatasks.planning.open_source import open_source
-from forebay.datatasks.sources.common.contract.base import Scan, Source, is_held
+from forebay.datatasks.sources.common.contract.base import (
+    Commits,
+    Describes,
+    Scan,
+    Source,
+    is_held,
+)
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
 from forebay.testing.source_data import COLUMNS, EVENT_TIME, NUMBER, Batch, batch, hours
@@ -37,7 +44,9 @@ from forebay.testing.unit_checks import check_units, read_around_units
 __all__ = [
     "BadRowSuite",
     "ChangeSuite",
+    "CommitsSuite",
     "DamageSuite",
+    "DescribesSuite",
     "MissingColumnSuite",
     "ReplanSuite",
     "SourceBase",
@@ -267,22 +276,6 @@ class SourceSuite(SourceBase):
         assert len(scan.fingerprints) == 3
         assert source.scan([]).fingerprints == []
 
-    def test_describe_and_findings(self, source: Source) -> None:
-        described = source.describe()
-        assert set(described.columns) >= set(ALL)
-        assert described.newest is not None
-        assert not described.empty_reason
-        assert source.findings() == []
-
-    def test_a_finding_names_the_column_that_is_not_there(
-        self, tmp_path: Path, batches: list[Batch]
-    ) -> None:
-        source = self.opened(tmp_path, batches, columns={**COLUMNS, "wort": "string"})
-        found = [finding for finding in source.findings() if finding.path == ("columns", "wort")]
-        assert len(found) == 1
-        assert "wort" in found[0].message
-        source.close()
-
     def test_an_old_window_is_ready(self, source: Source) -> None:
         assert source.readiness(hours(0, 0)[0]).ready
 
@@ -291,11 +284,39 @@ class SourceSuite(SourceBase):
         assert source.readiness_of(spans) == [source.readiness(span) for span in spans]
         assert source.readiness_of([]) == []
 
-    def test_commit_takes_positions(self, source: Source) -> None:
-        task = self._tasks(source, hours(0, 0))[0]
+
+class DescribesSuite(SourceBase):
+    """Kinds that say what is stored."""
+
+    def test_what_is_stored_as_declared(self, tmp_path: Path) -> None:
+        source, _ = self._planned(tmp_path)
+        assert isinstance(source, Describes)
+        described = source.describe()
+        assert set(described.columns) >= set(ALL)
+        assert described.newest is not None
+        assert not described.empty_reason
+        assert source.findings() == []
+        source.close()
+
+    def test_a_finding_names_the_column_that_is_not_there(self, tmp_path: Path) -> None:
+        source = self.opened(tmp_path, [batch(0, range(5))], columns={**COLUMNS, "wort": "string"})
+        assert isinstance(source, Describes)
+        found = [finding for finding in source.findings() if finding.path == ("columns", "wort")]
+        assert len(found) == 1
+        assert "wort" in found[0].message
+        source.close()
+
+
+class CommitsSuite(SourceBase):
+    """Kinds whose storage keeps positions."""
+
+    def test_commit_takes_positions(self, tmp_path: Path) -> None:
+        source, [task, *_] = self._planned(tmp_path)
+        assert isinstance(source, Commits)
         end = self.read(source, task)[-1].end
         source.commit("forebay.suite", {task.task_id: (task, end)})
         source.commit("forebay.suite", {task.task_id: (task, end)})
+        source.close()
 
 
 class MissingColumnSuite(SourceBase):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from forebay.datatasks.sources.common.contract.base import Source
+from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.sources.common.rows.read_units import Poison, read_around
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit, TaskProgress
 from forebay.testing.source_data import NUMBER
@@ -15,7 +15,9 @@ _Placed = list[tuple[Position, int]]
 
 
 def check_units(
-    source: Source, task: DataTask, read: Callable[[Source, DataTask, Position | None], list[int]]
+    source: SourceReader,
+    task: DataTask,
+    read: Callable[[SourceReader, DataTask, Position | None], list[int]],
 ) -> None:
     """Check that units have no gaps, and that reading them separately gives the task's rows.
 
@@ -38,7 +40,9 @@ def check_units(
     assert alone == read(source, task, None)
 
 
-def read_around_units(source: Source, task: DataTask, chunk_rows: int) -> Iterator[list[Chunk]]:
+def read_around_units(
+    source: SourceReader, task: DataTask, chunk_rows: int
+) -> Iterator[list[Chunk]]:
     """Read the task around its first, middle and last unit, then again from positions inside it."""
     units = list(source.units(task, Position(0, 0)))
     whole = list(source.open(task, None, [NUMBER], chunk_rows))

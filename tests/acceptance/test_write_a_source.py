@@ -17,6 +17,7 @@ from support.wheels import built_wheel, run
 
 PAGE = Path("docs/write-a-source.md")
 COMMAND_SECONDS = 120
+LINES_MAX = 75
 
 
 def files() -> list[File]:
@@ -76,6 +77,11 @@ def test_the_page_from_an_empty_folder(tmp_path: Path, stranger: dict[str, str])
         **stranger,
     )
     assert Path(where.strip()).is_relative_to(tmp_path / "venv")
+
+
+def test_a_source_is_few_lines() -> None:
+    (module,) = [file for file in files() if file.name == "forebay_sqlite.py"]
+    assert len(module.text.splitlines()) <= LINES_MAX
 
 
 def test_the_class_is_typed_and_clean(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from support.iceberg_tables import CATALOG, TABLE, append
 from support.parquet_files import rot, write_table
 
 from forebay.testing.source_data import Batch, rows
-from forebay.testing.source_suite import ChangeSuite, DamageSuite, SourceSuite
+from forebay.testing.source_suite import ChangeSuite, DamageSuite, DescribesSuite, SourceSuite
 
 
-class TestIcebergTable(SourceSuite, DamageSuite, ChangeSuite):
+class TestIcebergTable(SourceSuite, DescribesSuite, DamageSuite, ChangeSuite):
     kind = "iceberg"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:

@@ -25,7 +25,13 @@ from forebay.datatasks.sources.kafka.producer import (
     publish_rows_json,
 )
 from forebay.testing.source_data import COLUMNS, NUMBER, Batch, batch
-from forebay.testing.source_suite import BadRowSuite, MissingColumnSuite, SourceSuite
+from forebay.testing.source_suite import (
+    BadRowSuite,
+    CommitsSuite,
+    DescribesSuite,
+    MissingColumnSuite,
+    SourceSuite,
+)
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 2
@@ -39,7 +45,7 @@ def one_by_one(batches: list[Batch]) -> Iterator[tuple[dict[str, Any], datetime,
             yield row, each.published + timedelta(seconds=number), number % PARTITIONS
 
 
-class _OnBroker(SourceSuite):
+class _OnBroker(SourceSuite, DescribesSuite, CommitsSuite):
     kind = "kafka"
     format: ClassVar[str]
 

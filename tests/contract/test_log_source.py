@@ -13,13 +13,16 @@ from forebay.testing.source_data import Batch, rows
 from forebay.testing.source_suite import (
     BadRowSuite,
     DamageSuite,
+    DescribesSuite,
     MissingColumnSuite,
     ReplanSuite,
     SourceSuite,
 )
 
 
-class TestLogSource(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite):
+class TestLogSource(
+    SourceSuite, DescribesSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite
+):
     kind = "log"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:

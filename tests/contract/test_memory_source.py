@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.testing.source_data import Batch
-from forebay.testing.source_suite import MissingColumnSuite, SourceSuite
+from forebay.testing.source_suite import DescribesSuite, MissingColumnSuite, SourceSuite
 
 
-class TestMemorySource(SourceSuite, MissingColumnSuite):
+class TestMemorySource(SourceSuite, DescribesSuite, MissingColumnSuite):
     kind = "memory"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:

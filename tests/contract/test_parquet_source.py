@@ -13,6 +13,7 @@ from forebay.testing.source_data import Batch, rows
 from forebay.testing.source_suite import (
     BadRowSuite,
     DamageSuite,
+    DescribesSuite,
     MissingColumnSuite,
     ReplanSuite,
     SourceSuite,
@@ -31,7 +32,9 @@ def replace_table(path: Path, row_group_size: int = 9) -> None:
     path.with_suffix(".new").rename(path)
 
 
-class TestOneFilePerBatch(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite):
+class TestOneFilePerBatch(
+    SourceSuite, DescribesSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite
+):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
@@ -52,7 +55,7 @@ class TestSmallTasksAndWideChunks(TestOneFilePerBatch):
     chunk_rows = 64
 
 
-class TestRowGroupsThatCrossHours(SourceSuite, MissingColumnSuite):
+class TestRowGroupsThatCrossHours(SourceSuite, DescribesSuite, MissingColumnSuite):
     """All rows of all hours in one file, shuffled: every row group crosses every border."""
 
     kind = "parquet"
@@ -65,7 +68,9 @@ class TestRowGroupsThatCrossHours(SourceSuite, MissingColumnSuite):
         return {"path": "data/**/*.parquet"}
 
 
-class TestHourInPath(SourceSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite):
+class TestHourInPath(
+    SourceSuite, DescribesSuite, MissingColumnSuite, BadRowSuite, DamageSuite, ReplanSuite
+):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
@@ -88,7 +93,7 @@ class TestHourInPathWithoutEventTime(TestHourInPath):
         return super().spec(options, **{"event_time": None, **more})
 
 
-class TestDayInPathCutByEventTime(SourceSuite):
+class TestDayInPathCutByEventTime(SourceSuite, DescribesSuite):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
@@ -96,7 +101,7 @@ class TestDayInPathCutByEventTime(SourceSuite):
         return {"path": "data", "window_path": "{year}/{date:%m%d}/*.parquet"}
 
 
-class TestBehindFsspec(SourceSuite, ReplanSuite):
+class TestBehindFsspec(SourceSuite, DescribesSuite, ReplanSuite):
     kind = "parquet"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:

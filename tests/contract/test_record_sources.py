@@ -13,13 +13,14 @@ from forebay.testing.source_data import NUMBER, Batch, batch, rows
 from forebay.testing.source_suite import (
     BadRowSuite,
     DamageSuite,
+    DescribesSuite,
     MissingColumnSuite,
     ReplanSuite,
     SourceSuite,
 )
 
 
-class Files(SourceSuite, BadRowSuite, DamageSuite, ReplanSuite):
+class Files(SourceSuite, DescribesSuite, BadRowSuite, DamageSuite, ReplanSuite):
     """One file for each batch."""
 
     ending = ""

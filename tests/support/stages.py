@@ -156,12 +156,12 @@ def stages(
 
     class Watched(MemorySource):
         def readiness(self, span: Interval) -> Readiness:
-            last = found.late.get(self.key)
+            last = found.late.get(self.table)
             missing = last is not None and span.end > last
             return Readiness(ready=not missing, reason="no marker" if missing else "")
 
         def scan(self, spans: Sequence[Interval]) -> Scan:
-            found.scans.append((self.key, list(spans)))
+            found.scans.append((self.table, list(spans)))
             return super().scan(spans)
 
     module = __import__("forebay.datatasks.sources.memory.source", fromlist=["MemorySource"])

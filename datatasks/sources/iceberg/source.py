@@ -15,7 +15,13 @@ import pyarrow as pa
 from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.config.specs.windows import Interval
-from forebay.datatasks.sources.common.contract.base import Description, Finding, Readiness, Scan
+from forebay.datatasks.sources.common.contract.base import (
+    Describes,
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+)
 from forebay.datatasks.sources.common.files.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.files.markers import MarkerSource
 from forebay.datatasks.sources.common.files.versions import PlannedFile, version_text
@@ -47,7 +53,7 @@ _PARTITIONS_SHOWN = 1000
 _MERGED = "snapshot="
 
 
-class IcebergSource(IcebergKind, MarkerSource):
+class IcebergSource(IcebergKind, MarkerSource, Describes):
     """An Iceberg table. A row's identity is its data file and its row number in it.
 
     Tasks whose files pyiceberg has to read carry `snapshot=ID` as their partition, so that they
@@ -138,7 +144,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         )
 
     def rewritten(self, paths: Collection[str]) -> bool:
-        """See `Source.rewritten`: a compaction adds its files in a snapshot that replaces."""
+        """A compaction adds its files in a snapshot that replaces."""
         from pyiceberg.table.snapshots import Operation
 
         table = self._loaded(fresh=False)
@@ -187,7 +193,7 @@ class IcebergSource(IcebergKind, MarkerSource):
         return self._row_groups.units(task, position)
 
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
-        """See `Source.location`; rows that pyiceberg merged are in no row group of their own."""
+        """Rows that pyiceberg merged are in no row group of their own."""
         if task.partition.startswith(_MERGED):
             return super().location(task, position)
         with self._lock:

@@ -13,6 +13,8 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.config.yaml.spelling import nearest
 from forebay.datatasks.sources.common.contract.base import (
+    Commits,
+    Describes,
     Description,
     Finding,
     PartitionLag,
@@ -55,7 +57,7 @@ def _first_time(reader: Reader, stretch: Stretch) -> datetime | None:
     return None
 
 
-class KafkaSource(KafkaKind, Source):
+class KafkaSource(KafkaKind, Source, Describes, Commits):
     """A Kafka topic. A row's identity is its partition and offset (and row in the message)."""
 
     options: KafkaKind.Options
@@ -168,7 +170,7 @@ class KafkaSource(KafkaKind, Source):
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        """See `Source.open`. A consumer of its own for each call: runner threads share nothing."""
+        """A consumer of its own for each call: runner threads share nothing."""
         (row_range,) = task.ranges
         start = position or Position(row_range.first, 0)
         topic, _, partition = row_range.path.rpartition("/")
@@ -200,7 +202,7 @@ class KafkaSource(KafkaKind, Source):
         return message_location(topic, int(partition), position, one_row=one_row)
 
     def commit(self, group: str, progress: Mapping[str, tuple[DataTask, Position]]) -> None:
-        """See `Source.commit`: the offset of the first message that is not sealed as a whole."""
+        """The offset of the first message that is not sealed as a whole."""
         offsets: dict[tuple[str, int], int] = {}
         for task, position in progress.values():
             topic, _, partition = task.ranges[0].path.rpartition("/")

@@ -18,7 +18,13 @@ import pyarrow.compute as pc
 from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
-from forebay.datatasks.sources.common.contract.base import Description, Finding, Readiness, Scan
+from forebay.datatasks.sources.common.contract.base import (
+    Describes,
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+)
 from forebay.datatasks.sources.common.files.bundles import Ints, RowRanges, fingerprints, to_tasks
 from forebay.datatasks.sources.common.files.listing import READ_ERRORS, Files, Listing
 from forebay.datatasks.sources.common.files.markers import MarkerSource
@@ -78,7 +84,7 @@ class _Segments:
         return cls(kept, parts.field("partition"), base, rows, commit * _MS_US)
 
 
-class LogSource(LogKind, MarkerSource):
+class LogSource(LogKind, MarkerSource, Describes):
     """A log directory, cut by the commit time in the segments' names.
 
     Complete: when the clock has passed the span's end by `close_delay`, since a segment gets its

@@ -159,7 +159,7 @@ class RowGroups:
         return {"file": path, "row_group": group, "row": row}
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
-        """See `Source.units`: row groups. Of one that a window cuts, the range is a unit."""
+        """See `SourceReader.units`: row groups. Of one that a window cuts, the range is a unit."""
         for part in range(position.part, len(task.ranges)):
             row_range = task.ranges[part]
             borders = [row_range.first, row_range.end]

@@ -72,10 +72,14 @@ def _connect(
     The names of sources with either are added to `wrong_sources`.
     """
     from forebay.datatasks.planning.open_source import open_source
+    from forebay.datatasks.sources.common.contract.base import Describes
 
     for name, spec in project.sources.items():
         try:
             with closing(open_source(spec, project.root)) as source:
+                if not isinstance(source, Describes):
+                    note(f"source {name!r}: kind {spec.kind!r} does not say what is stored")
+                    continue
                 findings = source.findings()
         except ForebayError as error:
             failures.append(type(error)(f"source {name!r}: {error}"))

@@ -40,12 +40,15 @@ def preview(
         from forebay.config.load import load_project
         from forebay.datatasks.look.lags import newest_problem
         from forebay.datatasks.planning.open_source import open_source
+        from forebay.datatasks.sources.common.contract.base import Describes, Description
 
         project = load_project(config)
         spec = project.source(source).model_copy(update={"bad_rows": "dead_letter"})
         with closing(open_source(spec, project.root)) as opened:
-            found = opened.describe()
-            wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
+            found, wrong = Description({}), list[str]()
+            if isinstance(opened, Describes):
+                found = opened.describe()
+                wrong = [] if found.empty_reason else [each.message for each in opened.findings()]
             # Rows can be shown only if declaration and storage agree.
             read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
             far = newest_problem(spec, found, datetime.now(UTC)) if opened.bounded else ""

@@ -175,7 +175,7 @@ def test_rows_nobody_counted_are_unknown(project: Stages, monkeypatch: pytest.Mo
         found = scan(source, spans)
         at = found.tasks.schema.get_field_index("rows")
         rows = pa.nulls(found.tasks.num_rows, pa.int64())
-        tasks = found.tasks.set_column(at, "rows", rows) if source.key == "a" else found.tasks
+        tasks = found.tasks.set_column(at, "rows", rows) if source.table == "a" else found.tasks
         return replace(found, tasks=tasks)
 
     monkeypatch.setattr(MemorySource, "scan", uncounted)

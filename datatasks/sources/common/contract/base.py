@@ -1,6 +1,6 @@
-"""The contract of a source: describe, check, scan windows, read tasks, commit positions.
+"""The contract of a source: a part that plans, a part that reads, and two that a kind may add.
 
-docs/write-a-source.md builds one step by step.
+Two methods are abstract: `scan` and `open`. docs/write-a-source.md builds a kind step by step.
 """
 
 from __future__ import annotations
@@ -123,17 +123,12 @@ class Scan:
     last_segments: dict[str, str] = field(default_factory=dict)
 
 
-class Source(SourceKind, ABC):
-    """One declared source, opened.
+class OpenedSource(SourceKind):
+    """One declared source, opened: what all its parts have.
 
     Opened by every process and thread that needs it, and closed by whoever opened it: an
     object is used by one thread at a time, and no state may be kept from one to the next. What
     planning has to hand over to reading is written into the tasks.
-
-    A kind that would read the same again at each plan keeps it in `self.cache`.
-
-    A kind that cuts a stream by offsets asks `self.borders` where windows begin and end; whoever
-    plans sets it to what the pipeline has decided.
     """
 
     options: Spec
@@ -149,8 +144,77 @@ class Source(SourceKind, ABC):
         self.spec = spec
         self.options = options
         self.root = root
+
+    def close(self) -> None:
+        """Give connections back.
+
+        When called: once, last. Never called: while a chunk is being read, or when a process is
+        killed.
+        """
+
+
+class SourcePlanner(OpenedSource, ABC):
+    """From spans of time to tasks: all that planning threads and processes know of a source.
+
+    borders: a kind that cuts a stream by offsets asks it where windows begin and end; whoever
+    plans sets it to what the pipeline has decided. cache: for what a kind would read again at each
+    plan.
+    """
+
+    def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
+        super().__init__(spec, options, root)
         self.borders: Borders = Proposed()
         self.cache = PlanCache()
+
+    @abstractmethod
+    def scan(self, spans: Sequence[Interval]) -> Scan:
+        """Plan all spans in one pass over the storage. A row belongs to exactly one span.
+
+        When called: once `readiness` has said yes for all spans; by `forebay preview` with one long
+        span, and by `forebay check --connect` with some that are spread over weeks. Never called:
+        by a data executor. Spans are disjoint and ascending, already moved by the stream's offset
+        and clipped to the source's `starts` and `ends`.
+
+        Raises:
+            DataError: when something there cannot be read and the policy is `fail`.
+            InfrastructureError: when the storage does not answer.
+        """
+
+    def readiness(self, span: Interval) -> Readiness:
+        """Whether all rows of the span are there now: by default, once the clock has passed it.
+
+        When called: before `scan` and by `forebay why`, again and again until it says yes or
+        `ready.wait` is over. Never called: for a window that has not ended.
+        """
+        return ended(span)
+
+    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
+        """The same for several spans, perhaps none. Override it where one listing serves them all.
+
+        When called: once `readiness` has said yes, to find later windows for the same scan. Never
+        called: for windows that have not ended.
+        """
+        return [self.readiness(span) for span in spans]
+
+    def look(self, spans: Sequence[Interval]) -> Scan:
+        """What `scan` would plan for these spans, for a comparison with earlier plans.
+
+        A kind may leave out what only planning needs: the rest of the storage, and what is wrong
+        with it. Where nothing is there any more, the spans have no tasks.
+
+        When called: by whoever asks whether a window's data has changed since it was trained.
+        Never called: for a stream, or before a window was planned.
+        """
+        return self.scan(spans)
+
+    def rewritten(self, paths: Collection[str]) -> bool:  # noqa: ARG002
+        """Whether these files of a plan hold only rows that other files held before.
+
+        When called: after `look`, for files that the earlier plan does not have. Never called:
+        where rows are more or fewer than they were. Override it for a storage system that compacts
+        its files.
+        """
+        return False
 
     @property
     def cut(self) -> str:
@@ -158,69 +222,14 @@ class Source(SourceKind, ABC):
 
         A line continues only with rows that belong to windows by the same as before: otherwise some
         would be in two of them, or in none. A kind overrides it whose options decide that.
+
+        When called: after each `scan`. Never called: by `look` or a reader.
         """
         return f"column {self.spec.event_time!r}" if self.bounded else "their place in the stream"
 
-    @abstractmethod
-    def describe(self) -> Description:
-        """Look at the storage: its columns, partitions and newest row.
 
-        Called by `forebay preview` and `forebay check --connect`, never while a window is planned
-        or read. An empty or missing place is an answer, not an error: `empty_reason` says why.
-        """
-
-    @abstractmethod
-    def findings(self) -> list[Finding]:
-        """Compare declared columns, types and place with the storage; [] when all fits.
-
-        Called by `forebay check --connect`, and by `forebay preview` after `describe` has found
-        something. Never raises for what the declaration has wrong.
-        """
-
-    @abstractmethod
-    def readiness(self, span: Interval) -> Readiness:
-        """Whether all rows of the span are there now.
-
-        Called before `scan` and by `forebay why`, in a planning thread or process, again and again
-        until it says yes or `ready.wait` is over. Never called for a window that has not ended.
-        """
-
-    def readiness_of(self, spans: Sequence[Interval]) -> list[Readiness]:
-        """The same for several spans, perhaps none. Override it where one listing serves them all.
-
-        Called once `readiness` has said yes, to find later windows for the same scan.
-        """
-        return [self.readiness(span) for span in spans]
-
-    def rewritten(self, paths: Collection[str]) -> bool:  # noqa: ARG002
-        """Whether these files of a plan hold only rows that other files held before.
-
-        Called after `look`, by whoever asks whether a window's data has changed since it was
-        trained. Override it for a storage system that compacts its files.
-        """
-        return False
-
-    @abstractmethod
-    def scan(self, spans: Sequence[Interval]) -> Scan:
-        """Plan all spans in one pass over the storage. A row belongs to exactly one span.
-
-        Called in a planning thread or process, never by a data executor; by `forebay preview` with
-        one long span, and by `forebay check --connect` with some that are spread over weeks. Spans
-        are disjoint and ascending, already moved by the stream's offset and clipped to the source's
-        `starts` and `ends`.
-
-        Raises:
-            DataError: when something there cannot be read and the policy is `fail`.
-            InfrastructureError: when the storage does not answer.
-        """
-
-    def look(self, spans: Sequence[Interval]) -> Scan:
-        """What `scan` would plan for these spans, for a comparison with earlier plans.
-
-        A kind may leave out what only planning needs: the rest of the storage, and what is wrong
-        with it. Where nothing is there any more, the spans have no tasks.
-        """
-        return self.scan(spans)
+class SourceReader(OpenedSource, ABC):
+    """From tasks to rows: all that data executors and their children know of a source."""
 
     @abstractmethod
     def open(
@@ -228,9 +237,10 @@ class Source(SourceKind, ABC):
     ) -> Iterator[Chunk]:
         """Read a task from `position` (None: its start) to its end.
 
-        Called in a thread of a data executor, perhaps on another machine and months after `scan`,
-        and again for the same task after a failure; by `forebay preview` and `forebay check` too.
-        The iterator may be left before its end, and then this object is closed.
+        When called: in a thread of a data executor, perhaps on another machine and months after
+        `scan`, and again for the same task after a failure; by `forebay preview` and `forebay
+        check` too. Never called: for a task that another kind or source has planned. The iterator
+        may be left before its end, and then this object is closed.
 
         Starting again at any position that a chunk named repeats no row before it and skips none
         after it. Rows outside the task's span are left out and counted nowhere. There is at least
@@ -250,11 +260,11 @@ class Source(SourceKind, ABC):
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
         """The smallest parts of a task that can be read alone, from the one that holds `position`.
 
-        Called in a child of a data executor that may die, after a process died while it read the
-        task: the unit that kills is named, and `bad_rows` decides about its rows. Without gaps, in
-        reading order; what a look at the storage costs is paid as units are taken. Override it and
-        `before` where a row range is more than has to be lost together, or a position's `part` is
-        not the index of its range.
+        When called: in a child that may die, after a process died while it read the task: the unit
+        that kills is named, and `bad_rows` decides about its rows. Never called: for a task that
+        killed nobody. Without gaps, in reading order; what a look at the storage costs is paid as
+        units are taken. Override it and `before` where a row range is more than has to be lost
+        together, or a position's `part` is not the index of its range.
         """
         for part in range(position.part, len(task.ranges)):
             row = task.ranges[part].first
@@ -267,7 +277,8 @@ class Source(SourceKind, ABC):
     def before(self, task: DataTask, position: Position) -> DataTask:
         """The task without what comes from `position` on: the first or the end of one of its units.
 
-        Called in data executors and their children. It must not decode anything after it.
+        When called: with `units`, and by whoever reads around one of them. Never called: for a task
+        that killed nobody. It must not decode anything after the position.
         """
         ranges = task.ranges[: position.part]
         if position.row:
@@ -279,42 +290,78 @@ class Source(SourceKind, ABC):
     def location(self, task: DataTask, position: Position) -> dict[str, str | int]:
         """Where a row of a task is stored, for dead letters and error texts.
 
-        Called in the thread that reads the task, with a position of one of its rows; never for a
-        chunk's `end`. Override it where "file" and "row" are not what a person looks for.
+        When called: in the thread that reads the task, with a position of one of its rows. Never
+        called: for a chunk's `end`. Override it where "file" and "row" are not what a person looks
+        for.
         """
         return {"file": task.ranges[position.part].path, "row": position.row}
 
+
+class Source(SourcePlanner, SourceReader):
+    """Both in one class, which is what a kind names. It may have the two parts below too."""
+
+
+class Describes(OpenedSource, ABC):
+    """For a kind that can say what is stored. Without it `forebay preview` shows rows alone."""
+
+    @abstractmethod
+    def describe(self) -> Description:
+        """Look at the storage: its columns, partitions and newest row.
+
+        When called: by `forebay preview`, `forebay check --connect` and `forebay why`. Never
+        called: while a window is planned or read. An empty or missing place is an answer, not an
+        error: `empty_reason` says why.
+        """
+
+    def findings(self) -> list[Finding]:
+        """What declared columns, types and place have against the storage; [] when all fits.
+
+        By default that nothing is there, and columns that `describe` does not name.
+
+        When called: by `forebay check --connect`, and by `forebay preview` after `describe` has
+        found something. Never called: while a window is planned or read. It raises nothing for what
+        the declaration has wrong.
+        """
+        found = self.describe()
+        if found.empty_reason:
+            return [Finding(("options",), "nothing-matched", found.empty_reason)]
+        return [
+            Finding(("columns", name), "column-missing", f"there is no column {name!r}")
+            for name in self.spec.columns
+            if name not in found.columns
+        ]
+
+
+class Commits(OpenedSource, ABC):
+    """For a stream whose storage keeps positions (Kafka's offsets): Forebay never reads them."""
+
+    @abstractmethod
     def commit(self, group: str, progress: Mapping[str, tuple[DataTask, Position]]) -> None:
         """Tell the storage that all rows before these positions are trained on for good.
 
-        Called in the job's driver, in a thread of its own and never for a bounded kind, after a
-        checkpoint was sealed; may repeat, and skips seals that a newer one has overtaken. An error
-        is logged and the call repeated. Override it where the storage keeps such positions
-        (Kafka's offsets): nothing of Forebay reads them again.
+        When called: in the job's driver, in a thread of its own, after a checkpoint was sealed; it
+        may repeat, and skips seals that a newer one has overtaken. An error is logged and the call
+        repeated. Never called: for a bounded kind, or ahead of a seal.
 
         Args:
             group: name under which the positions are kept, one for each pipeline.
             progress: by task id, the task and its first row that is not sealed.
         """
 
-    @property
-    def offset_unit(self) -> str:
-        """What the storage's offsets count, in words."""
-        return "rows"
-
-    def lag(self, group: str) -> list[PartitionLag]:  # noqa: ARG002 - kinds override it
+    @abstractmethod
+    def lag(self, group: str) -> list[PartitionLag]:
         """How far what was committed under this name is behind the end of each partition.
 
-        Called by `forebay why`, never while a window is planned or read. Override it where `commit`
-        tells the storage positions.
+        When called: by `forebay why`. Never called: while a window is planned or read.
 
         Raises:
             InfrastructureError: when the storage does not answer.
         """
-        return []
 
-    def close(self) -> None:
-        """Give connections back. Called once, last, never while a chunk is being read.
+    @property
+    def offset_unit(self) -> str:
+        """What the storage's offsets count, in words.
 
-        Not called when a process is killed.
+        When called: with `lag`. Never called: elsewhere.
         """
+        return "rows"

@@ -15,7 +15,13 @@ import pyarrow.compute as pc
 from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.config.specs.windows import HOUR, Interval
-from forebay.datatasks.sources.common.contract.base import Description, Finding, Readiness, Scan
+from forebay.datatasks.sources.common.contract.base import (
+    Describes,
+    Description,
+    Finding,
+    Readiness,
+    Scan,
+)
 from forebay.datatasks.sources.common.files.bundles import fingerprints, to_tasks
 from forebay.datatasks.sources.common.files.folder_kind import FolderOptions
 from forebay.datatasks.sources.common.files.listing import Files, Listing
@@ -44,7 +50,7 @@ _MOVE_AWAY = "move it away, or narrow `path`"
 Bounds = tuple[int, int]
 
 
-class FolderSource(MarkerSource):
+class FolderSource(MarkerSource, Describes):
     """Files below one folder (see `FolderOptions`).
 
     Complete: with `ready.marker`, when the marker is in the folder of every hour or day of the

@@ -6,14 +6,32 @@ number of the row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from forebay.datatasks.sources.common.files.bundles import Ints, RowRanges
-from forebay.datatasks.sources.common.values.times import Spans, Times
-from forebay.datatasks.tasks import DataTask, Position
+from forebay.config.specs.sources import ColumnType
+from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.contract.base import Scan, Source
+from forebay.datatasks.sources.common.files.bundles import Ints, RowRanges, to_tasks
+from forebay.datatasks.sources.common.rows.chunks import (
+    Locate,
+    Stored,
+    empty_chunk,
+    joined,
+    to_chunk,
+)
+from forebay.datatasks.sources.common.values.casting import Fitted, fit
+from forebay.datatasks.sources.common.values.row_ids import row_ids
+from forebay.datatasks.sources.common.values.times import Spans, Times, hours_within, times_of
+from forebay.datatasks.task_table import TASK_SCHEMA
+from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.errors import DataError
+from forebay.system.instants import to_us
 
 
 class Slice(NamedTuple):
@@ -54,3 +72,89 @@ def slices(task: DataTask, position: Position | None, rows_max: int) -> Iterator
             end = min(first + rows_max, row_range.end)
             after = Position(part + 1, 0) if end == row_range.end else Position(part, end)
             yield Slice(part, np.arange(first, end), after)
+
+
+class NumberedSource(Source):
+    """A table whose rows have numbers, cut by event time: a kind says which, and reads some.
+
+    What identifies a row is the table's name and its number, which is never given anew.
+    """
+
+    @property
+    @abstractmethod
+    def table(self) -> str:
+        """Names the table in the identity of its rows, wherever it lies."""
+
+    @abstractmethod
+    def times(self, first_us: int, end_us: int) -> tuple[Ints, Times]:
+        """Number and time of each row, by number; of others than [first_us, end_us) if it likes.
+
+        When called: by `scan`. Never called: by a reader.
+        """
+
+    @abstractmethod
+    def rows(self, numbers: Ints, columns: Sequence[str]) -> Fitted:
+        """The stored columns of neighbouring rows, of types that can be cast to declared ones.
+
+        When called: by `open`, with numbers that `times` named; fewer rows are an error. Never
+        called: while a window is planned.
+        """
+
+    def content(self, numbers: Ints) -> bytes:  # noqa: ARG002
+        """What else tells a window's rows from others. Override it where rows may change."""
+        return b""
+
+    def scan(self, spans: Sequence[Interval]) -> Scan:
+        if not spans:
+            return Scan(TASK_SCHEMA.empty_table(), [], 0)
+        bounds = Spans(spans)
+        numbers, times = self.times(int(bounds.starts[0]), int(bounds.ends[-1]))
+        span_of = bounds.index(times)
+        inside = [np.flatnonzero(span_of == index) for index in range(len(spans))]
+        ranges = numbered_ranges(numbers, times, bounds)
+        texts = [self._fingerprint(numbers[each], times[each]) for each in inside]
+        return Scan(to_tasks(ranges, pa.array([self.table])), texts, 1)
+
+    def open(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        last = empty_chunk(columns, self.spec.columns, Position(len(task.ranges), 0))
+        return joined(self._chunks(task, position, columns, chunk_rows), chunk_rows, last)
+
+    def location(self, task: DataTask, position: Position) -> dict[str, str | int]:  # noqa: ARG002
+        return {"table": self.table, "row": position.row}
+
+    def _chunks(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        time = str(self.spec.event_time)
+        wanted = list(dict.fromkeys([*columns, time]))
+        for part, numbers, end in slices(task, position, chunk_rows):
+            found = self.rows(numbers, wanted)
+            if found.batch.num_rows != len(numbers):
+                raise DataError(
+                    f"source {self.spec.name!r}: rows {numbers[0]} to {numbers[-1]} of table "
+                    f"{self.table!r} are not all there: some were deleted since they were planned"
+                )
+            fitted = fit(found.batch, [time], {time: ColumnType.TIMESTAMP})
+            times = times_of(fitted.batch.column(0))
+            stored = Stored(
+                batch=found.batch,
+                part=part,
+                rows=numbers,
+                row_ids=row_ids(task.ranges[part].path, numbers),
+                hours=hours_within(times, to_us(task.data_from), to_us(task.data_to)),
+                end=end,
+                locate=self._locate(task, part),
+                bad=found.bad,
+                times=times,
+            )
+            yield to_chunk(stored, columns, self.spec.columns, self.spec.bad_rows)
+
+    def _locate(self, task: DataTask, part: int) -> Locate:
+        return lambda row: self.location(task, Position(part, row))
+
+    def _fingerprint(self, numbers: Ints, times: Times) -> str:
+        digest = hashlib.sha256(np.stack([numbers, times]).tobytes())
+        digest.update(self.content(numbers))
+        return digest.hexdigest()[:32]

@@ -16,7 +16,7 @@ from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, ReadUnit
 from forebay.system.message import Message
 
 if TYPE_CHECKING:
-    from forebay.datatasks.sources.common.contract.base import Source
+    from forebay.datatasks.sources.common.contract.base import SourceReader
 
 
 class Poison(Message):
@@ -40,14 +40,14 @@ def whole_ranges(task: DataTask, position: Position) -> Iterator[ReadUnit]:
 
 
 def read_around(
-    source: Source,
+    source: SourceReader,
     task: DataTask,
     progress: TaskProgress | None,
     columns: Sequence[str],
     chunk_rows: int,
     poisons: Sequence[Poison],
 ) -> Iterator[Chunk]:
-    """Chunks of a task as `Source.open` gives them; each poison is a dead row in its place."""
+    """Chunks of a task as `open` gives them; each poison is a dead row in its place."""
     at = progress.position if progress else None
     counted = progress.rows_read if progress else 0
     for poison in sorted(poisons, key=lambda each: each.unit.first):

@@ -128,6 +128,39 @@ def fit(
     return Fitted(fitted, bad)
 
 
+def fit_values(
+    values: Mapping[str, Sequence[Any]],
+    declared: Mapping[str, ColumnType],
+    read: Mapping[ColumnType, Callable[[Any], Any]],
+) -> Fitted:
+    """Columns of Python's values, for storage without types. read: how it writes others."""
+    bad: dict[int, str] = {}
+    arrays = [_fitted_array(name, each, declared[name], read, bad) for name, each in values.items()]
+    return Fitted(pa.RecordBatch.from_arrays(arrays, names=list(values)), bad)
+
+
+def _fitted_array(
+    name: str,
+    values: Sequence[Any],
+    declared: ColumnType,
+    read: Mapping[ColumnType, Callable[[Any], Any]],
+    bad: dict[int, str],
+) -> pa.Array:
+    target, reader = ARROW_TYPES[declared], read.get(declared)
+    found: list[Any] = []
+    for row, value in enumerate(values):
+        try:
+            known = value if reader is None or value is None else reader(value)
+            made = pa.scalar(known, target).as_py()
+            if made != known and declared in {ColumnType.INT, ColumnType.LIST_INT}:
+                raise ValueError(f"{known} would be {made}")
+            found.append(made)
+        except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+            found.append(None)
+            bad.setdefault(row, f"column {name!r} as {declared.value}: {error}"[:_REASON_MAX])
+    return pa.array(found, target)
+
+
 def castable(stored: pa.DataType, declared: ColumnType) -> bool:
     """Whether values of a stored type can become the declared one without guessing."""
     if pat.is_dictionary(stored):

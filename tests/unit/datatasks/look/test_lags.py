@@ -10,9 +10,15 @@ from typing import Any
 
 import pytest
 
+from forebay.config.specs.base import Spec
 from forebay.datatasks.look import lags
 from forebay.datatasks.look.lags import Lag, commit_group, in_vain, lags_of
-from forebay.datatasks.sources.common.contract.base import Description, PartitionLag
+from forebay.datatasks.sources.common.contract.base import (
+    Commits,
+    Describes,
+    Description,
+    PartitionLag,
+)
 from forebay.errors import InfrastructureError
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -21,10 +27,19 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 def source_of(
     bounded: bool, lag: Callable[[str], list[PartitionLag]], newest: datetime | None = None
 ) -> Any:
-    described = Description({"at": "timestamp[us, tz=UTC]"}, newest=newest)
-    fields = {"bounded": bounded, "offset_unit": "rows", "lag": lag, "close": lambda: None}
-    spec = SimpleNamespace(event_time="at")
-    return SimpleNamespace(**fields, spec=spec, describe=lambda: described)
+    class Opened(Describes, Commits):
+        def describe(self) -> Description:
+            return Description({"at": "timestamp[us, tz=UTC]"}, newest=newest)
+
+        def lag(self, group: str) -> list[PartitionLag]:
+            return lag(group)
+
+        def commit(self, *_: object) -> None:
+            raise AssertionError
+
+    Opened.bounded = bounded
+    spec: Any = SimpleNamespace(event_time="at")
+    return Opened(spec, Spec(), Path())
 
 
 def test_each_stream_is_asked_for_the_group_of_its_pipeline(

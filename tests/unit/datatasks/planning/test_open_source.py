@@ -86,5 +86,5 @@ def test_a_class_that_cannot_read(
 
 
 def test_a_source_says_which_methods_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ForebayError, match="not define describe, findings, open, readiness, scan"):
+    with pytest.raises(ForebayError, match="not define open, scan"):
         opened(monkeypatch, _Half)

@@ -25,7 +25,7 @@ def opened(tmp_path: Path) -> Iterator[Source]:
 
 def test_a_table_that_is_not_there(opened: Source) -> None:
     (finding,) = opened.findings()
-    assert (finding.path, finding.code) == (("options", "table"), "nothing-matched")
+    assert (finding.path, finding.code) == (("options",), "nothing-matched")
     assert "MEMORY has no table 'a'" in finding.message
     described = opened.describe()
     assert (described.columns, described.empty_reason) == ({}, finding.message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -15,7 +16,12 @@ from support.cpu_limits import cpu_limit
 
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES
-from forebay.datatasks.sources.common.values.casting import castable, column_problem, fit
+from forebay.datatasks.sources.common.values.casting import (
+    castable,
+    column_problem,
+    fit,
+    fit_values,
+)
 from forebay.datatasks.sources.common.values.times import UNKNOWN, times_of
 
 INT, FLOAT, STRING, BOOL = ColumnType.INT, ColumnType.FLOAT, ColumnType.STRING, ColumnType.BOOL
@@ -216,3 +222,21 @@ def test_a_million_bad_values_are_quick(values: pa.Array, declared: ColumnType) 
     assert len(bad) == len(values)
     assert "9223372036854775808" in bad[0] or "soon 0" in bad[0]
     assert "like 999,999 others of its batch" in bad[999_999]
+
+
+def test_values_of_python_as_declared() -> None:
+    """Of storage without types any value may come, and none is changed without a word."""
+    declared = {"n": ColumnType.INT, "text": ColumnType.STRING, "many": ColumnType.LIST_INT}
+    values: dict[str, list[Any]] = {
+        "n": [1, "one", 1.5, 2.0, None, 2**70],
+        "text": ["a", "b", 7, "\ud800", None, "c"],
+        "many": ["[1]", None, "[]", "[1.5]", "{", "[null]"],
+    }
+    found = fit_values(values, declared, {ColumnType.LIST_INT: json.loads})
+    assert found.batch.to_pydict() == {
+        "n": [1, None, None, 2, None, None],
+        "text": ["a", "b", None, None, None, "c"],
+        "many": [[1], None, [], None, None, [None]],
+    }
+    assert list(found.bad) == [1, 2, 5, 3, 4]
+    assert found.bad[2] == "column 'n' as int: 1.5 would be 1"
