@@ -246,11 +246,11 @@ def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> Non
     (tmp_path / "empty").mkdir()
     for origin, code, message in [
         ("parquet://{}/nothing.parquet", 1, "nothing.parquet does not exist"),
-        ("csv://{}/a.csv", 1, "write parquet://PATH"),
+        ("orc://{}/a.orc", 1, "write parquet://PATH"),
         ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
         ("parquet://{}/typeless.parquet", 1, "no column has a type"),
         ("parquet://{}/empty", 1, "contains no *.parquet file"),
-        ("parquet://{}/broken.parquet", 3, "is not a Parquet file"),
+        ("parquet://{}/broken.parquet", 3, "is not a file of kind parquet"),
     ]:
         shop = tmp_path / "shop"
         _, err = printed("init", str(shop), "--from", origin.format(tmp_path), code=code)

@@ -291,14 +291,15 @@ def instants(stored: pa.Array) -> pa.Array | None:
         if pa.types.is_integer(stored.type):
             array = stored.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
         else:
-            array = _text_instants(stored)
+            array = text_instants(stored)
     except pa.ArrowException:
         return None
     found = pc.min_max(array.cast(pa.int64())).as_py().values()
     return array if all(each is None or each in _CALENDAR_US for each in found) else None
 
 
-def _text_instants(texts: pa.Array) -> pa.Array:
+def text_instants(texts: pa.Array) -> pa.Array:
+    """Of ISO 8601 texts. ArrowInvalid where one is none."""
     try:
         return texts.cast(pa.timestamp("us", tz="UTC"))  # each has a zone, as a rule
     except pa.ArrowInvalid:

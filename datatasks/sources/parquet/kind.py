@@ -11,6 +11,7 @@ class ParquetKind(FolderKind):
     """Parquet files."""
 
     name: ClassVar[str] = "parquet"
+    suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
     source: ClassVar[str] = "forebay.datatasks.sources.parquet.source:ParquetSource"
 
     class Options(FolderOptions):

@@ -23,7 +23,6 @@ class ParquetSource(ParquetKind, FolderSource):
     """Parquet files below one folder."""
 
     options: ParquetKind.Options
-    suffixes = (".parquet",)
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         super().__init__(spec, options, root)

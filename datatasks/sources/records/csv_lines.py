@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -14,12 +15,11 @@ import pyarrow.types as pat
 
 from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
-from forebay.datatasks.sources.common.rows.chunks import bad_texts
 from forebay.datatasks.sources.common.values.casting import Fitted, cast_or_null, column_problem
-from forebay.datatasks.sources.common.values.times import as_utc
+from forebay.datatasks.sources.formats.json_rows import text_instants
 from forebay.datatasks.sources.records.blocks import Block, lost_rest
 from forebay.datatasks.sources.records.kinds import CsvKind
-from forebay.datatasks.sources.records.lines import Lines
+from forebay.datatasks.sources.records.lines import Lines, is_utf8
 from forebay.errors import DataError
 
 # What Arrow itself makes of texts as this module does, only faster.
@@ -69,6 +69,10 @@ class CsvLines(Lines):
                 raise DataError(problem)
 
     def decode(self, block: Block) -> Fitted:
+        if not is_utf8(block.data):
+            lines = enumerate(block.values())
+            bad = dict.fromkeys((n for n, line in lines if not is_utf8(line)), "it is not UTF-8")
+            return self.decode_all(replace(block, bad=bad))
         fitted = self._read(block, _TYPED) or self._read(block, {})
         if fitted is not None:
             return fitted
@@ -84,15 +88,16 @@ class CsvLines(Lines):
         return Fitted(pa.concat_batches([one.batch, other.batch]), bad)
 
     def sample(self, block: Block) -> pa.Table:
-        return self._table(_data(block), pv.ConvertOptions(null_values=self._options.nulls), [])
+        return self._table(_data(block), pv.ConvertOptions(null_values=self._options.nulls), {})
 
     @staticmethod
     def fits(stored: pa.DataType, declared: ColumnType) -> bool:
         if declared is ColumnType.STRING or declared in LIST_ITEMS:
             return True
-        return Lines.fits(stored, declared) or (
-            declared is ColumnType.BOOL and pat.is_integer(stored)
-        )
+        if declared is ColumnType.INT:
+            return bool(pat.is_integer(stored))
+        is_flag = declared is ColumnType.BOOL and pat.is_integer(stored)
+        return is_flag or Lines.fits(stored, declared)
 
     def _read(self, block: Block, typed: Mapping[ColumnType, pa.DataType]) -> Fitted | None:
         """The rows of a block; None where a typed value does not fit, or rows are not its lines."""
@@ -105,7 +110,7 @@ class CsvLines(Lines):
             include_columns=self.columns or self._names[:1],
             null_values=self._options.nulls,
             strings_can_be_null=True,
-            check_utf8=False,
+            check_utf8=False,  # `decode` does
         )
         # Where a quoted field of the last line does not end, the line after it is missing.
         is_open = b'"' in data
@@ -133,8 +138,7 @@ class CsvLines(Lines):
             arrays.append(array)
             said = f"column {each.name!r} as {declared.value}"
             bad = {row: f"{said}: {reason}" for row, reason in odd.items()} | bad
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        return Fitted(batch, bad_texts(batch, self.columns, self.declared) | bad)
+        return Fitted(pa.RecordBatch.from_arrays(arrays, schema=self.schema), bad)
 
     def _table(self, data: bytes, options: pv.ConvertOptions, wrong: dict[int, str]) -> pa.Table:
         def skip(row: pv.InvalidRow) -> str:
@@ -176,7 +180,8 @@ def _data(block: Block) -> bytes:
 
 def _has_lone_returns(data: bytes) -> bool:
     """Carriage returns that end no line here, but would for Arrow."""
-    return data.count(b"\r") != data.count(b"\r\n") + data.endswith(b"\r")
+    returns = data.count(b"\r") if b"\r" in data else 0
+    return returns > 0 and returns != data.count(b"\r\n") + data.endswith(b"\r")
 
 
 def _trimmed(target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
@@ -187,10 +192,10 @@ def _instants(texts: pa.Array) -> pa.Array:
     """Of ISO 8601 texts, or milliseconds since 1970."""
     numbers = pc.match_substring_regex(texts, _NUMBER)
     if not pc.any(numbers).as_py():
-        return as_utc(texts)
+        return text_instants(texts)
     none = pa.scalar(None, pa.string())
     ticks = pc.if_else(numbers, texts, none).cast(pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
-    others = as_utc(pc.if_else(numbers, none, texts))
+    others = text_instants(pc.if_else(numbers, none, texts))
     return pc.coalesce(ticks.cast(others.type), others)
 
 

@@ -22,7 +22,7 @@ from forebay.datatasks.sources.common.values.casting import Fitted
 from forebay.datatasks.sources.formats.decoder import MessageLimits
 from forebay.datatasks.sources.formats.json_rows import DIGITS_MAX, JsonDecoder, instants
 from forebay.datatasks.sources.records.blocks import Block
-from forebay.datatasks.sources.records.lines import Lines
+from forebay.datatasks.sources.records.lines import Lines, is_utf8
 
 _DECODED_BYTES_MAX = 256 << 20
 # No shorter line is nested too deeply for Python, has a number that is too long for it, or takes
@@ -112,7 +112,7 @@ def _is_plain(block: Block) -> bool:
     codes = np.frombuffer(data, np.uint8)
     if (codes[block.starts] != ord("{")).any() or (codes[block.ends - 1] != ord("}")).any():
         return False
-    if b"\0" in data or not _is_utf8(data):
+    if b"\0" in data or not is_utf8(data):
         return False
     if (b"Inf" in data or b"NaN" in data) and _NO_NUMBER.search(data):
         return False
@@ -120,13 +120,6 @@ def _is_plain(block: Block) -> bool:
     if longest < _SHORT:
         return True
     return longest < _SURELY_DECODED and not _is_odd(codes, longest)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        return data.isascii() or bool(data.decode())
-    except UnicodeDecodeError:
-        return False
 
 
 def _is_odd(codes: npt.NDArray[np.uint8], longest: int) -> bool:

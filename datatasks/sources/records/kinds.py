@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
@@ -10,10 +11,20 @@ from forebay.datatasks.sources.common.contract.option_types import Text
 from forebay.datatasks.sources.common.files.folder_kind import FolderKind, FolderOptions
 
 Compression = Literal["none", "gzip", "zstd", "snappy"]
+COMPRESSED: Mapping[str, Compression] = {
+    ".gz": "gzip",
+    ".zst": "zstd",
+    ".snappy": "snappy",
+    ".sz": "snappy",
+}
 _Character = Annotated[str, StringConstraints(pattern=r'^[^"\r\n\x00]$')]
 _COMPRESSION = (
     "How files are compressed; without it, the end of a name says it: .gz, .zst, .snappy or .sz"
 )
+
+
+def _suffixes(*plain: str) -> tuple[str, ...]:
+    return tuple(end + compressed for end in plain for compressed in ("", *COMPRESSED))
 
 
 class JsonKind(FolderKind):
@@ -21,6 +32,7 @@ class JsonKind(FolderKind):
 
     name: ClassVar[str] = "json"
     source: ClassVar[str] = "forebay.datatasks.sources.records.source:JsonSource"
+    suffixes: ClassVar[tuple[str, ...]] = _suffixes(".json", ".jsonl", ".ndjson")
 
     class Options(FolderOptions):
         """Files of JSON objects, one in each line.
@@ -37,6 +49,7 @@ class CsvKind(FolderKind):
 
     name: ClassVar[str] = "csv"
     source: ClassVar[str] = "forebay.datatasks.sources.records.source:CsvSource"
+    suffixes: ClassVar[tuple[str, ...]] = _suffixes(".csv", ".tsv")
 
     class Options(FolderOptions):
         """Files of fields with a delimiter between them, one row in each line.
@@ -65,6 +78,12 @@ class TfrecordKind(FolderKind):
 
     name: ClassVar[str] = "tfrecord"
     source: ClassVar[str] = "forebay.datatasks.sources.records.source:TfrecordSource"
+    suffixes: ClassVar[tuple[str, ...]] = (
+        ".tfrecord",
+        ".tfrecords",
+        ".tfrecord.gz",
+        ".tfrecords.gz",
+    )
 
     class Options(FolderOptions):
         """TFRecord files of tf.Example messages.

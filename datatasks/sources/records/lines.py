@@ -30,34 +30,19 @@ class Lines(Records):
     place = "line"
 
     def blocks(self, pieces: Iterator[bytes]) -> Iterator[Block]:
-        """See `Records.blocks`. At most a piece, and a line that is not too long, is in memory."""
-        rest, first, lines, dropped = b"", 0, 0, 0
+        """See `Records.blocks`. In memory are a piece and a line that is not too long."""
+        first = lines = 0
         try:
-            for piece in pieces:
-                end = piece.rfind(b"\n") + 1
-                if dropped and end:
-                    end_of_long = piece.find(b"\n") + 1
-                    yield bad_record(first, lines + 1, too_long(dropped))
-                    first, lines, dropped = first + 1, lines + 1, 0
-                    whole, rest = piece[end_of_long:end], piece[end:]
-                elif dropped:
-                    continue
-                elif end:
-                    whole, rest = rest + piece[:end], piece[end:]
+            for found in _whole_lines(pieces):
+                if isinstance(found, int):
+                    block, lines = bad_record(first, lines + 1, too_long(found)), lines + 1
                 else:
-                    whole, rest = b"", rest + piece
-                if whole:
-                    yield (block := _cut(whole, first, lines))
-                    first, lines = block.end, lines + whole.count(b"\n")
-                if len(rest) > RECORD_BYTES_MAX:
-                    rest, dropped = b"", len(rest)
+                    block, lines = _cut(found, first, lines)
+                first = block.end
+                if len(block):
+                    yield block
         except DamageError as error:
             yield lost_rest(first, lines + 1, error)
-            return
-        if dropped:
-            yield bad_record(first, lines + 1, too_long(dropped))
-        elif rest:
-            yield _cut(rest, first, lines)
 
     @abstractmethod
     def sample(self, block: Block) -> pa.Table:
@@ -75,8 +60,40 @@ class Lines(Records):
         return pa.schema([(name, _seen_type(table[name])) for name in table.column_names])
 
 
-def _cut(data: bytes, first: int, lines: int) -> Block:
-    """The lines of some bytes, after so many records and lines."""
+def is_utf8(data: bytes) -> bool:
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes | int]:
+    """Whole lines, some at a time; of one that is too long, how many bytes it has."""
+    rest, dropped = b"", 0
+    for piece in pieces:
+        kept = piece
+        if dropped:
+            end = piece.find(b"\n") + 1
+            dropped += end or len(piece)
+            if not end:
+                continue
+            yield dropped
+            kept, dropped = piece[end:], 0
+        end = kept.rfind(b"\n") + 1
+        if end:
+            yield rest + kept[:end]
+            rest = b""
+        rest += kept[end:]
+        if len(rest) > RECORD_BYTES_MAX:
+            rest, dropped = b"", len(rest)
+    if dropped:
+        yield dropped
+    elif rest:
+        yield rest
+
+
+def _cut(data: bytes, first: int, lines: int) -> tuple[Block, int]:
+    """The lines of some bytes, after so many records and lines; and the new count of lines."""
     codes = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(codes == ord("\n"))
     if not data.endswith(b"\n"):
@@ -86,13 +103,14 @@ def _cut(data: bytes, first: int, lines: int) -> Block:
         starts[0] = len(_BOM)
     if b"\r" in data:
         ends = ends - ((codes[ends - 1] == ord("\r")) & (ends > starts))
-    places = np.arange(lines + 1, lines + 1 + len(ends))
+    after = lines + len(ends)
+    places = np.arange(lines + 1, after + 1)
     if (ends <= starts).any():
         kept = ends > starts
         starts, ends, places = starts[kept], ends[kept], places[kept]
     long = np.flatnonzero(ends - starts > RECORD_BYTES_MAX).tolist()
     bad = {index: too_long(int(ends[index] - starts[index])) for index in long}
-    return Block(data, starts, ends, first, places, bad)
+    return Block(data, starts, ends, first, places, bad), after
 
 
 def _seen_type(column: pa.ChunkedArray) -> pa.DataType:

@@ -26,7 +26,7 @@ from forebay.datatasks.sources.records.csv_lines import CsvLines
 from forebay.datatasks.sources.records.json_lines import JsonLines
 from forebay.datatasks.sources.records.kinds import CsvKind, JsonKind, TfrecordKind
 from forebay.datatasks.sources.records.read import RecordFile, RecordReader
-from forebay.datatasks.sources.records.streams import SUFFIXES, compression_of, pieces
+from forebay.datatasks.sources.records.streams import compression_of, pieces
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.extras import require_extra
@@ -34,10 +34,6 @@ from forebay.system.extras import require_extra
 _THREADS = 4
 _NEVER = np.iinfo(np.int64).max
 _RECORD_OPTIONS = {"delimiter", "names", "nulls", "list_separator", "compression"}
-
-
-def _suffixes(*plain: str) -> tuple[str, ...]:
-    return tuple(end + compressed for end in plain for compressed in ("", *SUFFIXES))
 
 
 class _RecordPlanner(RangePlanner):
@@ -181,20 +177,16 @@ class JsonSource(JsonKind, RecordSource):
     """Files of JSON lines."""
 
     records = JsonLines
-    suffixes = _suffixes(".json", ".jsonl", ".ndjson")
 
 
 class CsvSource(CsvKind, RecordSource):
     """Files of fields."""
 
     records = CsvLines
-    suffixes = _suffixes(".csv", ".tsv")
 
 
 class TfrecordSource(TfrecordKind, RecordSource):
     """TFRecord files."""
-
-    suffixes = (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")
 
     @property
     def records(self) -> type[Records]:  # type: ignore[override]

@@ -9,13 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.datatasks.sources.records.kinds import Compression
+from forebay.datatasks.sources.records.kinds import COMPRESSED, Compression
 
 PIECE_BYTES = 1 << 20
 _STEP_BYTES = 64 << 10
-SUFFIXES: Mapping[str, Compression] = {
-    ".gz": "gzip", ".zst": "zstd", ".snappy": "snappy", ".sz": "snappy",
-}  # fmt: skip
 _BLOCK_BYTES_MAX = 64 << 20  # of Snappy: Hadoop makes blocks of 256 KiB
 _FRAMED = b"\xff\x06\x00\x00sNaPpY"
 _GZIP_WINDOW = 31  # zlib: with gzip's header and checksum
@@ -27,7 +24,7 @@ class DamageError(Exception):
 
 def compression_of(path: str) -> Compression:
     """By the end of a file's name."""
-    return next((kind for end, kind in SUFFIXES.items() if path.endswith(end)), "none")
+    return next((kind for end, kind in COMPRESSED.items() if path.endswith(end)), "none")
 
 
 def pieces(file: Any, compression: Compression) -> Iterator[bytes]:  # noqa: ANN401 - Arrow's
@@ -142,7 +139,10 @@ def _block(stored: bytes) -> bytes:
     size = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(_varint(stored)))
     if size > _BLOCK_BYTES_MAX:
         raise ValueError(f"a block of {size:,} bytes, and at most {_BLOCK_BYTES_MAX:,} are made")
-    return bytes(pa.Codec("snappy").decompress(stored, decompressed_size=size, asbytes=True))
+    try:
+        return bytes(pa.Codec("snappy").decompress(stored, decompressed_size=size, asbytes=True))
+    except OSError as error:
+        raise ValueError(str(error)) from error
 
 
 def _varint(stored: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""`forebay init DIR`: a project with an example, or with a source from a Parquet file."""
+"""`forebay init DIR`: a project with an example, or with a source from files that are there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,14 +16,14 @@ from forebay.config.scaffold import (
     StoredColumn,
     event_time_of,
     example_files,
-    parquet_source,
+    folder_source,
     project_files,
     source_name,
     usable,
 )
 from forebay.config.schema import SchemaFor, json_schema
-from forebay.config.specs.registry import installed_kinds
-from forebay.config.specs.sources import LIST_ITEMS, ColumnType
+from forebay.config.specs.registry import installed_kinds, kind_named
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.errors import DataError, UsageError
 from forebay.system.files.durable import writing
 from forebay.system.names import shown
@@ -73,7 +73,7 @@ def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
     }
 
 
-_SCHEME = "parquet://"
+_KINDS = ("parquet", "json", "csv", "tfrecord")
 _DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
@@ -84,7 +84,7 @@ def init(
         str | None,
         option(
             "--from",
-            help="Write a source for this Parquet file or folder.",
+            help="Write a source for this file or folder.",
             metavar="URL",
             variable="FOREBAY_INIT_FROM",
         ),
@@ -99,6 +99,7 @@ def init(
     the YAML.
 
     --from parquet://PATH adds a source; PATH is relative to the current folder or absolute.
+    json://, csv:// and tfrecord:// do the same for such files.
     """
     if name is not None and origin is None:
         raise UsageError(f"--name {shown(name)} names the source of --from: add --from URL")
@@ -107,11 +108,11 @@ def init(
     files = project_files(folder.absolute().name)
     notes: list[str] = []
     if origin is not None:
-        data = _local_path(origin)
+        kind, data = _local_path(origin)
         file = f"config/sources/{source_name(name or data.stem)}.yaml"
         if (folder / file).exists():
             raise UsageError(f"{folder / file} already exists: choose another --name")
-        files[file] = _source(data, folder, notes)
+        files[file] = _source(kind, data, folder, notes)
     is_new = origin is None and not any((folder / "config").rglob("*.yaml"))
     files |= (example_files() if is_new else {}) | _schemas()
     output = Output(OutputFormat.TEXT)
@@ -139,26 +140,26 @@ def _schemas() -> dict[str, str]:
     }
 
 
-def _local_path(origin: str) -> Path:
-    if not origin.startswith(_SCHEME):
-        raise UsageError(
-            f"--from {shown(origin)}: write {_SCHEME}PATH, a local Parquet file or folder"
-        )
-    path = Path(origin.removeprefix(_SCHEME))
+def _local_path(origin: str) -> tuple[str, Path]:
+    kind, scheme, place = origin.partition("://")
+    if not scheme or kind not in _KINDS:
+        ways = ", ".join(f"{each}://PATH" for each in _KINDS)
+        raise UsageError(f"--from {shown(origin)}: write {ways}: a local file or folder")
+    path = Path(place)
     if "\0" in origin or not path.exists():
         raise UsageError(f"--from {shown(origin)}: {path.absolute()} does not exist")
-    return path
+    return kind, path
 
 
-def _source(data: Path, folder: Path, notes: list[str]) -> str:
-    file = _first_file(data)
-    columns = _columns(file)
+def _source(kind: str, data: Path, folder: Path, notes: list[str]) -> str:
+    file, suffix = _first_file(data, kind)
+    columns = _columns(file, kind)
     window_path = None
     kept, event_time = usable(columns), event_time_of(columns)
     if not kept:
         raise UsageError(f"{file}: no column has a type that can be declared")
     if event_time is None:
-        window_path = _window_path(data, file)
+        window_path = _window_path(data, file, suffix)
         if window_path is None:
             raise UsageError(
                 f"{file} has no timestamp column, and no folder such as date=2026-03-01 gives the "
@@ -170,39 +171,52 @@ def _source(data: Path, folder: Path, notes: list[str]) -> str:
     absolute, root = data.absolute(), folder.absolute()
     inside = absolute.is_relative_to(root)
     path = absolute.relative_to(root) if inside else absolute
-    return parquet_source(path.as_posix(), columns, window_path)
+    return folder_source(kind, path.as_posix(), columns, window_path)
 
 
-def _first_file(data: Path) -> Path:
+def _first_file(data: Path, kind: str) -> tuple[Path, str]:
+    """The first file of a kind, and the end of its name that says so."""
+    from forebay.datatasks.sources.common.files.folder_kind import FolderKind
     from forebay.datatasks.sources.common.files.listing import is_hidden
 
+    suffixes = cast("type[FolderKind]", kind_named(kind)).suffixes
     if data.is_file():
-        return data
-    for path in sorted(data.rglob("*.parquet")):
+        return data, ""
+    for path in sorted(data.rglob("*")):
+        suffix = next((each for each in suffixes if path.name.endswith(each)), None)
         parts = path.relative_to(data).parts
-        if path.is_file() and not any(map(is_hidden, parts)):
-            return path
-    raise UsageError(f"{data} contains no *.parquet file")
+        if suffix is not None and path.is_file() and not any(map(is_hidden, parts)):
+            return path, suffix
+    raise UsageError(f"{data} contains no *{suffixes[0]} file")
 
 
-def _window_path(data: Path, file: Path) -> str | None:
+def _window_path(data: Path, file: Path, suffix: str) -> str | None:
     """`date={date}/*.parquet`, if a folder below `data` is named after a date."""
     folders = file.relative_to(data).parts[:-1] if data.is_dir() else ()
     matches = [_DATE_FOLDER.match(part) for part in folders]
     if not any(matches):
         return None
     parts = [f"{match[1]}={{date}}" if match else "*" for match in matches]
-    return "/".join([*parts, "*.parquet"])
+    return "/".join([*parts, f"*{suffix}"])
 
 
-def _columns(file: Path) -> list[StoredColumn]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _columns(file: Path, kind: str) -> list[StoredColumn]:
+    from forebay.datatasks.planning.open_source import open_source
+    from forebay.datatasks.sources.common.row_groups.folder import FolderSource
 
-    try:
-        schema = pq.read_schema(file)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{file} is not a Parquet file: {error}") from error
+    spec = SourceSpec.model_validate(
+        {
+            "name": "example",
+            "kind": kind,
+            "options": {"path": str(file.absolute())},
+            "columns": {"at": "timestamp"},
+            "event_time": "at",
+        }
+    )
+    source = cast("FolderSource", open_source(spec, Path("/")))
+    (schema,) = source.read_schemas([file.name])
+    if isinstance(schema, str):
+        raise DataError(f"{file} is not a file of kind {kind}: {schema}")
     return [StoredColumn(field.name, str(field.type), _declared(field.type)) for field in schema]
 
 

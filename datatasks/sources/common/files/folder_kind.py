@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import cast
+from typing import ClassVar, cast
 
 from pydantic import Field, field_validator
 
@@ -63,9 +63,13 @@ class FolderOptions(Spec):
 
 
 class FolderKind(SourceKind):
-    """A kind whose options are `FolderOptions`, or more."""
+    """A kind whose options are `FolderOptions`, or more.
 
-    bounded = True
+    suffixes: ends of the names of files that a folder stands for.
+    """
+
+    bounded: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]]
 
     @classmethod
     def needs_event_time(cls, options: Spec) -> bool:

@@ -23,7 +23,7 @@ from forebay.datatasks.sources.common.contract.base import (
     Scan,
 )
 from forebay.datatasks.sources.common.files.bundles import fingerprints, to_tasks
-from forebay.datatasks.sources.common.files.folder_kind import FolderOptions
+from forebay.datatasks.sources.common.files.folder_kind import FolderKind, FolderOptions
 from forebay.datatasks.sources.common.files.listing import Files, Listing
 from forebay.datatasks.sources.common.files.markers import Markers, MarkerSource
 from forebay.datatasks.sources.common.files.path_times import (
@@ -50,18 +50,16 @@ _MOVE_AWAY = "move it away, or narrow `path`"
 Bounds = tuple[int, int]
 
 
-class FolderSource(MarkerSource, Describes):
+class FolderSource(FolderKind, MarkerSource, Describes):
     """Files below one folder (see `FolderOptions`).
 
     Complete: with `ready.marker`, when the marker is in the folder of every hour or day of the
     span (`window_path`), or in the source's folder; otherwise when the clock has passed the span.
 
-    suffixes: of the files that a folder stands for. newest_files: how many of the last ones are
-    asked for the newest time.
+    newest_files: how many of the last ones are asked for the newest time.
     """
 
     options: FolderOptions
-    suffixes: ClassVar[tuple[str, ...]]
     newest_files: ClassVar[int] = 16
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:

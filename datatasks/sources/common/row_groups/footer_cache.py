@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
+from forebay.datatasks.sources.common.files.bundles import Ints
 from forebay.datatasks.sources.common.files.listing import Files, Listing
-from forebay.datatasks.sources.common.row_groups.planner import Footer, Ints
+from forebay.datatasks.sources.common.row_groups.planner import Footer
 
 FILES_MAX = 500_000
 _NUMBERS = ("rows", "size_bytes", "low", "high", "state")
