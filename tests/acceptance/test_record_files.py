@@ -16,6 +16,7 @@ dataset:
   window: 1d
   start: 2026-03-01
   end: 2026-03-03
+  event_id: event
   label: {column: clicked}
   streams: {all: {sources: [views]}}
   features:
@@ -44,7 +45,7 @@ def test_files_become_a_model(
             file.write(content)
     assert run(["init", ".", "--from", f"{kind}://logs", "--name", "views"]) == 0
     Path("config/pipelines/clicks.yaml").write_text(PIPELINE)
-    ended = run(["run", "clicks", "--from", "2026-03-01", "--to", "2026-03-03"])
+    ended = run(["run", "clicks", "--from", "2026-03-01", "--to", "2026-03-02"])
     printed = capsys.readouterr()
     assert ended == 0, printed.out + printed.err
     assert run(["models", "ls", "clicks"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,14 +101,23 @@ class Records(ABC):
     def __init__(
         self, columns: Sequence[str], declared: Mapping[str, ColumnType], options: Spec
     ) -> None:
+        self.declared, self.options = declared, options
+        self._want(columns)
+
+    def _want(self, columns: Sequence[str]) -> None:
         self.columns = list(columns)
-        self.declared = declared
-        self.schema = pa.schema([(name, ARROW_TYPES[declared[name]]) for name in columns])
-        self.prepare(options)
+        self.schema = pa.schema([(name, ARROW_TYPES[self.declared[name]]) for name in columns])
+        self.prepare()
+
+    def of(self, columns: Sequence[str]) -> Records:
+        """The same file for other columns: only to decode the blocks that this one has cut."""
+        other = copy.copy(self)
+        other._want(columns)  # noqa: SLF001 - of its own class
+        return other
 
     @abstractmethod
-    def prepare(self, options: Spec) -> None:
-        """Make what reading needs, once everything else is known."""
+    def prepare(self) -> None:
+        """Make what reading needs, once the columns are known."""
 
     @abstractmethod
     def blocks(self, pieces: Iterator[bytes]) -> Iterator[Block]:

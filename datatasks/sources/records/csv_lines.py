@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.types as pat
 
-from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.values.casting import Fitted, cast_or_null, column_problem
 from forebay.datatasks.sources.formats.json_rows import text_instants
@@ -34,13 +33,13 @@ _SENTINEL = b"\n0"
 class CsvLines(Lines):
     """Fields are texts until their column's type says otherwise; an empty one is a null."""
 
-    def prepare(self, options: Spec) -> None:
-        self._options = cast("CsvKind.Options", options)
-        self._names = self._options.names or []
+    def prepare(self) -> None:
+        self._options = cast("CsvKind.Options", self.options)
 
     def blocks(self, pieces: Iterator[bytes]) -> Iterator[Block]:
         blocks = super().blocks(pieces)
-        if self._options.names is None:
+        self._names = self._options.names or []
+        if not self._names:
             block = next(blocks, None)
             if block is None:
                 return

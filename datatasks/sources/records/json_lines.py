@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pat
 
-from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.rows.chunks import without_columns
 from forebay.datatasks.sources.common.values.casting import Fitted
@@ -42,7 +41,7 @@ class _LineLimits(MessageLimits):
 class JsonLines(Lines):
     """A missing key is a null; a timestamp is ISO 8601 text, or milliseconds since 1970."""
 
-    def prepare(self, options: Spec) -> None:  # noqa: ARG002
+    def prepare(self) -> None:
         limits = _LineLimits(bytes=_DECODED_BYTES_MAX)
         self._decoder = JsonDecoder(self.columns, self.declared, limits)
         self._times = {n for n in self.columns if self.declared[n] is ColumnType.TIMESTAMP}

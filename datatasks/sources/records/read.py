@@ -61,9 +61,18 @@ class RecordFile:
         found = self.bounds[0] if self.bounds else self.find_time()
         return UNKNOWN if found is None else found
 
-    def times(self, batch: pa.RecordBatch) -> Ints:
-        """Of decoded records; UNKNOWN where there is none."""
-        return times_of(batch.column(self.event_time))
+    @cached_property
+    def _timer(self) -> Records:
+        return self.records.of([str(self.event_time)])
+
+    def times(self, block: Block, fitted: Fitted | None = None) -> Ints:
+        """Of all records of a block; UNKNOWN where there is none.
+
+        fitted: the block, decoded. What else is wrong with a record must not decide when it was.
+        """
+        if fitted is None or fitted.bad:
+            fitted = self._timer.decode_all(block)
+        return times_of(fitted.batch.column(self.event_time))
 
     def cut_times(self, times: Ints) -> Ints:
         """The time by which each record is cut.
@@ -153,18 +162,22 @@ class _RangeReader:
                 if at > first:
                     part = block.part(max(first - block.first, 0), min(end, at) - block.first)
                     fitted = file.records.decode_all(part)
+                    times = None if file.event_time is None else file.times(part, fitted)
                     for row in range(0, len(part), self.step):
-                        yield self._chunk(file, part, fitted, row)
+                        yield self._chunk(file, part, fitted, times, row)
                 if at >= end:
                     return
         yield self._dead(max(first, at), f"the file ends before {file.records.place} {place}")
 
-    def _chunk(self, file: RecordFile, block: Block, fitted: Fitted, at: int) -> Chunk:
+    def _chunk(
+        self, file: RecordFile, block: Block, fitted: Fitted, every: Ints | None, at: int
+    ) -> Chunk:
+        """Some records of a block from `at` on. every: the times of all of them."""
         batch = fitted.batch.slice(at, self.step)
         last = at + batch.num_rows
         bad = {row - at: why for row, why in fitted.bad.items() if at <= row < last}
         rows = np.arange(block.first + at, block.first + last)
-        times = None if file.event_time is None else file.times(batch)
+        times = None if every is None else every[at:last]
         kept: npt.NDArray[np.bool_] = np.ones(len(rows), np.bool_)
         if times is None:
             cut_times = np.full(len(rows), self.span[0] if file.bounds is None else file.bounds[0])

@@ -52,12 +52,7 @@ class _RecordPlanner(RangePlanner):
     def group_times(self, path: str, group: int, bounds: tuple[int, int] | None) -> Times:
         del group, bounds  # the file itself says more
         with self._source.opened(path, [], with_times=True) as file:
-            return np.concatenate(
-                [
-                    file.cut_times(file.times(file.records.decode_all(block).batch))
-                    for block in file.blocks
-                ]
-            )
+            return np.concatenate([file.cut_times(file.times(block)) for block in file.blocks])
 
 
 class RecordSource(FolderSource):
@@ -107,7 +102,7 @@ class RecordSource(FolderSource):
     def _first_time(self, path: str) -> int | None:
         with self.opened(path, [], with_times=True) as file:
             for block in file.blocks:
-                times = file.times(file.records.decode_all(block).batch)
+                times = file.times(block)
                 if (known := times[times != UNKNOWN]).size:
                     return int(known[0])
         return None
@@ -123,7 +118,7 @@ class RecordSource(FolderSource):
             for block in file.blocks:
                 rows, size = block.end, size + len(block.data)
                 if file.event_time is not None:
-                    times = file.times(file.records.decode_all(block).batch)
+                    times = file.times(block)
                     known = times[times != UNKNOWN]
                     low, high = known.min(initial=low), known.max(initial=high)
         state = TO_READ if self._pattern else KNOWN if low <= high else ALL_NULL

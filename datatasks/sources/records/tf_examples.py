@@ -20,7 +20,6 @@ import pyarrow.types as pat
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 
-from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.rows.chunks import bad_texts
 from forebay.datatasks.sources.common.values.casting import Fitted, fit
@@ -105,7 +104,7 @@ class TfExamples(Records):
 
     place = "record"
 
-    def prepare(self, options: Spec) -> None:
+    def prepare(self) -> None:
         """Nothing is needed."""
 
     def blocks(self, pieces: Iterator[bytes]) -> Iterator[Block]:
