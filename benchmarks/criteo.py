@@ -87,7 +87,7 @@ def write(
         step = -(-row_count // files)
         for number in range(files):
             part, path = table.slice(number * step, step), folder / f"part-{number}.{kind}"
-            if kind != "parquet":
+            if kind in WRITERS:
                 path.write_bytes(WRITERS[kind](part))
                 continue
             pq.write_table(part, path, compression="snappy", row_group_size=shape.group_rows)

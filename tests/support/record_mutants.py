@@ -8,7 +8,7 @@ from typing import Any
 from forebay.datatasks.sources.records.blocks import Records
 from forebay.datatasks.sources.records.csv_lines import CsvLines
 from forebay.datatasks.sources.records.json_lines import JsonLines
-from forebay.datatasks.sources.records.kinds import CsvKind, JsonKind, TfrecordKind
+from forebay.datatasks.sources.records.kind import CsvKind, JsonKind, TfrecordKind
 from forebay.datatasks.sources.records.tf_examples import TfExamples
 from forebay.testing.source_data import COLUMNS, rows
 from support.record_files import WRITERS, framed, tf_example

@@ -17,7 +17,7 @@ from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.values.casting import Fitted, cast_or_null, column_problem
 from forebay.datatasks.sources.formats.json_rows import text_instants
 from forebay.datatasks.sources.records.blocks import Block, lost_rest
-from forebay.datatasks.sources.records.kinds import CsvKind
+from forebay.datatasks.sources.records.kind import CsvKind
 from forebay.datatasks.sources.records.lines import Lines, is_utf8
 from forebay.errors import DataError
 

@@ -24,7 +24,7 @@ from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
 from forebay.datatasks.sources.records.blocks import Block, Records
 from forebay.datatasks.sources.records.csv_lines import CsvLines
 from forebay.datatasks.sources.records.json_lines import JsonLines
-from forebay.datatasks.sources.records.kinds import CsvKind, JsonKind, TfrecordKind
+from forebay.datatasks.sources.records.kind import CsvKind, JsonKind, TfrecordKind
 from forebay.datatasks.sources.records.read import RecordFile, RecordReader
 from forebay.datatasks.sources.records.streams import compression_of, pieces
 from forebay.datatasks.tasks import Chunk, DataTask, Position
@@ -97,7 +97,8 @@ class RecordSource(FolderSource):
         try:
             yield from records.blocks(found)
         except DataError as error:
-            raise DataError(f"{self.place(path)}: {error}") from error
+            way_out = f"rewrite the file, or correct source {self.spec.name!r}"
+            raise DataError(f"{self.place(path)}: {error} ({way_out})") from error
 
     def _first_time(self, path: str) -> int | None:
         with self.opened(path, [], with_times=True) as file:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.datatasks.sources.records.kinds import COMPRESSED, Compression
+from forebay.datatasks.sources.records.kind import COMPRESSED, Compression
 
 PIECE_BYTES = 1 << 20
 _STEP_BYTES = 64 << 10

@@ -182,12 +182,13 @@ class TfExamples(Records):
 def _seen_type(kind: str, values: Sequence[Any]) -> pa.DataType:
     item = _KINDS[kind]
     if kind == "bytes_list":
+        texts = pa.array(list(values), pa.binary()).view(pa.string())
         try:
-            item = as_utc(pa.array([each.decode() for each in values])).type
-        except UnicodeDecodeError:
-            pass
-        except pa.ArrowInvalid:
+            texts.validate(full=True)
             item = pa.string()
+            item = as_utc(texts).type
+        except pa.ArrowInvalid:
+            return item if len(values) == 1 else pa.list_(item)
     return item if len(values) == 1 else pa.list_(item)
 
 

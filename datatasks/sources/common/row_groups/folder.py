@@ -172,7 +172,7 @@ class FolderSource(FolderKind, MarkerSource, Describes):
         ranges = planner.ranges(Candidates(chosen.paths, footers, low, high), bounds)
         files.calls += planner.reads
         versions = with_footers(chosen.versions, footers)
-        salt = f"{self.spec.event_time}|{self.options.window_path}"
+        salt = f"{self.meaning}|{self.options.window_path}"
         return Scan(
             to_tasks(ranges, chosen.paths, versions=versions),
             fingerprints(len(spans), ranges, chosen.paths, versions, salt),

@@ -18,7 +18,7 @@ from forebay.datatasks.sources.formats.json_rows import JsonDecoder
 from forebay.datatasks.sources.records import blocks, json_lines
 from forebay.datatasks.sources.records.csv_lines import CsvLines
 from forebay.datatasks.sources.records.json_lines import JsonLines
-from forebay.datatasks.sources.records.kinds import CsvKind, JsonKind, TfrecordKind
+from forebay.datatasks.sources.records.kind import CsvKind, JsonKind, TfrecordKind
 from forebay.datatasks.sources.records.tf_examples import TfExamples
 from forebay.testing.source_data import COLUMNS, rows
 
