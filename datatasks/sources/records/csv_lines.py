@@ -122,7 +122,9 @@ class CsvLines(Lines):
             return None
         if is_open and wrong.pop(count, None) is None:
             table = table.slice(0, table.num_rows - 1)
-        places = np.setdiff1d(np.arange(count), np.fromiter(wrong, np.int64))
+        places = np.arange(count)
+        if wrong:
+            places = np.setdiff1d(places, np.fromiter(wrong, np.int64))
         if not self.columns:
             return Fitted(self.spread(self.nothing(), places, count), wrong)
         fitted = self._fitted(table)
@@ -160,7 +162,8 @@ class CsvLines(Lines):
             return cast_or_null(stored, _CASTS[declared])
         lists = pc.split_pattern(stored, self._options.list_separator)
         items = lists.flatten()
-        items = pc.if_else(pc.equal(items, ""), pa.scalar(None, items.type), items)
+        if pc.min(pc.binary_length(items)).as_py() == 0:
+            items = pc.if_else(pc.equal(items, ""), pa.scalar(None, items.type), items)
         values, odd = self._array(items, LIST_ITEMS[declared])
         parents = pc.list_parent_indices(lists).to_pylist() if odd else []
         array = pa.ListArray.from_arrays(lists.offsets, values, mask=lists.is_null())
@@ -184,14 +187,21 @@ def _has_lone_returns(data: bytes) -> bool:
 
 
 def _trimmed(target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    return lambda texts: pc.ascii_trim(texts, characters=" \t").cast(target)
+    def cast(texts: pa.Array) -> pa.Array:
+        try:
+            return texts.cast(target)
+        except pa.ArrowInvalid:
+            return pc.ascii_trim(texts, characters=" \t").cast(target)
+
+    return cast
 
 
 def _instants(texts: pa.Array) -> pa.Array:
     """Of ISO 8601 texts, or milliseconds since 1970."""
-    numbers = pc.match_substring_regex(texts, _NUMBER)
-    if not pc.any(numbers).as_py():
+    try:
         return text_instants(texts)
+    except pa.ArrowInvalid:
+        numbers = pc.match_substring_regex(texts, _NUMBER)
     none = pa.scalar(None, pa.string())
     ticks = pc.if_else(numbers, texts, none).cast(pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
     others = text_instants(pc.if_else(numbers, none, texts))

@@ -17,7 +17,7 @@ COMPRESSED: Mapping[str, Compression] = {
     ".snappy": "snappy",
     ".sz": "snappy",
 }
-_Character = Annotated[str, StringConstraints(pattern=r'^[^"\r\n\x00]$')]
+_Character = Annotated[str, StringConstraints(pattern=r"^[\t -!#-~]$")]
 _COMPRESSION = (
     "How files are compressed; without it, the end of a name says it: .gz, .zst, .snappy or .sz"
 )

@@ -262,9 +262,10 @@ class _Column:
     def _array(self, lists: Sequence[Any], stored: pa.DataType, lengths: Ints) -> pa.Array:
         is_single = bool((lengths == 1).all())
         flat = [each[0] for each in lists] if is_single else list(chain.from_iterable(lists))
-        if self._item is ColumnType.FLOAT:
-            stored = pa.float64()  # of which ints are made too
-        values = pa.array(flat, stored)
+        if self._item is ColumnType.FLOAT:  # of ints too, also of those that no float equals
+            values = pa.array(np.fromiter(flat, np.float64, len(flat)))
+        else:
+            values = pa.array(flat, stored)
         if pat.is_binary(stored):
             values = values.view(pa.string())
         ends = np.cumsum(lengths)

@@ -212,7 +212,7 @@ ODD_FEATURES = {
 def test_a_feature_that_does_not_fit_makes_its_row_bad_alone(name: str) -> None:
     value, reason = ODD_FEATURES[name]
     good = {"number": 1, "happened": "2026-03-01T12:00:00Z", "word": "x", "flag": 1, "ratio": 2}
-    also = good | {"happened": 1772366400000, "counts": [1, 2], "words": []}
+    also = good | {"happened": 1772366400000, "ratio": 2**60 + 1, "counts": [1, 2], "words": []}
     odd = good | {name: value}
     found = tf_outcome(b"".join(framed(tf_example(each)) for each in (good, odd, also)))
     assert reason in found[1][1]
