@@ -172,7 +172,7 @@ class CsvLines(Lines):
 
 def _renumbered(block: Block) -> Block:
     """Without the header among the records before it."""
-    return Block(block.data, block.starts, block.ends, block.first - 1, block.places, block.bad)
+    return replace(block, first=block.first - 1)
 
 
 def _data(block: Block) -> bytes:
