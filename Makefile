@@ -16,7 +16,7 @@ OURS := config dags datatasks executors mixture operators forebay examples tests
 WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test test-embedded chaos mutants pages captures docs lint counts lock clean
+.PHONY: help setup demo wheel test test-embedded chaos mutants pages captures docs lint counts lock clean
 
 help:  ## What there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,13 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)  ## Train on real flights through Airflow; AIRFLOW=0, STREAM=kafka, KILL=1, WAIT=3h
 	@export AIRFLOW='$(AIRFLOW)' STREAM='$(STREAM)' KILL='$(KILL)' WAIT='$(WAIT)'
 	exec $(BIN)/python -m examples.demo
+
+wheel: $(READY)  ## Build dist/forebay-….whl for a project of your own; needs no network
+	@rm -rf build dist/forebay-*.whl
+	trap 'rm -rf build forebay.egg-info' EXIT  # else Python finds stale metadata in the checkout
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-index --no-deps \
+	  --no-build-isolation --wheel-dir dist .
+	echo "pip install '$(CURDIR)/dist/$$(cd dist && echo forebay-*.whl)[train]'"
 
 test: $(READY) lint  ## Lint, types and every test but those of chaos; real Kafka and Airflow included
 	@$(PYTEST) -m 'not chaos'
@@ -94,4 +101,4 @@ lock:  ## Resolve requirements.lock anew
 	  --no-emit-index-url --all-extras pyproject.toml -o requirements.lock
 
 clean:  ## Remove what runs and tests leave behind; the environment stays
-	@rm -rf .site .forebay .forebay-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	@rm -rf .site build dist forebay.egg-info .forebay .forebay-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -12,6 +12,8 @@ from typing import Literal, TypeVar
 from forebay.config.checks.crosscheck import check_pipeline, check_source
 from forebay.config.checks.loaded import Loaded, load_pipeline, load_source
 from forebay.config.checks.parts import dataset_parts
+from forebay.config.checks.pipeline_check import settle_paradigm
+from forebay.config.checks.serving_check import check_shared_paths
 from forebay.config.declared import Declared
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
@@ -113,7 +115,9 @@ def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> 
     for source in sources.values():
         source.problems += check_source(source)
     for pipeline in pipelines.values():
+        settle_paradigm(pipeline, sources)
         pipeline.problems += check_pipeline(pipeline, sources)
+    check_shared_paths(config_dir.absolute().parent, pipelines)
     # Files that nothing reads. They concern no pipeline, so `load_one` does not report them.
     paths, misplaced = yaml_files(config_dir)
     message = "files belong in sources/ or pipelines/ of this folder: move this one there"
@@ -153,7 +157,8 @@ def _project(
 def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = None) -> Project:
     """Read one pipeline and the sources that it names; other files are not opened.
 
-    Reports the same problems as `load_project`. Never raises because of the files' content.
+    Reports the same problems as `load_project`, but not paths shared with other pipelines, which
+    are refused when they are written to. Never raises because of the files' content.
     """
     environ = os.environ if environ is None else environ
     if unusable := _folder_problems(config_dir):
@@ -167,6 +172,7 @@ def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = No
     for loaded in used.values():
         loaded.problems += check_source(loaded)
     for pipeline in pipelines.values():
+        settle_paradigm(pipeline, sources)
         # All existing names, read or not: an unknown name may be a misspelling of any of them.
         pipeline.problems += check_pipeline(pipeline, sources)
     concerned = [

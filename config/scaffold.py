@@ -1,4 +1,4 @@
-"""`forebay init`: a new project with an example, and a source's YAML from stored columns.
+"""`forebay init`: a new project, and the YAML of a source and a pipeline from stored columns.
 
 Produces text only: the caller reads the file's schema and passes the columns in.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 import yaml
 
 from forebay.config.specs.sources import ColumnType
+from forebay.config.yaml.positions import KEY_MAX, text_fault
 from forebay.system.names import is_name
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -38,41 +40,6 @@ forebay models ls example
 `config/sources/example.yaml` and `config/pipelines/example.yaml` run as they are, on the generated
 rows in `data/example`. Remove all three when you have your own. Editors complete and check the YAML
 with `schema/`; after an upgrade remove it and run `forebay init .` again.
-"""
-EXAMPLE_SOURCE = """\
-# Generated rows: who saw which item at which price, and whether they clicked.
-kind: parquet
-options:
-  path: data/example
-  window_path: date={date}/*.parquet
-columns:
-  id: int
-  at: timestamp
-  user: string
-  item: string
-  price: float
-  clicked: int
-event_time: at
-starts: 2026-03-01
-ends: 2026-03-04
-"""
-EXAMPLE_PIPELINE = """\
-description: Which items a user clicks
-dataset:
-  window: 1d
-  start: 2026-03-01
-  end: 2026-03-04
-  event_id: id
-  label: {column: clicked}
-  streams:
-    history: {sources: [example]}
-  features:
-    user: {encode: hash, buckets: 1024}
-    item: {encode: hash, buckets: 256}
-    price: {encode: numeric, transform: log1p}
-train:
-  paradigm: batch
-  minibatch_rows: 64
 """
 GITIGNORE = """\
 # Ledger, models, jobs and logs of Forebay.
@@ -106,14 +73,6 @@ def schema_line(of: Literal["source", "pipeline"]) -> str:
     return f"# yaml-language-server: $schema=../../schema/{of}.json\n"
 
 
-def example_files() -> dict[str, str]:
-    """An example source and pipeline that run, by relative path."""
-    return {
-        "config/sources/example.yaml": schema_line("source") + EXAMPLE_SOURCE,
-        "config/pipelines/example.yaml": schema_line("pipeline") + EXAMPLE_PIPELINE,
-    }
-
-
 def project_files(name: str) -> dict[str, str]:
     """Texts of a new project without declarations, by relative path."""
     return {
@@ -135,18 +94,91 @@ def source_name(text: str) -> str:
 
 
 def usable(columns: Sequence[StoredColumn]) -> list[StoredColumn]:
-    """Columns that can be declared: of a known type, with a unique name."""
+    """Columns that can be declared: of a known type, with a unique name that YAML may have."""
     names = [column.name for column in columns]
     return [
         column
         for column in columns
-        if column.type is not None and column.name and names.count(column.name) == 1
+        if column.type is not None
+        and 0 < len(column.name) <= KEY_MAX
+        and not text_fault(column.name)
+        and names.count(column.name) == 1
     ]
 
 
 def event_time_of(columns: Sequence[StoredColumn]) -> str | None:
     kept = usable(columns)
     return next((column.name for column in kept if column.type is ColumnType.TIMESTAMP), None)
+
+
+_SPECIAL = re.compile(r"[{*?\[]")  # what a pattern reads as more than itself
+
+
+# Folders that name a time: `dt=2026-03-01`, `20260301`, `year=2026`, `month=3`.
+_DATED = (
+    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), "{date}"),
+    (re.compile(r"[0-9]{8}"), "{date:%Y%m%d}"),
+    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{2}"), "{date:%Y-%m-%d-%H}"),
+    (re.compile(r"[0-9]{10}"), "{date:%Y%m%d%H}"),
+)
+_PARTS = {"year": 4, "month": 2, "day": 2, "hour": 2}
+
+
+def window_path(folders: Sequence[str], files: str) -> str | None:
+    """The pattern of paths whose folders name a day or an hour; None where none does.
+
+    folders: those of one file. files: the pattern of file names.
+    """
+    found, left = [], list(_PARTS)
+    for folder in folders:
+        key, equals, value = folder.rpartition("=")
+        form = next((form for regex, form in _DATED if regex.fullmatch(value)), "")
+        part = key if equals else next(iter(left), "")  # of 2026/03/01 the order says it
+        if not form and part in left and re.fullmatch(rf"[0-9]{{1,{_PARTS[part]}}}", value):
+            form = f"{{{part}}}"
+            left.remove(part)
+        found.append(f"{key}{equals}{form}" if form and not _SPECIAL.search(key) else "*")
+    is_whole = any("{date" in each for each in found) or not {"year", "month", "day"} & set(left)
+    return "/".join([*found, files]) if is_whole and found else None
+
+
+_LABELS = {"label", "target", "click", "clicked", "conversion", "converted", "purchased", "bought"}
+_EVENTS = ("event_id", "event", "id", "uuid", "request_id", "impression_id")
+_NUMERIC = {ColumnType.FLOAT, ColumnType.BOOL}
+_HASHED = {ColumnType.STRING, ColumnType.INT, ColumnType.LIST_STRING, ColumnType.LIST_INT}
+
+
+def guessed_pipeline(
+    source: str, columns: Sequence[StoredColumn], start: date, end: date | None = None
+) -> str | None:
+    """The YAML of a pipeline that trains on a source; None where no column looks like a label.
+
+    start: the day of its first window. end: the day after the last one; None where more will come.
+    """
+    types = {column.name: column.type for column in usable(columns)}
+    bools = [name for name, kind in types.items() if kind is ColumnType.BOOL]
+    ints = [name for name, kind in types.items() if kind is ColumnType.INT]
+    named = [n for n in (*ints, *bools) if re.sub("^(is|has|was)_", "", n.casefold()) in _LABELS]
+    label = next(iter([*named, *bools]), None)
+    single = [n for n, k in types.items() if k is ColumnType.STRING or (n in ints and n != label)]
+    event = next((name for name in (*_EVENTS, *single) if name in single), None)
+    hashed, numeric = {"encode": "hash", "buckets": 10_000}, {"encode": "numeric"}
+    features = {
+        name: dict(numeric if kind in _NUMERIC else hashed)
+        for name, kind in types.items()
+        if kind in _NUMERIC | _HASHED and name not in {label, event}
+    }
+    if label is None or event is None or not features:
+        return None
+    dataset = {"window": "1d", "start": start, **({"end": end} if end else {})}
+    dataset |= {"event_id": event, "label": {"column": label}}
+    dataset |= {"streams": {source: {"sources": [source]}}, "features": features}
+    guess = (
+        "# A guess by names and types: see that event_id, label and features are what you mean.\n"
+    )
+    guess += "# `end` is where the rows end: remove it when more come.\n" if end else ""
+    text = yaml.safe_dump({"dataset": dataset}, sort_keys=False, default_flow_style=None, width=200)
+    return schema_line("pipeline") + guess + text
 
 
 def folder_source(

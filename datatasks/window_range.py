@@ -4,19 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.windows import (
     WARM_START_SEPARATOR,
     Window,
+    WindowSize,
     is_warm_start,
     warm_start_window,
 )
-from forebay.errors import ConfigError, UsageError
+from forebay.errors import ConfigError, NotReadyError, UsageError
+
+YESTERDAY = "yesterday"
+_MOMENT = timedelta(microseconds=1)
 
 
-def parse_range(pipeline: PipelineSpec, first: str, last: str) -> list[Window]:
+def asked_range(
+    pipeline: PipelineSpec, first: str, last: str, due_from: datetime | None, now: datetime
+) -> list[Window]:
+    """The windows that a person asks for: as `parse_range`, or what is due.
+
+    Without `last` they end with the newest window that has ended. Without `first` too they begin
+    at `due_from`, or, where that is None, at the dataset's start; where nothing is due yet, that is
+    the window before.
+
+    Raises:
+        NotReadyError: when no window has ended yet.
+        UsageError, ConfigError: as `parse_range`.
+    """
+    if last:
+        return parse_range(pipeline, first, last, now)
+    grid, dataset = pipeline.dataset.grid, pipeline.dataset
+    newest = grid.before(grid.at(now))
+    if dataset.end is not None and newest.start >= dataset.end:
+        newest = grid.at(dataset.end - _MOMENT)
+    begin = grid.at(due_from or dataset.start)
+    if due_from is not None and not first and begin.start > newest.start:
+        return [grid.at(due_from - _MOMENT)]
+    if newest.end <= dataset.start:
+        raise NotReadyError(
+            f"no window of pipeline {pipeline.name!r} has ended yet: the first, {begin.key}, ends "
+            f"at {begin.end:%Y-%m-%dT%H:%M}Z"
+        )
+    return parse_range(pipeline, first or begin.key, newest.key, now)
+
+
+def parse_range(
+    pipeline: PipelineSpec, first: str, last: str, now: datetime | None = None
+) -> list[Window]:
     """The windows from `first` to `last`, both included and inside the dataset's start and end.
+
+    Each is the key of a window, a day, or `yesterday` (of `now`, by default of this moment).
 
     Raises:
         UsageError: when an end is not given.
@@ -24,6 +63,10 @@ def parse_range(pipeline: PipelineSpec, first: str, last: str) -> list[Window]:
     """
     if not first or not last:
         raise UsageError("a range of windows needs both ends: write both --from and --to")
+    zone = "UTC" if pipeline.dataset.window is WindowSize.HOUR else pipeline.dataset.timezone
+    today = (now or datetime.now(UTC)).astimezone(ZoneInfo(zone)).date()
+    day = (today - timedelta(days=1)).isoformat()
+    first, last = (day if each == YESTERDAY else each for each in (first, last))
     try:
         windows = pipeline.dataset.grid.between(first, last)
     except (ValueError, OverflowError) as error:
@@ -75,7 +118,7 @@ def _require_inside(pipeline: PipelineSpec, windows: Sequence[Window]) -> None:
             f"({dataset.start:%Y-%m-%dT%H:%M}Z): begin with {begin.key}"
         )
     if dataset.end is not None and windows[-1].start >= dataset.end:
-        last = dataset.grid.at(dataset.end - timedelta(microseconds=1))
+        last = dataset.grid.at(dataset.end - _MOMENT)
         raise ConfigError(
             f"window {windows[-1].key} is after the dataset's end "
             f"({dataset.end:%Y-%m-%dT%H:%M}Z): end with {last.key}"

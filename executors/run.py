@@ -14,13 +14,14 @@ from forebay.config.specs.windows import Window, is_warm_start
 from forebay.datatasks.look.changes import changes_since
 from forebay.datatasks.planning.planner import PlanReport, plan_windows
 from forebay.datatasks.plans.plan import WindowPlan
-from forebay.datatasks.window_range import parse_range
+from forebay.datatasks.window_range import asked_range
 from forebay.errors import (
     ConfigError,
     DataError,
     ForebayError,
     InfrastructureError,
     RowsLostError,
+    UsageError,
     error_of,
 )
 from forebay.executors.evaluation.summary import Json
@@ -43,6 +44,7 @@ from forebay.executors.model_line.start import (
     warm_start_notes,
     warm_start_of,
 )
+from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
@@ -81,6 +83,8 @@ class Run:
     ) -> Json:
         """Train every window of the range that is not trained, and return the summary.
 
+        first, last: see `asked_range`.
+
         Raises:
             ConfigError: for texts that name no window, windows outside the dataset, a gap, or a
                 stale model to start from.
@@ -90,7 +94,10 @@ class Run:
         """
         started = time.perf_counter()
         pipeline, chain = self.target.pipeline, self.target.chain
-        windows = parse_range(pipeline, first, last)
+        if reprocess and not first:
+            raise UsageError("--reprocess trains again what you name: write --from and --to")
+        due = None if first else self.target.due_from()
+        windows = asked_range(pipeline, first, last, due, datetime.now(UTC))
         warm = warm_start_of(pipeline, chain, windows[0])
         job_id = range_job_id(
             pipeline.name, chain.line, windows[0].key, windows[-1].key, reprocess=reprocess
@@ -106,6 +113,7 @@ class Run:
         if todo:
             from forebay.executors.advice.line import line_warnings
 
+            self._serving.require_own()
             stale = self._require_trainable(todo, on_stale)
             drop_unused_warm_start(chain, warm)
             for text in line_warnings(pipeline, chain):
@@ -116,6 +124,7 @@ class Run:
         end_trained_jobs(self.target)
         notes = [
             *report.notes,
+            *filter(None, [self._serving.elsewhere]),
             *stale,
             *self._changed(report, todo),
             *warm_start_notes(pipeline, chain, windows[0]),
@@ -125,6 +134,7 @@ class Run:
         if not summary["rows_agree"]:
             raise RowsLostError(summary["rows_line"])
         self._require_whole_model()
+        self._serving.bring_up()
         return summary
 
     def _plan(
@@ -262,6 +272,10 @@ class Run:
             return []
         reason = publish_window(target, link.generation).reason
         return [f"not published: {reason}"] if reason else []
+
+    @property
+    def _serving(self) -> ServingPath:
+        return ServingPath(self.target.project, self.target.pipeline, self.target.chain)
 
     def _require_whole_model(self) -> None:
         """Verify the model that serves, whenever it was published: a model server has no checksums.

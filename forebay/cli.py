@@ -60,7 +60,8 @@ EXACT_OUTPUT = frozenset({"stage", "up"})
 _CLICK_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 _HELP = """Trains recommendation models on history and on fresh events, together.
 
-Exit codes: 0 done, 1 your YAML or command, 2 data not ready, 3 data bad, 4 infrastructure.
+Exit codes: 0 done, 1 your YAML, command or installation, 2 data not ready, 3 data bad,
+4 infrastructure.
 """
 
 
@@ -178,6 +179,9 @@ def main() -> None:
     """Entry point of the `forebay` script. Its output never shows secrets."""
     output = open_standard_streams()
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    for name, value in os.environ.items():
+        if name.startswith("FOREBAY_") and value.startswith("~/"):  # set by a file, not by a shell
+            os.environ[name] = os.path.expanduser(value)  # noqa: PTH111 - a text
     filter_output(stdout=command not in EXACT_OUTPUT)
     code = run(sys.argv[1:])
     output.flush()

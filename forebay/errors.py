@@ -72,8 +72,8 @@ class InfrastructureError(ForebayError):
     exit_code = 4
 
 
-class MissingExtraError(InfrastructureError):
-    """An optional dependency is not installed."""
+class MissingExtraError(ConfigError):
+    """An optional dependency is not installed: to try again without it does not help."""
 
 
 class LineBusyError(InfrastructureError):

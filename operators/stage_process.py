@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import IO, TypeVar
 
 from pydantic import ValidationError
@@ -27,8 +28,6 @@ LogLine = Callable[[str], None]
 StageResult = TypeVar("StageResult", bound=Message)
 OUTPUT_BYTES_MAX = 4 * 2**20
 LOG_LINE_MAX = 4_000
-# How much of an option's value is logged: lists of requested windows are long.
-_SHOWN_MAX = 200
 _ERROR_LINES_KEPT = 40
 _ERROR_MARK = "error: "
 _GRACE_SECONDS = 2.0
@@ -52,9 +51,8 @@ class StageCommand:
         return [self.python, "-P", "-m", "forebay.cli", "stage", self.stage, *self.arguments]
 
     def __str__(self) -> str:
-        words = (
-            word if len(word) <= _SHOWN_MAX else f"{word[:_SHOWN_MAX]}…" for word in self.arguments
-        )
+        """Without options: ids of runs and lists of other windows would fill the log."""
+        words = takewhile(lambda word: not word.startswith("--"), self.arguments)
         return " ".join(["forebay", "stage", self.stage, *words])
 
 

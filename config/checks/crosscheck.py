@@ -13,11 +13,13 @@ from forebay.config.checks.label_check import check_labels, label_path
 from forebay.config.checks.loaded import Loaded
 from forebay.config.checks.parts import DatasetParts, dataset_parts
 from forebay.config.checks.pipeline_check import check_mixing
+from forebay.config.checks.serving_check import check_serving
 from forebay.config.specs.base import format_duration
 from forebay.config.specs.datasets import Doubled, doubled_sources
 from forebay.config.specs.features import CrossFeature, feature_columns
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType, SourceSpec
+from forebay.config.yaml.environment import written_secrets
 from forebay.config.yaml.positions import Document, KeyPath
 from forebay.config.yaml.problems import HINTS_MAX, PROBLEMS_MAX, Problem, errors
 from forebay.config.yaml.spelling import nearest
@@ -27,8 +29,10 @@ Sources = Mapping[str, Loaded[SourceSpec]]
 
 
 def check_source(source: Loaded[SourceSpec]) -> list[Problem]:
-    spec = source.repaired
-    return [] if spec is None else [*_event_time(source, spec), *_lifetime(source, spec)]
+    spec, secrets = source.repaired, list(written_secrets(source.document))
+    if spec is None:
+        return secrets
+    return [*_event_time(source, spec), *_lifetime(source, spec), *secrets]
 
 
 def _event_time(source: Loaded[SourceSpec], spec: SourceSpec) -> Iterator[Problem]:
@@ -77,6 +81,7 @@ def check_pipeline(pipeline: Loaded[PipelineSpec], sources: Sources) -> list[Pro
     problems = named
     if spec is not None:
         problems += check_mixing(pipeline.document, spec, sound if whole else None)
+        problems += check_serving(pipeline.document, spec)
     if sound:
         columns = _Columns(pipeline.document, parts, sound).problems()
         problems += islice(columns, PROBLEMS_MAX + 1)

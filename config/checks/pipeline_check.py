@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from forebay.config.checks.loaded import Loaded
 from forebay.config.checks.model_size import model_size
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import stream_feed
@@ -39,6 +40,34 @@ def check_mixing(
         yield from mixed
         if not mixed:
             yield from _paradigms(document, spec, feeds)
+
+
+def settle_paradigm(
+    pipeline: Loaded[PipelineSpec], sources: Mapping[str, Loaded[SourceSpec]]
+) -> None:
+    """Where no paradigm is written and all streams feed `batch`, or all `stream`, that is it.
+
+    It is put into the document too, from which jobs read it.
+    """
+    spec = pipeline.repaired
+    if spec is None or spec.model.kind == "count" or "paradigm" in spec.train.model_fields_set:
+        return
+    known = {name: each.repaired for name, each in sources.items() if each.repaired is not None}
+    if not known.keys() >= set(spec.source_names):
+        return
+    try:
+        streams = spec.dataset.streams.items()
+        feeds = {stream_feed(name, stream, known) for name, stream in streams}
+    except ConfigError:
+        return  # `check_pipeline` names it
+    paradigm = feeds.pop()
+    if feeds or Variant(paradigm, spec.train.delay) in spec.train.variants:
+        return
+    for value in (pipeline.document.value, pipeline.document.written):
+        value["train"] = {**value.get("train", {}), "paradigm": paradigm}
+    train = spec.train.model_copy(update={"paradigm": paradigm})
+    pipeline.repaired = spec.model_copy(update={"train": train})
+    pipeline.spec = None if pipeline.spec is None else pipeline.repaired
 
 
 def _weights(document: Document, spec: PipelineSpec) -> Iterator[Problem]:

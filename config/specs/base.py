@@ -54,6 +54,21 @@ def format_duration(value: timedelta) -> str:
     return f"{seconds}s"
 
 
+def duration_words(value: timedelta) -> str:
+    """A duration for people: `20 days`, `3 d 4 h`, `5 min 3 s`, `0.4 s`."""
+    seconds = value.total_seconds()
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    if value >= timedelta(days=10):
+        return f"{value.days:,} days"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next(place for place, (count, _) in enumerate(parts) if count)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)
+
+
 _WRITTEN = "write a time as 2026-03-01 or 2026-03-01T07:00:00Z, not {}"
 # Well inside datetime's range, so that windows, offsets and time zones never overflow it.
 _FIRST, _LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)

@@ -9,11 +9,13 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from forebay.config.specs.base import Duration, Spec, format_duration
+from forebay.system.names import is_one_line
 
 # How many windows keep copies of the model by default.
 _MODELS_KEPT = 400
 # More than the hours of 100,000 years. Databases count to 2^63.
 _WINDOWS_KEPT_MAX = 1_000_000_000
+_BRACES = re.compile(r"\{[^}]*\}?|\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?|\*")
 # A process checks its own progress twice a second, its supervisor once a second.
 _DEADLINE_SHORTEST, _DEADLINE_LONGEST = timedelta(seconds=5), timedelta(days=1)
@@ -26,6 +28,22 @@ def _variable(text: str) -> str:
             "write the name of a variable (ACME_TOKEN) or a prefix (ACME_*), without a value: "
             "values come from the environment"
         )
+    return text
+
+
+def _serving_path(text: str) -> str:
+    """Not quoted in errors: an address may hold a password."""
+    bucket, _, folder = text.removeprefix("s3://").partition("?")[0].partition("/")
+    if text.startswith("s3://"):
+        is_place = bool(bucket and folder.strip("/")) and "@" not in bucket
+    else:
+        is_place = "://" not in text and text.strip("./") != "" and not text.startswith("~")
+    if not is_place or not is_one_line(text):
+        raise ValueError(
+            "write the path of a folder, or s3://BUCKET/FOLDER without a user and a password"
+        )
+    if _BRACES.findall(text) not in ([], ["{line}"]):
+        raise ValueError("only {line} may be in braces, once: it stands for the model line's name")
     return text
 
 
@@ -214,10 +232,10 @@ class PublishSpec(Spec):
     """Whether a finished window's model becomes the one that serves.
 
     `when: gate` lets another paradigm of `train.compare` serve if event scores show that it is
-    significantly better by `metric`: than the declared one (`against: best_paradigm`), or than the
-    one that serves now (`against: served`). The declared one serves until `min_rows` rows of the
-    newest windows are judged, with all labels of these windows known and both classes present. The
-    more rows, the less often the decision changes: docs/learning.md says how often.
+    significantly better by `metric`: than the declared one (`against: best_paradigm`), or than that
+    of the gate's newest decision (`against: served`). The declared one serves until `min_rows` rows
+    of the newest windows are judged, with all labels of these windows known and both classes
+    present. The more rows, the less often the decision changes: docs/learning.md says how often.
     """
 
     when: Literal["always", "never", "gate"] = Field(
@@ -232,7 +250,7 @@ class PublishSpec(Spec):
     against: Literal["best_paradigm", "served"] = Field(
         default="best_paradigm",
         description="Which paradigm serves until another one is significantly better: the declared "
-        "one (`best_paradigm`), or the one that serves now (`served`)",
+        "one (`best_paradigm`), or that of the gate's newest decision (`served`)",
     )
     min_rows: int = Field(
         default=30_000,
@@ -251,6 +269,20 @@ class PublishSpec(Spec):
         le=_WINDOWS_KEPT_MAX,
         description="How many of the newest windows keep their exported models, in addition to "
         "the one that serves (default: job.windows_kept, at most 400)",
+    )
+
+    serving: Annotated[str, AfterValidator(_serving_path)] | None = Field(
+        default=None,
+        description="Where a model server reads the model that serves: a folder, relative to the "
+        "project's, or `s3://BUCKET/FOLDER`. Each switch writes PATH/INTEGER/, then "
+        "PATH/current.json. It is the path of the line `main`; with `{line}` in it, of every line",
+    )
+    serving_kept: int = Field(
+        default=3,
+        ge=2,
+        le=1_000,
+        description="How many of the newest PATH/INTEGER/ are kept at `serving`; a server may "
+        "still read the one before the last",
     )
 
 

@@ -121,7 +121,7 @@ class TrainSpec(Spec):
         default="mixture",
         description="What serves: `batch` or `stream` rows alone, `batch_then_stream` (batch in "
         "the warm start, stream afterwards), `mixed` (both in one tower), or `mixture` (a memory "
-        "tower and an adapt tower)",
+        "tower and an adapt tower). By default `batch` or `stream` where all streams feed that one",
     )
     delay: Delay = Field(
         default="none",

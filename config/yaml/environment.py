@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from forebay.config.yaml.keys import dotted
 from forebay.config.yaml.positions import Document, KeyPath, text_fault
 from forebay.config.yaml.problems import HINTS_MAX, Problem
 from forebay.config.yaml.spelling import nearest
 from forebay.system.names import shown
-from forebay.system.output.redaction import hide, hide_passwords, is_secret_name
+from forebay.system.output.redaction import hide, hide_passwords, is_secret, is_secret_name
 
 _VARIABLE = re.compile(r"\$(\$?)\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-([^}]{0,1000}))?\})?")
 # The only part of a declaration in which secrets may be written.
@@ -76,13 +78,25 @@ def fill_text(text: str, path: KeyPath, environ: Mapping[str, str]) -> tuple[str
             return match[0]
         if environ.get(name) or (name in environ and not has_default):
             _hide(environ[name], name, path)
-            return environ[name]
+            return _value(environ, name)
         if has_default:
             return default or ""
         missing.append(name)
         return match[0]
 
     return _VARIABLE.sub(replaced, text), missing
+
+
+def _value(environ: Mapping[str, str], name: str) -> str:
+    """The value of a variable, with the home folder for `~/` at its beginning.
+
+    A shell does that where it sets a variable; nobody does where a file sets it, for a service or
+    a container.
+    """
+    value = environ[name]
+    home = environ.get("HOME", "~")
+    is_place = value.startswith("~/") and not is_secret_name(name)
+    return f"{home}{value.removeprefix('~')}" if is_place else value
 
 
 def fill_names(text: str, names: Collection[str], environ: Mapping[str, str]) -> str:
@@ -92,8 +106,9 @@ def fill_names(text: str, names: Collection[str], environ: Mapping[str, str]) ->
         escaped, name, has_default, default = match.groups()
         if escaped or name not in names:
             return match[0]
-        value = environ.get(name) or (default or "" if has_default else environ.get(name))
-        return match[0] if value is None else value.replace("${", "$${")
+        if environ.get(name) or (name in environ and not has_default):
+            return _value(environ, name).replace("${", "$${")
+        return (default or "").replace("${", "$${") if has_default else match[0]
 
     return _VARIABLE.sub(replaced, text)
 
@@ -153,6 +168,20 @@ def hide_written(declared: object, fields: Collection[str] = ()) -> None:
                 hide(text, named_secret=True)
             else:
                 hide_passwords(text)
+
+
+def written_secrets(document: Document) -> Iterator[Problem]:
+    """Notes on secrets that a source's options hold as they are: files are copied and committed."""
+    for path, written in texts_of(document.written):
+        keys = [part for part in path if isinstance(part, str)]
+        named = any(map(is_secret_name, keys))
+        if keys[:1] == [OPTIONS] and any(is_secret(each, named) for each in _literals(written)):
+            variable = re.sub(r"\W+", "_", keys[-1]).upper()
+            message = (
+                f"{dotted(path)}: a password is written here as plain text: put it into a variable "
+                f"of the environment and write ${{{variable}}}, for example"
+            )
+            yield replace(document.problem(path, "plain-secret", message), severity="note")
 
 
 def _literals(text: str) -> list[str]:

@@ -26,6 +26,20 @@ _REMOVED: dict[KeyPath, str] = {
 }
 
 
+# Words of other tools: the key that is meant, or what to do.
+_RATES = "model.embedding_learning_rate and model.dense_learning_rate"
+_NO_CHOICE = (
+    f"; remove it: embeddings train with Adagrad, all else with Adam, at the constant {_RATES}"
+)
+_FOREIGN: dict[str, str] = {
+    "batch_size": "minibatch_rows",
+    "optimizer": _NO_CHOICE,
+    "learning_rate": f"; write {_RATES}",
+    "learning_rate_schedule": _NO_CHOICE,
+    "epochs": "; remove it: a window's rows are trained on once",
+}
+
+
 def yaml_fields(model: Model) -> dict[str, FieldInfo]:
     """Fields of a model by their YAML key, without those that come from the file name."""
     fields: dict[str, FieldInfo] = {}
@@ -90,7 +104,10 @@ class _KeyChecker:
             missing = [name for name in absent if fields[name].is_required()]
             # Nobody reads more hints than this, and a file may have very many keys.
             few = len(self.problems) < HINTS_MAX
-            hint = nearest(key, fields, missing, absent) if few else ""
+            meant = _FOREIGN.get(key, "")
+            hint = (
+                nearest(meant or key, fields, missing, absent) if few and meant[:1] != ";" else ""
+            )
             self._report(key, path, model, fields, hint)
             self._rename(value, path, key, hint)
 
@@ -111,6 +128,8 @@ class _KeyChecker:
         else:
             where = f"in {dotted(path)}" if path else "at the top of the file"
             known = "" if hint else f"; known keys: {', '.join(fields)}"
+            if not hint and (meant := _FOREIGN.get(key)):
+                known = meant if meant[0] == ";" else f"; write train.{meant}"
             message = f"unknown key {key!r} {where}{_REMOVED.get((*path, key), known)}"
             problem = self.document.problem((*path, key), "unknown-key", message, hint, at_key=True)
         self.problems.append(problem)

@@ -120,6 +120,8 @@ def text_fault(text: str) -> str:
 KeyPath = tuple[str | int, ...]
 KEY_MAX = 200
 _MESSAGE_MAX, _HINT_MAX = 1_000, 100
+# Where libyaml stops: between both characters.
+_VARIABLE = re.compile(r"(?<=\$)\{(\w{1,200})(\})?")
 _NAMED = re.compile(r"(alias|anchor|tag handle) '[^']*'")
 
 
@@ -214,6 +216,10 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Proble
     parts = [part for part in (error.context, error.problem) if part]
     if mark is not None and text[mark.index : mark.index + 1] == "\t":
         parts = ["a tab is not allowed here: indent with spaces"]
+    if mark is not None and (variable := _VARIABLE.match(text, mark.index)):
+        message = "inside {} and [] a value with a variable has to be in quotes"
+        hint = f'"${variable[0]}"' if variable[2] else ""  # a default may be a secret
+        return Problem(file, line, column, "syntax", *_bounded(message, hint))
     # A password that begins with * or & is parsed as the name of an alias or an anchor.
     told = _NAMED.sub(r"\g<1>", "this is not YAML: " + ", ".join(parts))
     message, _ = _bounded(told, "")

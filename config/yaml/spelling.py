@@ -37,8 +37,9 @@ def _may_be_near(letters: Counter[str], candidate: str) -> bool:
 def nearest(word: str, known: Iterable[str], *preferred: Collection[str]) -> str:
     """The known word that `word` was probably meant to be, or an empty text.
 
-    The fewest edits win; ties go to the words of the first group in `preferred`, then of the next
-    one, then to the most similar word.
+    A word that needs edits for more than half of its letters is another word. The fewest edits
+    win; ties go to the words of the first group in `preferred`, then of the next one, then to the
+    most similar word.
     """
     best: tuple[int, int, float, str] | None = None
     letters, steps = Counter(word.casefold()), 0
@@ -50,7 +51,8 @@ def nearest(word: str, known: Iterable[str], *preferred: Collection[str]) -> str
             break
         distance = edits(word.casefold(), candidate.casefold())
         ratio = SequenceMatcher(None, word.casefold(), candidate.casefold()).ratio()
-        if distance > max(1, len(candidate) // 3) and ratio < _RATIO_MIN:
+        alike = ratio >= _RATIO_MIN and 2 * distance <= max(len(word), len(candidate))
+        if distance > max(1, len(candidate) // 3) and not alike:
             continue
         group = next((n for n, words in enumerate(preferred) if candidate in words), len(preferred))
         rank = (distance, group, -ratio, candidate)

@@ -48,6 +48,11 @@ _YAML_TYPES: dict[type, str] = {
 }
 
 
+# Types as other tools call them.
+_TYPES = {"datetime": "timestamp", "date": "timestamp", "integer": "int", "long": "int"}
+_TYPES |= {"double": "float", "decimal": "float", "text": "string", "varchar": "string"}
+
+
 @dataclass(frozen=True)
 class _Fault:
     """One pydantic error, its path in the value and the union branches it belongs to.
@@ -153,7 +158,9 @@ class _Writer:
         message = (
             f"{self._name(path)}: {self._shown(path, given)} is not one of {', '.join(choices)}"
         )
-        hint = nearest(given, choices) if isinstance(given, str) else ""
+        text = given if isinstance(given, str) else ""
+        meant = _TYPES.get(text.casefold(), "")
+        hint = meant if meant in choices else nearest(text, choices)
         return self._document.problem(path, "wrong-value", message, hint)
 
     def _wrong_value(self, path: KeyPath, fault: _Fault) -> Problem:

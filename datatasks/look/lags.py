@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
+from forebay.config.specs.base import duration_words
 from forebay.config.specs.datasets import source_of, stream_of
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
@@ -51,7 +52,8 @@ class Lag(Message):
         place = f"{self.source}, partition {self.partition}"
         if not self.count:
             return f"{place}: nothing after the sealed position"
-        oldest = "" if self.seconds is None else f", the oldest {self.seconds:,.0f} s old"
+        age = timedelta(seconds=self.seconds or 0)
+        oldest = "" if self.seconds is None else f", the oldest {duration_words(age)} old"
         if self.wrong_time:
             oldest = f"; the oldest one's own time is wrong ({self.wrong_time})"
         behind = counted(self.count, self.unit.removesuffix("s"))

@@ -15,8 +15,21 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[2]
 # What the side bar shows, from top to bottom; README is the first page.
 NAVIGATION = {
-    "Begin": ["docs/tutorial", "docs/sources", "docs/kafka", "docs/concepts", "docs/learning"],
-    "Run": ["docs/airflow", "docs/environment", "docs/internals/home", "docs/internals/security"],
+    "Begin": [
+        "docs/tutorial",
+        "docs/sources",
+        "docs/kafka",
+        "docs/concepts",
+        "docs/learning",
+        "docs/limits",
+    ],
+    "Run": [
+        "docs/airflow",
+        "docs/serving",
+        "docs/environment",
+        "docs/internals/home",
+        "docs/internals/security",
+    ],
     "Look up": ["docs/reference", "docs/cli", "docs/summary", "CHANGELOG"],
     "Extend": ["docs/write-a-source", "docs/reader", "docs/public", "CONTRIBUTING"],
     "Understand": [

@@ -21,7 +21,9 @@ WINDOWS_MAX = 24  # labels of earlier windows may say little about those of toda
 def advice_on_windows(
     pipeline: PipelineSpec, windows: Collection[Json], label: str = ""
 ) -> Advice | None:
-    """What trained and judged windows say about a pipeline; None where no model learns labels.
+    """What trained and judged windows say about a pipeline.
+
+    None where no model learns labels, and where no stream is read, whose labels may be late.
 
     windows: as in the summary, with the counts of their labels. Rows of one window are alike,
     which widens the interval. label: which one, see `label_part`. What is recommended was
@@ -36,12 +38,14 @@ def advice_on_windows(
         [int(each.get("complete_positives", 0)) for each in judged],
     )
     rows = _rows_by_feed(windows)
+    if "stream" not in rows:
+        return None
     return advise(
         known,
         Situation(
             completeness=known.value if known else None,
-            stream_share=min(1.0, rows["stream"] / rows["batch"]) if rows["batch"] else None,
-            has_batch=rows["batch"] > 0,
+            stream_share=min(1.0, rows["stream"] / rows["batch"]) if rows.get("batch") else None,
+            has_batch=rows.get("batch", 0) > 0,
             has_stream=rows["stream"] > 0,
             has_warm_start=pipeline.train.warm_start is not None,
         ),
@@ -104,8 +108,9 @@ def _flattened(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, obj
 
 
 def _rows_by_feed(windows: Collection[Json]) -> dict[str, int]:
-    rows = {"batch": 0, "stream": 0}
+    rows: dict[str, int] = {}
     for window in windows:
         for source in window.get("sources", {}).values():
-            rows[source.get("feed", "batch")] += source["trained_rows"]
+            feed = source.get("feed", "batch")
+            rows[feed] = rows.get(feed, 0) + source["trained_rows"]
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
 from forebay.config.explain import declared_columns
@@ -112,6 +112,8 @@ def _sampled(source: Source, over: Interval, columns: Sequence[str]) -> tuple[Sa
     limits = SampleLimits(seconds=SECONDS_MAX)
     for width in _WIDTHS:
         spans = spread_spans(over, SPANS, width)
+        if source.spec.event_time is None:  # paths say the time of rows, a day at least
+            spans = _whole_days(spans)
         sample = sample_rows(source, spans, columns, limits, ROWS_MAX)
         if sample.table.num_rows >= ROWS_ENOUGH or limits.are_spent:
             break
@@ -120,3 +122,13 @@ def _sampled(source: Source, over: Interval, columns: Sequence[str]) -> tuple[Sa
     rows = sample.read_rows if sample.is_whole else sample.stored_rows
     hours = sum((span.end - span.start for span in spans), timedelta(0)) / timedelta(hours=1)
     return sample, None if rows is None else rows / hours
+
+
+def _whole_days(spans: Sequence[Interval]) -> list[Interval]:
+    days = {
+        first + timedelta(days=number)
+        for first, last in ((each.start.date(), (each.end - _MOMENT).date()) for each in spans)
+        for number in range((last - first).days + 1)
+    }
+    starts = [datetime.combine(day, time(), UTC) for day in sorted(days)]
+    return [Interval(start, start + timedelta(days=1)) for start in starts]

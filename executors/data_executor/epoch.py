@@ -12,7 +12,7 @@ from typing import cast
 
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads, TaskRunner
 from forebay.executors.poison.examination import Examiner
-from forebay.executors.poison.readers import Readers
+from forebay.executors.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import FrameHead, Grant, LeaseReply, Progress
 from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue

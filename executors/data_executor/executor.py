@@ -25,7 +25,7 @@ from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.folder import registered_path
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
-from forebay.executors.poison.readers import Readers
+from forebay.executors.readers import Readers
 from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import (

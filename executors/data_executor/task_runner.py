@@ -8,14 +8,14 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from forebay.datatasks.planning.operations import window_hours
+from forebay.datatasks.sources.common.cautious.read_units import read_around
 from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.sources.common.rows.chunks import place_text
-from forebay.datatasks.sources.common.rows.read_units import read_around
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
 from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
 from forebay.executors.poison.examination import Examiner
-from forebay.executors.poison.readers import Readers
+from forebay.executors.readers import Readers
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError

@@ -15,6 +15,7 @@ from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.judging.gate import gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link, Parent
+from forebay.executors.model_line.serving import pinned_words
 
 
 def summarise_windows(
@@ -58,8 +59,11 @@ def summarise_windows(
         )
     gate = gate_decision(chain, links[-1]) if links else None
     published = chain.published()
+    if published is not None and published.pinned:
+        words = pinned_words(published.window, chain.pipeline, chain.line)
+        notes += [] if any(words in note for note in notes) else [words]
     facts = {
-        "published": published.model_dump(mode="json") if published else None,
+        "published": published.model_dump(mode="json", exclude={"stored"}) if published else None,
         "gate": None if gate is None else gate.model_dump(),
         **facts,
         "notes": notes,

@@ -70,14 +70,14 @@ def decide(
     """Choose the variant that serves.
 
     The incumbent stays unless the best of the others is significantly better at event time. The
-    incumbent is the declared variant, or with `against: served` the one that serves now. Windows
-    with missing complete labels, or with one class only, are not used. The interval allows for
-    other rows having been drawn and, from three windows on, for other windows too: what is better
-    at night may be worse by day, and what serves will answer in future windows.
+    incumbent is the declared variant, or with `against: served` that of the newest decision.
+    Windows with missing complete labels, or with one class only, are not used. The interval allows
+    for other rows having been drawn and, from three windows on, for other windows too: what is
+    better at night may be worse by day, and what serves will answer in future windows.
 
     variants: those that are trained, the declared one first.
     windows: event scores, in order; the newest that together have `min_rows` rows decide.
-    serving: the variant that serves now; None where nothing serves.
+    serving: the variant of the newest decision; None before the first one.
     """
     declared = incumbent = variants[0]
     if spec.against == "served" and serving is not None and serving in variants:

@@ -58,7 +58,7 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     ]
     evidence = gather(trained, horizon, _known(store, links, horizon, key), key)
     variants = pipeline.train.paradigms
-    serving = _serving(chain, variants[0]) if spec.against == "served" else None
+    serving = _decided(chain, link) if spec.against == "served" else None
     figures = evidence.figures(dataset.label_delay)
     decision = decide(spec, variants, figures, serving)
     if dataset.further_labels:
@@ -90,13 +90,8 @@ def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> lis
     return evidence.of_links(names, horizon, label)
 
 
-def _serving(chain: ModelChain, declared: str) -> str | None:
-    """The variant that serves now; None where nothing does."""
-    published = chain.published()
-    if published is None:
-        return None
-    link = chain.link(published.window, published.generation)
-    if link is None:
-        return None
-    decided = gate_decision(chain, link)
-    return declared if decided is None else decided.variant
+def _decided(chain: ModelChain, link: Link) -> str | None:
+    """The variant of the newest decision on another link, whatever serves; None without one."""
+    newest = chain.newest_with("gate", link.name)
+    decision = None if newest is None else gate_decision(chain, newest)
+    return None if decision is None else decision.variant

@@ -20,6 +20,7 @@ from forebay.datatasks.plans import history, plan_rows
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.model_line import serving, staleness
 from forebay.executors.model_line.link import (
+    Action,
     FileKind,
     Link,
     Parent,
@@ -80,6 +81,8 @@ class ModelChain:
     before = _reading(link_rows.link_before)
     between = _reading(link_rows.links_between)
     after = _reading(link_rows.links_after)
+    newest_with = _reading(link_rows.newest_with)
+    switches = _reading(serving.switches_of)
     seal = _reading(file_rows.seal_of)
     judgements = _reading(judgement_rows.documents)
     last_judgements = _reading(judgement_rows.last_documents)
@@ -179,20 +182,40 @@ class ModelChain:
         return Published(
             window=row.key,
             generation=row.generation,
+            integer=row.integer,
+            pinned=row.pinned,
+            stored=file_rows.stored_in(row),
             path=store_of(self.home).url(file_rows.stored_in(row)),
             published_at=from_us(row.published_at),
         )
 
-    def publish(self, link: Link, now: datetime) -> str:
+    def publish(self, link: Link, now: datetime, why: str = "") -> str:
         """Let a link with a SavedModel serve, or return why it may not, see `candidate`."""
 
         def work(rows: Connection, line: int) -> str:
             reason = serving.unfit_to_serve(rows, line, link)
             if not reason:
-                serving.serve(rows, line, link, now)
+                serving.serve(rows, line, link.name, "publish", now, why)
             return reason
 
         return self._change(work)
+
+    def serve(
+        self,
+        name: Parent,
+        action: Action,
+        now: datetime,
+        why: str = "",
+        exported: Mapping[FileKind, Stored] | None = None,
+    ) -> None:
+        """Let any link with a SavedModel serve, pinned, see `serving.serve`."""
+        self._change(lambda rows, line: serving.serve(rows, line, name, action, now, why, exported))
+
+    def unpin(self, why: str = "") -> bool:
+        return self._change(lambda rows, line: serving.unpin(rows, line, why))
+
+    def raise_integer(self, integer: int) -> None:
+        self._change(lambda rows, line: serving.raise_integer(rows, line, integer))
 
     def begin_anew(self, *, forget_plans: bool) -> None:
         """Remove every link: the line's next window begins it. What serves, and borders, stay.
@@ -213,8 +236,12 @@ class ModelChain:
 
     def is_begun(self) -> bool:
         """Whether a window was trained: a warm start alone binds nobody to where it ended."""
+        return self.trained_until() is not None
+
+    def trained_until(self) -> datetime | None:
+        """The end of the last window that was trained; None where the line is not begun."""
         newest = self.last()
-        return bool(newest) and not is_warm_start(newest[0].window)
+        return newest[0].end if newest and not is_warm_start(newest[0].window) else None
 
     def candidate(self, window: str, generation: int) -> tuple[Link, str] | None:
         """A link, and why it may not serve: an empty text when it may. None without a link."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from forebay.config.specs.windows import first_window_key, is_warm_start
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.paths import DEFAULT_LINE
+from forebay.executors.model_line.serving import line_command
 
 
 def of_line(chain: ModelChain, command: str) -> str:
     """`forebay COMMAND PIPELINE [--line LINE]`."""
-    line = "" if chain.line == DEFAULT_LINE else f" --line {chain.line}"
-    return f"forebay {command} {chain.pipeline}{line}"
+    return line_command(command, chain.pipeline, chain.line)
 
 
 def run_command(chain: ModelChain, first: str, last: str) -> str:

@@ -161,12 +161,40 @@ class StoredSeal(Message):
 
 
 class Published(Message):
-    """The pointer to the model that serves. path: where its SavedModel is."""
+    """The pointer to the model that serves.
+
+    integer: of this switch, see `job.publish.serving`. stored, path: its SavedModel in the store.
+    """
 
     window: str
     generation: int
+    integer: int
+    pinned: bool
+    stored: Stored
     path: str
     published_at: datetime
+
+
+Action = Literal["publish", "serve", "rollback", "unpin"]
+
+
+class Switch(Message):
+    """A change of what serves. who: user and host.
+
+    integer: that of the switch before where only a pin was set or taken away.
+    """
+
+    window: str
+    generation: int
+    integer: int
+    action: Action
+    who: str
+    why: str
+    at: datetime
+
+    @property
+    def name(self) -> Parent:
+        return Parent(window=self.window, generation=self.generation)
 
 
 def _wrap(value: int) -> int:

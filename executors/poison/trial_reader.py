@@ -13,12 +13,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from forebay.datatasks.sources.common.cautious.read_units import Poison, read_around
 from forebay.datatasks.sources.common.contract.base import SourceReader
-from forebay.datatasks.sources.common.rows.read_units import Poison, read_around
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit, TaskProgress
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.request import JobRequest
-from forebay.executors.poison.readers import Readers
+from forebay.executors.readers import Readers
 from forebay.executors.role import role_arguments, started_by_supervisor
 from forebay.system.message import Message
 from forebay.system.output.process_log import set_up_logging

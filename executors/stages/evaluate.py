@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
-from forebay.executors.evaluation.event_words import all_metrics, event_answers, event_words
+from forebay.executors.evaluation.event_words import (
+    all_metrics,
+    evaluation_words,
+    event_answers,
+    event_words,
+)
 from forebay.executors.evaluation.row_notes import unsaid_rows
 from forebay.executors.evaluation.summary import (
     achieved_offsets,
@@ -69,7 +75,14 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
         metrics=_by_name(all_metrics(document)),
         event=_by_name(event_answers(document)),
         completed={key: _by_name(event_answers(one)) for key, one in completed.items()},
-        words=[f"window {key}: {words}" for words in event_words(document)],
+        words=[
+            *(
+                f"window {before}, whose labels are complete now: event AUC of {words}"
+                for before, one in completed.items()
+                for words in islice(event_words(one), 1)
+            ),
+            *(f"window {key}: {words}" for words in evaluation_words(document)),
+        ],
         warnings=[*line_warnings(target.pipeline, chain), *repeat_warnings([document])],
     )
 

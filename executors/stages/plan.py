@@ -36,7 +36,7 @@ def time_window(target: StageTarget, *, again: bool) -> TimerResult:
         return TimerResult(state="open", window=key, reason="it has no plan yet")
     generation = plan.generation
     link = chain.link(key, generation)
-    trained, reason = f"it is trained in generation {generation}", ""
+    trained, reason = f"already trained in generation {generation}", ""
     if link is None:
         reason = f"it is planned as generation {generation}, but not trained"
     elif again:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.judging.gate import gate_decision
 from forebay.executors.retention.collect import collect_after
+from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.results import PublishResult
 from forebay.executors.stages.target import StageTarget
 from forebay.home.store.open import store_of
@@ -15,13 +16,15 @@ from forebay.home.store.open import store_of
 def publish_window(target: StageTarget, generation: int) -> PublishResult:
     """Let a generation of a window serve, if the pipeline publishes and nothing later serves.
 
-    A repeated call has the same result. Files of older windows that are no longer kept are
-    removed afterwards; a failure there is only a warning.
+    A repeated call has the same result. Afterwards the line's serving path is brought up, whatever
+    left it behind, and files of older windows that are no longer kept are removed; a failure there
+    is only a warning.
 
     Raises:
         DataError: when part of its SavedModel is missing or damaged.
         UsageError: when that generation is not trained.
         InfrastructureError: when its SavedModel does not exist.
+        ForebayError: see `ServingPath.bring_up`; it serves by then.
     """
     spec, chain, key = target.pipeline, target.chain, target.key
     candidate = chain.candidate(key, generation)
@@ -33,19 +36,20 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
     link, reason = candidate
     if spec.job.publish.when == "never":
         reason = f"pipeline {spec.name!r} publishes nothing (job.publish.when: never)"
-    path = ""
+    gate, path = gate_decision(chain, link), ""
+    words = "" if gate is None else gate.words
     if not reason:
         model, store = link.files.get("saved_model"), store_of(target.home)
         if model is None or not store.is_there(model):
             gone = None if model is None else store.url(model)
             raise _without_model(key, gone, spec.job.exports_kept)
         store.verify(model)  # a model server has no checksums
-        reason, path = chain.publish(link, datetime.now(UTC)), store.url(model)
-    gate = gate_decision(chain, link)
+        reason, path = chain.publish(link, datetime.now(UTC), words), store.url(model)
     collect_after(f"window {key} is published", target.home, spec, target.line)
     if reason:
         serving = chain.published()
         path = serving.path if serving else ""
+    ServingPath(target.project, spec, chain).bring_up()
     return PublishResult(
         state="kept" if reason else "published",
         window=key,
@@ -53,7 +57,7 @@ def publish_window(target: StageTarget, generation: int) -> PublishResult:
         reason=reason,
         path=path,
         variant="" if gate is None else gate.variant,
-        gate="" if gate is None else gate.words,
+        gate=words,
     )
 
 

@@ -97,8 +97,8 @@ class EvaluateResult(Message):
     not known when the window ended, by source; sources with none are absent. labels_not_known:
     rows that were trained on only for other labels, by label and source.
     event: event scores of the window by variant or tower and name. completed: those of earlier
-    windows whose last complete labels came with this one. words: which scores are partial, and
-    how partial. warnings: about its line, for people.
+    windows whose last complete labels came with this one. words: its AUCs, for people, on how many
+    rows and whether more may come; the one to read comes last. warnings: about its line.
     """
 
     window: str

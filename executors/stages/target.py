@@ -81,6 +81,18 @@ class LineTarget:
     def chain(self) -> ModelChain:
         return ModelChain(self.home, self.pipeline.name, self.line)
 
+    def due_from(self) -> datetime | None:
+        """Where what is due begins; None where the line is not begun.
+
+        After the last trained window, or at the first that is no longer trained from its plan (as
+        after `forget`).
+        """
+        keys = [key for key in self.chain.windows() if not is_warm_start(key)]
+        done = self.ledger.trained_plans(keys)
+        again = next((key for key in keys if key not in done), "")
+        link = self.chain.newest(again) if again else None
+        return self.chain.trained_until() if link is None else link.start
+
     def at(self, window: Window) -> StageTarget:
         return StageTarget(self.project, self.pipeline, self.home, self.line, window)
 

@@ -24,6 +24,7 @@ from forebay.executors.model_line.commands import of_line, retrain_command, run_
 from forebay.executors.model_line.coverage import whole_of, withheld
 from forebay.executors.model_line.lease import line_holder
 from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.serving import pinned_words
 from forebay.executors.model_line.start import (
     gap_before,
     may_begin_with,
@@ -275,6 +276,9 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
     elif judgement is None and "scores" in link.files and not is_warm_start(key):
         reason += "; it is not judged, so it is not published either"
         advice, command = _JUDGE, run_command(chain, key, key)
+    published = chain.published()
+    if published is not None and published.pinned and published.window != key:
+        reason += f"; {pinned_words(published.window, chain.pipeline, chain.line)}"
     return Why(
         window=key,
         state="trained",

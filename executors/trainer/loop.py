@@ -11,6 +11,7 @@ from pathlib import Path
 from forebay.config.specs.feeds import joined_labels
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.judging.gate import gate_decision
 from forebay.executors.judging.judges import EventJudges
 from forebay.executors.label_join.join import LabelJoins
 from forebay.executors.model_line.chain import ModelChain
@@ -131,7 +132,8 @@ class WindowTrainer:
     def _finish(self, link: Link, *, publish: bool) -> None:
         chain, pipeline = self._parts.chain, self._parts.pipeline
         if publish and pipeline.job.publish.when != "never":
-            chain.publish(link, datetime.now(UTC))
+            gate = gate_decision(chain, link)
+            chain.publish(link, datetime.now(UTC), "" if gate is None else gate.words)
         collect_after(f"window {link.window} is trained", chain.home, pipeline, chain.line)
         self._parts.progress.finished(link.window)
 

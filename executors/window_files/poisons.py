@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from forebay.datatasks.sources.common.cautious.read_units import Poison
 from forebay.datatasks.sources.common.rows.chunks import place_text
-from forebay.datatasks.sources.common.rows.read_units import Poison
 from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.files.durable import append_lines, read_lines

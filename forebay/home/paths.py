@@ -30,7 +30,8 @@ class Home:
     @classmethod
     def from_environment(cls) -> Home:
         """FOREBAY_HOME, or `.forebay` in the current folder, as an absolute path."""
-        return cls(Path(os.environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME).absolute())
+        given = Path(os.environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME)
+        return cls(given.expanduser().absolute())  # a file that set it left `~` as it is
 
     @property
     def training(self) -> Path:

@@ -60,8 +60,8 @@ def label_every(count: int) -> int:
 
 
 def legend_above(axes: Axes, columns: int) -> None:
-    """Put the legend above the drawing, where it covers no marks."""
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=min(columns, 6))
+    """Put the legend above the drawing, where it covers no marks, and a phone shows it first."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=min(columns, 6))
 
 
 def whole_numbers(axes: Axes) -> None:

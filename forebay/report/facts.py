@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay.config.specs.datasets import Feed
 from forebay.errors import UsageError
+from forebay.home.paths import DEFAULT_LINE
 from forebay.mixture.left_out import unsaid
 from forebay.mixture.metrics.estimate import Estimate
+from forebay.system.output.counted import counted
 
 Json = dict[str, Any]
 
@@ -60,6 +62,17 @@ class WindowFacts:
     series: Series | None
 
 
+class Headline(NamedTuple):
+    """The figure to read first: the AUC of the variant that answers; None while there is none.
+
+    words: what it is about.
+    """
+
+    variant: str
+    figure: Estimate | None
+    words: str
+
+
 class EventFacts(NamedTuple):
     """Pooled event scores of one variant or tower. calibration: 1 is ideal."""
 
@@ -104,11 +117,16 @@ class Facts:
     pooled_event, curves: of event scores, by variant or tower; empty if there are none.
     parts: pooled event scores by what they are divided by: `source`, `slice of category`.
     offsets: of each stream in words, if it has any.
+    line: empty for the usual one. serving: which window serves, in words; empty if none does.
+    headline: None where nothing is scored.
     first_label: with several labels, the one that all other figures are for; else empty. labels:
     the same facts for each label after it, by name, with everything that does not depend on labels.
     """
 
     pipeline: str
+    line: str
+    serving: str
+    headline: Headline | None
     paradigms: list[str]
     warm_start: WindowFacts | None
     windows: list[WindowFacts]
@@ -133,6 +151,14 @@ class Facts:
     model: str
     first_label: str
     labels: dict[str, Facts]
+
+    @property
+    def period(self) -> str:
+        """Which windows these are."""
+        keys = [window.window for window in self.windows]
+        if len(keys) < 2:
+            return f"window {keys[0]}" if keys else "no windows"
+        return f"{len(keys)} windows, {keys[0]} to {keys[-1]}"
 
     @property
     def has_event(self) -> bool:
@@ -182,6 +208,9 @@ def facts_of(summary: Json) -> Facts:
     warm = summary.get("warm_start")
     return Facts(
         pipeline=summary.get("pipeline", ""),
+        line="" if summary.get("line", DEFAULT_LINE) == DEFAULT_LINE else summary["line"],
+        serving=_serving(summary.get("published")),
+        headline=_headline(summary),
         paradigms=list(
             summary.get("paradigms")
             or dict.fromkeys(name for window in windows for name in window.auc_true)
@@ -213,7 +242,7 @@ def facts_of(summary: Json) -> Facts:
         warnings=list(pooled.get("warnings", [])),
         advice=(summary.get("advice") or {}).get("words", ""),
         label=pooled.get("label", "complete"),
-        positives_known=(pooled.get("label_completeness") or {}).get("share"),
+        positives_known=_known(pooled, summary["windows"]),
         rows_agree=summary["rows_agree"],
         rows_line=summary["rows_line"],
         phases_seconds=dict(summary.get("phases_seconds") or {}),
@@ -224,6 +253,35 @@ def facts_of(summary: Json) -> Facts:
         first_label=summary.get("first_label", ""),
         labels={name: facts_of(_of_label(summary, name)) for name in summary.get("labels", {})},
     )
+
+
+def _serving(published: Json | None) -> str:
+    if published is None:
+        return ""
+    at = published["published_at"]
+    name = f"window {published['window']} (generation {published['generation']})"
+    return f"{name}, since {at[:10]} {at[11:16]} UTC"
+
+
+def _headline(summary: Json) -> Headline | None:
+    """The AUC of the variant that answers: of event scores if there are any, over all windows."""
+    gate, pooled = summary.get("gate") or {}, summary.get("pooled") or {}
+    name = gate.get("variant") or next(iter(summary.get("paradigms") or ()), "")
+    if not name:
+        return None
+    waiting = sum(not (one.get("event") or {}).get("complete", True) for one in summary["windows"])
+    left_out = f"; labels of {counted(waiting, 'window')} are not complete yet" if waiting else ""
+    event = pooled.get("event") or {}
+    if name in event.get("answers", {}):
+        rows = f"{event['judged']:,} rows of {counted(event['windows'], 'window')}"
+        words = f"scored at the event, {rows}{left_out}"
+        return Headline(name, _sure(event["answers"][name]["auc"]), words)
+    at_publication = pooled.get("paradigms", {}).get(name, {})
+    for key, labels in (("auc_true", "complete labels"), ("auc_fresh", "labels as known then")):
+        if at_publication.get(key):
+            words = f"scored at publication, by {labels}{left_out}"
+            return Headline(name, _sure(at_publication[key]), words)
+    return Headline(name, None, f"no window is judged{left_out}")
 
 
 def _of_label(summary: Json, name: str) -> Json:
@@ -276,9 +334,16 @@ def _window(window: Json, label: str) -> WindowFacts:
         words_true={name: one.get("words_true", "") for name, one in metrics.items()},
         event={name: _figure(one, "auc") for name, one in answers.items()},
         event_words={name: one["words"] for name, one in answers.items()},
-        positives_known=(window.get("label_completeness") or {}).get("share"),
+        positives_known=_known(window, [window]),
         series=_series(window.get("series")),
     )
+
+
+def _known(figures: Json, windows: Sequence[Json]) -> float | None:
+    """The share of positives known at publication; None where no stream is read."""
+    feeds = {each.get("feed") for window in windows for each in window["sources"].values()}
+    share: float | None = (figures.get("label_completeness") or {}).get("share")
+    return share if "stream" in feeds else None
 
 
 def _not_known(source: Json, label: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forebay import __version__
+from forebay.report.drawing import Plot
 from forebay.report.facts import Facts
 from forebay.report.label_plots import age_plot, calibration_plot, event_plot
 from forebay.report.plots import auc_plot, phases_plot, rows_plot
@@ -31,24 +32,30 @@ def render_html(facts: Facts) -> str:
     environment.filters["share"] = share_words
     environment.globals |= {"true_text": true_text, "event_text": event_text}
     environment.globals["part_text"] = part_text
-    plots = {
+    scores = {
         "AUC by window, scored at the event": event_plot(facts),
         "AUC by window, scored at publication": auc_plot(facts),
         "Calibration": calibration_plot(facts),
         "Labels known at publication": age_plot(facts),
-        "Rows by window and source": rows_plot(facts),
-        "Rows of each source over steps": step_rows_plot(facts),
-        "Loss over steps": loss_plot(facts),
-        "Lag over steps": lag_plot(facts),
-        "Time by phase": phases_plot(facts),
     }
     for name, own in facts.labels.items():
-        plots |= {
+        scores |= {
             f"{name}: AUC by window, scored at the event": event_plot(own),
             f"{name}: AUC by window, scored at publication": auc_plot(own),
             f"{name}: calibration": calibration_plot(own),
             f"{name}: labels known at publication": age_plot(own),
         }
-    drawn = {title: plot for title, plot in plots.items() if plot is not None}
+    scores["Loss over steps"] = loss_plot(facts)
+    rows = {
+        "Rows by window and source": rows_plot(facts),
+        "Rows of each source over steps": step_rows_plot(facts),
+        "Lag over steps": lag_plot(facts),
+        "Time by phase": phases_plot(facts),
+    }
     page = environment.get_template("report.html.j2")
-    return page.render(facts=facts, plots=drawn, version=__version__)
+    return page.render(facts=facts, scores=_drawn(scores), rows=_drawn(rows), version=__version__)
+
+
+def _drawn(plots: dict[str, Plot | None]) -> list[tuple[str, Plot]]:
+    """With their titles."""
+    return [(title, plot) for title, plot in plots.items() if plot is not None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from forebay.mixture.metrics.calibration_curve import wilson
 from forebay.report.drawing import FAINT, Plot, colour, legend_above, line, listed, mark, plot
 from forebay.report.facts import AgePoint, CurvePoint, Facts
-from forebay.report.plots import draw_estimates, window_axis, window_words
+from forebay.report.plots import chance_line, draw_estimates, window_axis
 from forebay.report.text import estimate_text, partial_text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def event_plot(facts: Facts) -> Plot | None:
         for index, name in enumerate(drawn):
             estimates = [window.event.get(name) for window in facts.windows]
             draw_estimates(axes, estimates, index, len(drawn), name)
-        axes.axhline(0.5, color=FAINT, lw=0.8, ls="--")
+        chance_line(axes)
         axes.set_ylabel("AUC, scored at the event")
         window_axis(axes, facts)
         legend_above(axes, min(4, len(drawn)))
@@ -39,7 +39,7 @@ def event_plot(facts: Facts) -> Plot | None:
         f"{window.window} ({partial_text(window)})" for window in facts.windows if window.partial
     ]
     said = [f"{name} {estimate_text(one.auc)}" for name, one in facts.pooled_event.items()]
-    words = f"AUC of {window_words(facts)} by the newest model at the time of their events"
+    words = f"AUC of {facts.period} by the newest model at the time of their events"
     shaded = f"; grey: labels are not complete yet: {listed(partial, 3)}" if partial else ""
     return plot(
         draw, f"{words}; pooled: {listed(said)}; {judged:,} of {events:,} events judged{shaded}"
@@ -70,8 +70,8 @@ def calibration_plot(facts: Facts) -> Plot | None:
 
 
 def age_plot(facts: Facts) -> Plot | None:
-    """Share of positives known at publication, by the age of their rows; None if unknown."""
-    if not facts.ages:
+    """Share of positives known at publication, by the age of their rows; None for a single age."""
+    if len(facts.ages) < 2:
         return None
     rates = [wilson(min(one.fresh, one.complete), one.complete) for one in facts.ages]
 

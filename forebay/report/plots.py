@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_CHANCE = 0.5
+
+
 def auc_plot(facts: Facts) -> Plot | None:
     """AUC on complete labels by window and paradigm with intervals; None if there is none."""
     by_name = {
@@ -37,14 +40,14 @@ def auc_plot(facts: Facts) -> Plot | None:
     def draw(axes: Axes) -> None:
         for index, (name, estimates) in enumerate(drawn.items()):
             draw_estimates(axes, estimates, index, len(drawn), name)
-        axes.axhline(0.5, color=FAINT, lw=0.8, ls="--")
+        chance_line(axes)
         axes.set_ylabel("AUC, complete labels")
         window_axis(axes, facts)
         legend_above(axes, len(drawn))
 
     pooled = {name: facts.pooled.get(name, {}).get("auc_true") for name in drawn}
     said = [f"{name} {estimate_text(one)}" for name, one in pooled.items()]
-    return plot(draw, f"AUC on complete labels of {window_words(facts)}; pooled: {listed(said)}")
+    return plot(draw, f"AUC on complete labels of {facts.period}; pooled: {listed(said)}")
 
 
 def draw_estimates(
@@ -67,6 +70,13 @@ def draw_estimates(
         color=colour(index),
         label=name,
     )
+
+
+def chance_line(axes: Axes) -> None:
+    """AUC of chance, if the axis reaches it: figures far above it would look all alike with it."""
+    low, high = axes.get_ylim()
+    if low < _CHANCE < high:
+        axes.axhline(_CHANCE, color=FAINT, lw=0.8, ls="--")
 
 
 def rows_plot(facts: Facts) -> Plot | None:
@@ -93,7 +103,7 @@ def rows_plot(facts: Facts) -> Plot | None:
     }
     total = max(1, sum(counts.values()))
     said = [f"{name} {rows:,} ({rows / total:.0%})" for name, rows in counts.items()]
-    return plot(draw, f"Rows trained in {window_words(facts)} by source: {listed(said)}")
+    return plot(draw, f"Rows trained in {facts.period} by source: {listed(said)}")
 
 
 def phases_plot(facts: Facts) -> Plot | None:
@@ -114,13 +124,6 @@ def phases_plot(facts: Facts) -> Plot | None:
     said = [f"{name} {seconds:.1f} s" for name, seconds in facts.phases_seconds.items()]
     height = 0.6 + 0.32 * len(facts.phases_seconds)
     return plot(draw, f"Seconds by phase: {listed(said, most=20)}", height)
-
-
-def window_words(facts: Facts) -> str:
-    keys = [window.window for window in facts.windows]
-    return (
-        f"window {keys[0]}" if len(keys) == 1 else f"{len(keys)} windows, {keys[0]} to {keys[-1]}"
-    )
 
 
 def _whole_auc(window: WindowFacts, name: str) -> Estimate | None:

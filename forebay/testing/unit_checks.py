@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
+from forebay.datatasks.sources.common.cautious.read_units import Poison, read_around
 from forebay.datatasks.sources.common.contract.base import SourceReader
-from forebay.datatasks.sources.common.rows.read_units import Poison, read_around
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit, TaskProgress
 from forebay.testing.source_data import NUMBER
 

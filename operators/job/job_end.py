@@ -50,19 +50,20 @@ def not_cancelled(job_id: str, reason: str) -> str:
 def raise_for_end(status: JobStatus, logs: str) -> None:
     """Raise the error of a job that has failed or was lost; do nothing for any other.
 
+    The path of its logs comes first: the last line of a red task's log says the cause.
+
     Raises:
-        ForebayError: the job's own error, by its remedy, with the path of its logs.
+        ForebayError: the job's own error, by its remedy.
     """
+    job = f"logs: {logs}\njob {status.job_id}"
     if status.state == "failed":
         if status.error is None:
-            raise InfrastructureError(f"job {status.job_id} failed; logs: {logs}")
+            raise InfrastructureError(f"{job} failed")
         error = status.error.exception()
         # A missing package or a bug counts as infrastructure, but another attempt does not fix it.
         kind = UsageError if status.error.final else type(error)
-        raise kind(f"job {status.job_id} failed: {error}\nlogs: {logs}")
+        raise kind(f"{job} failed: {error}")
     if status.state == "cancelled":
-        raise UsageError(
-            f"job {status.job_id} was cancelled: clear this task to train the window\nlogs: {logs}"
-        )
+        raise UsageError(f"{job} was cancelled: clear this task to train the window")
     if status.state == "lost":
-        raise InfrastructureError(f"job {status.job_id} lost its supervisor; logs: {logs}")
+        raise InfrastructureError(f"{job} lost its supervisor")

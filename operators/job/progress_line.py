@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Collection
+from heapq import nlargest
 
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import StoredJob
 
 LINE_EVERY_SECONDS = 10.0
+# A line stays short: the sources with the fewest rows are told together.
+_SOURCES_NAMED = 4
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
@@ -38,7 +42,13 @@ def shares(rows: dict[str, int]) -> str:
     total = sum(rows.values())
     if not total:
         return "no rows yet"
-    return ", ".join(f"{name} {count / total:.0%}" for name, count in rows.items())
+    named: Collection[str] = rows
+    if len(rows) > _SOURCES_NAMED:
+        named = nlargest(_SOURCES_NAMED - 1, rows, key=rows.__getitem__)
+    said = [f"{name} {rows[name] / total:.0%}" for name in named]
+    if others := len(rows) - len(named):
+        said.append(f"{others} others {1 - sum(rows[name] for name in named) / total:.0%}")
+    return ", ".join(said)
 
 
 def in_words(seconds: float) -> str:

@@ -24,6 +24,8 @@ from forebay.system.output.redaction import hidden_values, redacted
 DEFAULT_GRACE_SECONDS = 60.0
 DEFAULT_STAGE_SECONDS = 3600.0
 _PAUSE_SECONDS = 0.2
+# How lines of a stage begin that are warnings.
+WARNING_MARK = "WARNING: "
 
 
 class StageOperator(BaseOperator):
@@ -157,4 +159,5 @@ class StageOperator(BaseOperator):
             self._process.end()
 
     def _heard(self, line: str) -> None:
-        self.log.info("%s", redacted(line))
+        say = self.log.warning if line.startswith(WARNING_MARK) else self.log.info
+        say("%s", redacted(line.removeprefix(WARNING_MARK)))

@@ -53,9 +53,7 @@ class DataExecutorsOperator(JobOperator):
         result = self.submit_in_turn(
             request, wait, claim=request.claim, again=request.again, carried=_Carried(wait=wait)
         )
-        if result.state == "trained":
-            self.log.info("window %s: already trained. %s", result.window, result.reason)
-        else:
+        if result.state != "trained":
             self._await_registered(JobHandle(self.home, result.job_id, result.epoch))
         return self._hand_over(request, result)
 
@@ -70,7 +68,8 @@ class DataExecutorsOperator(JobOperator):
                 and executors_registered(handle.folder.path, self.executors)
             ):
                 serve = "executor serves" if self.executors == 1 else "executors serve"
-                self.log.info("%d data %s", self.executors, serve)
+                job = f"job {handle.job_id} (epoch {handle.epoch})"
+                self.log.info("%s: %d data %s", job, self.executors, serve)
                 return
             raise_for_end(status, self.logs(handle))
             self.pause(_POLL_SECONDS)

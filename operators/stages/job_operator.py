@@ -80,7 +80,7 @@ class JobOperator(StageOperator):
                 continue
             turn.require()
             if turn.reason != said and answer is None:  # an answer has already been logged
-                self.log.info("window %s: waiting. %s", request.window.key, turn.reason)
+                self.log.info("%s", turn.reason)
             said = turn.reason
             if time.monotonic() >= until:
                 if _news(previous) != _news(first):
@@ -115,15 +115,12 @@ class JobOperator(StageOperator):
             if self._killed:
                 self._cancel_unheard(request.window.key, since)
             raise
-        for warning in result.warnings:
-            self.log.warning("%s", warning)
         if result.state == "submitted":
             self._handle = JobHandle(self.home, result.job_id, result.epoch)
             if self._killed:
                 self.cancel()
             self.refuse_killed()
-            job = f"job {result.job_id} (epoch {result.epoch})"
-            self.log.info("%s, its logs: %s", job, self.logs(self._handle))
+            self.log.info("logs: %s", self.logs(self._handle))
         return result
 
     def _cancel_unheard(self, window: str, since: datetime) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,12 +14,9 @@ from forebay.executors.model_line.start import gap_before
 from forebay.executors.stages.results import TimerResult
 from forebay.operators.failures import failing_as_airflow
 from forebay.operators.runs.airflow_runs import ACTIVE_STATES, latest_before, runs_of
-from forebay.operators.runs.stage_request import REPROCESS, StageRequest
+from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.window_over import WindowOverTrigger
-
-_CONF = json.dumps({REPROCESS: True})
-AGAIN = f"to train it again, clear this run, or trigger it with the conf {_CONF}"
 
 
 class TimerOperator(StageOperator):
@@ -67,10 +63,6 @@ class TimerOperator(StageOperator):
                 return said
             said["reason"] = early
             self.log.warning("window %s: skipped. %s", result.window, early)
-        else:
-            trained = "window %s: already trained in generation %s; %s"
-            self.log.info(trained, result.window, result.generation, AGAIN)
-        said["next"] = AGAIN
         # In Airflow skipping is an exception, so the result has to be pushed.
         context["ti"].xcom_push(key="return_value", value=said)
         raise DownstreamTasksSkipped(tasks=sorted(self.get_flat_relative_ids(upstream=False)))

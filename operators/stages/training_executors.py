@@ -83,7 +83,8 @@ class TrainingExecutorsOperator(JobOperator):
         if not left.job_id:
             return self._summary(request, left.generation, None)
         self._handle = attach(self.home, left.job_id, request.run)
-        job = f"job {left.job_id} (epoch {self._handle.epoch}); its logs: {self.logs(self._handle)}"
+        self.log.info("logs: %s", self.logs(self._handle))
+        job = f"job {left.job_id} (epoch {self._handle.epoch})"
         self.log.info("window %s: attached to %s", request.window.key, job)
         update = {"job_id": left.job_id, "epoch": self._handle.epoch}
         return self._follow(request, attempt.model_copy(update=update), self._handle, attached=True)
@@ -160,9 +161,9 @@ class TrainingExecutorsOperator(JobOperator):
     ) -> dict[str, Any]:
         if attempt.resubmitted >= RESUBMISSIONS_MAX:
             raise InfrastructureError(
+                f"logs: {self.home.job(status.job_id) / 'logs'}\n"
                 f"job {status.job_id} is {status.state} again, although this task has resubmitted "
-                f"it {attempt.resubmitted} times: see its logs, then clear this task\n"
-                f"logs: {self.home.job(status.job_id) / 'logs'}"
+                f"it {attempt.resubmitted} times: see its logs, then clear this task"
             )
         self.refuse_killed()
         lost = "window %s: job %s was %s: submitting it again, to continue from its checkpoint"
@@ -175,9 +176,9 @@ class TrainingExecutorsOperator(JobOperator):
             return
         self.cancel()
         raise ConfigError(
-            f"job {handle.job_id} was cancelled: the window was not trained within "
-            f"{self.train_seconds:g} s (schedule.train_timeout). Raise that, or find out why it "
-            f"took so long, then clear this task\nlogs: {self.logs(handle)}"
+            f"logs: {self.logs(handle)}\njob {handle.job_id} was cancelled: the window was not "
+            f"trained within {self.train_seconds:g} s (schedule.train_timeout). Raise that, or "
+            "find out why it took so long, then clear this task"
         )
 
     def _summary(

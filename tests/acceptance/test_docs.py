@@ -6,17 +6,24 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from datetime import timedelta
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import BaseModel, ValidationError
 from support import independent
 
 from forebay.config.specs.base import format_duration
+from forebay.config.specs.features import FeatureSpec
+from forebay.config.specs.jobs import JobSpec, RolesSpec, TrainerRoleSpec
+from forebay.config.specs.models import ModelSpec, TowerSpec
 from forebay.config.specs.pipelines import ScheduleSpec
+from forebay.config.specs.windows import WindowSize
 from forebay.operators.runs import task_ids
 
 PAGES = [
@@ -70,6 +77,34 @@ def test_every_task_has_its_states() -> None:
     for name in names:
         shown = "sources.<name>" if name == task_ids.SOURCES else name
         assert f"| `{shown}` |" in text
+
+
+def said(model: type[BaseModel], field: str) -> tuple[str, ...]:
+    """The texts that a field takes."""
+    return get_args(model.model_fields[field].annotation)
+
+
+def test_limits_are_those_of_the_code() -> None:
+    text = " ".join(Path("docs/limits.md").read_text().split())
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    with pytest.raises(ValidationError, match="a job has one trainer"):
+        TrainerRoleSpec(count=2)
+    assert set(RolesSpec.model_fields) == {"data", "trainer"}, "no parameter servers"
+    assert said(JobSpec, "plane") == ("local",)
+    assert said(ModelSpec, "kind") == ("towers", "count")
+    assert set(TowerSpec.model_fields) == {"hidden"}, "of dense layers"
+    assert not re.search("nvidia|cuda", Path("requirements.lock").read_text())
+    encodings = [said(each, "encode")[0] for each in get_args(FeatureSpec)]
+    sizes = list(map(str, WindowSize))
+    assert ", ".join(f"`{one}`" for one in encodings[:-1]) + f" and `{encodings[-1]}`." in text
+    assert f"an hour or a day: `{sizes[0]}` or `{sizes[1]}`." in text
+    assert len(sizes) == 2
+    assert project["requires-python"] == ">=3.11,<3.14"
+    assert project["optional-dependencies"]["airflow"] == ["apache-airflow>=3.3.2,<3.4"]
+    assert "Python 3.11 to 3.13, Airflow 3.3 if any" in text
+    assert [name for name in project["entry-points"] if name.startswith("forebay")] == [
+        "forebay.sources"
+    ], "source kinds can be added, encodings and models cannot"
 
 
 def script() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,8 @@ def test_a_new_project_has_an_example_that_can_be_planned(
     cost = json.loads(printed("explain", "example", *ends)[0])
     assert cost["rows"] == {"example": 6_000}
     assert {each["does"] for each in cost["windows"]} == {"train"}
+    due = json.loads(printed("plan", "example", "--output", "json")[0])
+    assert [row["window"] for row in due] == ["2026-03-01", "2026-03-02", "2026-03-03"]
 
 
 def test_editors_find_the_schema_of_each_file(tmp_path: Path, printed: Any) -> None:
@@ -166,7 +168,8 @@ def test_a_source_of_ones_own_comes_without_the_example(tmp_path: Path, printed:
     pq.write_table(table(), "orders.parquet")
     printed("init", ".", "--from", "parquet://orders.parquet")
     assert [path.name for path in (tmp_path / "config/sources").glob("*.yaml")] == ["orders.yaml"]
-    assert list((tmp_path / "config/pipelines").glob("*.yaml")) == []
+    pipelines = (tmp_path / "config/pipelines").glob("*.yaml")
+    assert [path.name for path in pipelines] == ["orders.yaml"]
     first = (tmp_path / "config/sources/orders.yaml").read_text().split("\n")[0]
     assert first == "# yaml-language-server: $schema=../../schema/source.json"
 
@@ -221,11 +224,34 @@ def test_a_source_out_of_a_parquet_file(tmp_path: Path, printed: Any) -> None:
         "left out: 'where' (struct<lat: double>)",
         "left out: 'raw' (binary)",
         "left out: 'flags' (list<element: bool>)",
+        "pipeline orders_2026: see that event_id, label and features are what you mean",
     ]
-    assert printed("check")[0] == "1 source, 0 pipelines: no problems\n"
-    assert printed("check", "--connect")[0] == "1 source, 0 pipelines: no problems\n"
+    pipeline = yaml.safe_load(Path("config/pipelines/orders_2026.yaml").read_text())["dataset"]
+    assert (pipeline["start"], pipeline["end"]) == (date(2026, 1, 1), date(2026, 1, 2))
+    assert pipeline["label"] == {"column": "ok"}
+    assert printed("check")[0] == "1 source, 1 pipeline: no problems\n"
+    assert "ok" in printed("check", "--connect", code=1)[0], "one row is no data"
     _, err = printed("init", ".", "--from", "parquet://data/orders 2026.parquet", code=1)
     assert "already exists: choose another --name" in err
+
+
+@pytest.mark.parametrize("prefix", ["", "parquet://"])
+def test_a_bare_path_of_folders_by_day_is_declared_whole(
+    tmp_path: Path, printed: Any, prefix: str
+) -> None:
+    """Folders without leading zeros, a name that is none: `check` accepts it all."""
+    for day in (9, 10):
+        folder = tmp_path / f"lake 1/year=2026/month=3/day={day}"
+        folder.mkdir(parents=True)
+        ids = list(range(100 * day, 100 * day + 40))
+        clicks = {"id": ids, "user": [f"u{n % 7}" for n in ids], "clicked": [n % 2 for n in ids]}
+        pq.write_table(pa.table(clicks), folder / "a.parquet")
+    _, err = printed("init", ".", "--from", f"{prefix}lake 1")
+    assert "window_path is a guess: year={year}/month={month}/day={day}/*.parquet" in err
+    assert printed("check", "--connect")[0] == "1 source, 1 pipeline: no problems\n"
+    assert "learns     batch" in printed("explain", "lake_1")[0]
+    ends = ("--from", "2026-03-09", "--to", "2026-03-10", "--output", "json")
+    assert json.loads(printed("explain", "lake_1", *ends)[0])["rows"] == {"lake_1": 80}
 
 
 def test_folders_that_say_the_date(tmp_path: Path, printed: Any) -> None:
@@ -236,19 +262,21 @@ def test_folders_that_say_the_date(tmp_path: Path, printed: Any) -> None:
     value = yaml.safe_load((shop / "config/sources/orders.yaml").read_text())
     assert value["options"] == {"path": f"{tmp_path}/lake", "window_path": "date={date}/*.parquet"}
     out, _ = printed("check", "--connect", "--config", str(shop / "config"))
-    assert out == "1 source, 0 pipelines: no problems\n"
+    assert out == "1 source, 0 pipelines: no problems\n", "no column looks like a label"
 
 
 def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> None:
     pq.write_table(table().select(["id", "no"]), tmp_path / "timeless.parquet")
     pq.write_table(table().select(["raw"]), tmp_path / "typeless.parquet")
+    pq.write_table(table(), tmp_path / "pat[tern].parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     (tmp_path / "empty").mkdir()
     for origin, code, message in [
         ("parquet://{}/nothing.parquet", 1, "nothing.parquet does not exist"),
-        ("orc://{}/a.orc", 1, "write parquet://PATH"),
+        ("orc://{}/a.orc", 1, "name a local file or folder: PATH, or parquet://PATH, json"),
         ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
         ("parquet://{}/typeless.parquet", 1, "no column has a type"),
+        ("{}/pat[tern].parquet", 1, "is read as a pattern: rename it"),
         ("parquet://{}/empty", 1, "contains no *.parquet file"),
         ("parquet://{}/broken.parquet", 3, "is not a file of kind parquet"),
     ]:

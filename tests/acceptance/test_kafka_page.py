@@ -50,3 +50,28 @@ def test_what_the_example_publishes_is_read_as_declared(
     assert cli.run(["preview", "clicks", "--output", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert {name: row[name] for name in ("user", "price")} == {"user": "u1", "price": 2.5}
+
+
+@pytest.mark.kafka
+def test_a_topic_is_created_once_and_shown(
+    kafka_bootstrap: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = f"topic-{tmp_path.name}"
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", kafka_bootstrap)
+    assert cli.run(["kafka", "topic", name, "--partitions", "2"]) == 0
+    place = f"at {kafka_bootstrap}: 2 partitions"
+    assert capsys.readouterr().out == f"topic {name} created {place}\n"
+    assert cli.run(["kafka", "topic", name]) == 0
+    assert capsys.readouterr().out == f"topic {name} exists {place}\n"
+
+
+def test_a_topic_without_a_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
+    monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
+    assert cli.run(["kafka", "topic", "clicks"]) == 4
+    assert "`forebay kafka start` starts one" in capsys.readouterr().err

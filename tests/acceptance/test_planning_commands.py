@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import yaml
 from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import keep_checkpoint, mark_trained, record
@@ -174,7 +175,7 @@ def test_preview(project: Project, forebay: Caller, source: str) -> None:
 def test_preview_names_a_wrong_column(project: Project, forebay: Caller) -> None:
     columns = {**history_source()["columns"], "pirce": "float"}
     project.write_source("history", history_source(columns=columns))
-    text = forebay.text("preview", "history")
+    text = forebay.text("preview", "history", code=1)
     assert "did you mean 'price'" in text
 
 
@@ -311,3 +312,19 @@ def test_forget_concerns_one_line(project: Project, forebay: Caller) -> None:
         rows = forebay.json(*PLAN, "--line", line)
         assert {row["generation"] for row in rows if row["window"] == key} == {generation}
     assert (does("main"), does("b")) == ("skip", "train again")
+
+
+def test_without_dates_what_is_due_is_planned(project: Project, forebay: Caller) -> None:
+    file = project.root / "config/pipelines/ads.yaml"
+    pipeline = yaml.safe_load(file.read_text())
+    pipeline["dataset"]["end"] = "2026-03-04"
+    file.write_text(yaml.safe_dump(pipeline))
+    days = {"2026-03-01", "2026-03-02", "2026-03-03"}
+    assert {row["window"] for row in forebay.json("plan", "ads")} == days
+    mark_trained(Ledger(Home(project.home), "ads"), "2026-03-01", 1)
+    assert {row["window"] for row in forebay.json("plan", "ads")} == {"2026-03-02", "2026-03-03"}
+    mark_trained(Ledger(Home(project.home), "ads"), "2026-03-02", 1)
+    forebay.text("forget", "ads", "2026-03-01")
+    assert {row["window"] for row in forebay.json("plan", "ads")} == days, "what was forgotten too"
+    assert forebay.text("plan", "ads", "--to", "2026-03-02", code=1) == ""
+    assert "write both --from and --to" in forebay.errors

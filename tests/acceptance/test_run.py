@@ -116,6 +116,7 @@ def test_after_a_reprocess_that_was_cut_off_and_then_trained_another_one_reads_a
     [
         (("nobody", "--from", "2026-03-01", "--to", "2026-03-01"), "nobody"),
         (("ads", "--from", "2026-02-01", "--to", "2026-03-01"), "2026-03-01"),
+        (("ads", "--reprocess"), "--reprocess trains again what you name: write --from"),
         (("ads", "--from", "March", "--to", "2026-03-01"), "March"),
         (("ads", "--from", "2026-03-02", "--to", "2026-03-01"), "before the first"),
         (("ads", "--from", "2026-03-01", "--to", "2026-03-01", "--line", "a b"), "a name is"),

@@ -206,5 +206,5 @@ def test_without_tensorflow_the_extra_is_named(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "tensorflow", None)
-    assert run(["score", str(model), "--row", json.dumps(ROWS[0])]) == 4
+    assert run(["score", str(model), "--row", json.dumps(ROWS[0])]) == 1
     assert "pip install 'forebay[train]'" in capsys.readouterr().err

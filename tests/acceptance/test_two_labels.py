@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -187,9 +188,11 @@ def test_every_face_shows_both(trained: Trained, tmp_path: Path) -> None:
     )
     assert f"label sale  window 2026-03-03  label not known {rows}" in shown
     assert f"<td>2026-03-03</td><td>{rows:,}</td>" in page
-    stage = json.loads(
-        project.forebay("stage", "evaluate", "ads", "2026-03-02").stdout.splitlines()[-1]
-    )
+    evaluated = project.forebay("stage", "evaluate", "ads", "2026-03-02")
+    assert "AUC of sale:mixture+head at publication " in evaluated.stderr
+    last = evaluated.stderr.splitlines()[-1]
+    assert re.match(r"window 2026-03-02: event AUC of mixture\+head .* rows judged$", last), last
+    stage = json.loads(evaluated.stdout.splitlines()[-1])
     assert stage["labels_not_known"] == {"sale": {"history": unsaid(project, 1)}}
     assert stage["metrics"]["sale:stream"]["auc_true"] != stage["metrics"]["stream"]["auc_true"]
     explained = project.forebay("explain", "ads").stdout

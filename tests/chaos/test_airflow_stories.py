@@ -177,7 +177,7 @@ def test_a_loss_that_is_not_a_number_is_red(airflow: Airflow) -> None:
     """With real towers; the window behind it is not trained without it."""
     runs = airflow.ended(NAN, dict.fromkeys((0, 1), "failed"), WINDOW_SECONDS)
     assert airflow.states(runs[0]) == failed_at(NAN, TRAINING)
-    words = ("the loss of paradigm batch is not finite", NAN.key(0), "logs: ")
+    words = ("logs: ", "the loss of paradigm batch is not finite", NAN.key(0))
     assert_last_lines(airflow, runs[0], TRAINING, *words)
     assert airflow.states(runs[1]) == failed_at(NAN, "data_executors")
     assert_last_lines(airflow, runs[1], "data_executors", "comes before it, failed")

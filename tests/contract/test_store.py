@@ -377,7 +377,7 @@ class TestS3(StoreSuite):
     ) -> Home:
         address = new_s3_address()
         monkeypatch.setenv("FOREBAY_STORE", address)
-        monkeypatch.setattr("forebay.home.store.object_store._KEYS_AT_ONCE", PAGE_KEYS)
+        monkeypatch.setattr("forebay.home.store.s3_objects._KEYS_AT_ONCE", PAGE_KEYS)
         self.bucket = address.split("/")[2]
         self.client = s3_server.client
         return Home(tmp_path / "home")

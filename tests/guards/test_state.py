@@ -17,6 +17,7 @@ ROOMS = (
     "executors/driver",
     "executors/job",
     "executors/poison",
+    "executors/serving",  # what model servers read
     "executors/supervisor",
     "executors/trainer",
     "executors/window_files",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import sysconfig
 import tomllib
@@ -52,18 +54,21 @@ def test_data_files_are_there_and_no_yaml(entries: set[str]) -> None:
     assert [entry for entry in entries if entry.endswith((".yaml", ".yml"))] == []
 
 
-def test_it_works_where_it_is_installed(wheel: Path, tmp_path: Path) -> None:
+def test_it_works_where_the_readme_installs_it(wheel: Path, tmp_path: Path) -> None:
     """In an environment of its own; what it depends on is borrowed from this one."""
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     python = tmp_path / "venv/bin/python"
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    install = ["--python", str(python), "install", "--no-index", "--no-deps", str(wheel)]
-    run([*pip, *install], tmp_path)
+    (line,) = re.findall(r"^pip install .*", Path("README.md").read_text(), re.MULTILINE)
+    own = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    alone = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_PYTHON": str(python), "PATH": own}
+    run(["bash", "-c", line], wheel.parents[1], **alone)
     (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
     # Second on the path: what stands in the new environment is found first.
     (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     where = run([str(python), "-c", "import forebay.config; print(forebay.__file__)"], tmp_path)
     assert Path(where.strip()).is_relative_to(tmp_path / "venv")
+    found = "import importlib.util as u; print(u.find_spec('examples'), u.find_spec('tests'))"
+    assert run([str(python), "-c", found], tmp_path).split() == ["None", "None"]
     command = str(tmp_path / "venv/bin/forebay")
     assert run([command, "--version"], tmp_path, PYTHONPATH="").split()[-1] == __version__
     write(tmp_path / "config", declarations())

@@ -52,8 +52,14 @@ def answers(key: str, **changes: list[dict[str, Any]]) -> dict[str, list[dict[st
 
 
 def trained(key: str) -> list[dict[str, Any]]:
-    told = {"state": "trained", "window": key, "generation": 3, "reason": "it is trained"}
-    return [{"prints": told}]
+    told = {
+        "state": "trained",
+        "window": key,
+        "generation": 3,
+        "reason": "trained",
+        "next": "clear",
+    }
+    return [{"prints": told, "says": [f"window {key}: trained", "next: clear"]}]
 
 
 def scenarios() -> list[Scenario]:
@@ -117,9 +123,9 @@ def test_returned_values_are_counts_and_references(runs: dict[str, InlineRun]) -
 
 def test_stages_are_heard_in_the_log(runs: dict[str, InlineRun]) -> None:
     log = runs["fresh"].log
-    assert "forebay stage source ads 2026-03-01 clicks --asked-by" in log
+    assert "forebay stage source ads 2026-03-01 clicks" in log
+    assert "--asked" not in log
     assert "window 2026-03-01: 10 rows" in log
-    assert "mixture: auc 0.7100" in log
     assert "trained in generation 1: clicks 12, views 3 rows, 4 steps" in log
 
 
@@ -137,10 +143,9 @@ def test_a_trained_window_ends_green_at_once_and_says_how_to_do_it_again(
     assert run.tasks["timer"] == "success"
     assert not_run(run, "timer") == {"skipped"}
     assert [stage for stage in STAGES if run.calls[stage]] == ["timer"]
-    way = 'to train it again, clear this run, or trigger it with the conf {"reprocess": true}'
-    assert run.returned["timer"]["next"] == way
+    assert run.returned["timer"]["next"] == "clear"
     assert run.returned["timer"]["generation"] == 3
-    assert f"already trained in generation 3; {way}" in run.log
+    assert run.log.index("window 2026-03-02: trained") < run.log.index("next: clear")
 
 
 def test_conf_reaches_the_stages_that_decide(runs: dict[str, InlineRun]) -> None:

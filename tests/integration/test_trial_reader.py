@@ -14,13 +14,14 @@ from support.poisons import poison_of
 from support.projects import DAY, FIRST_DAY, Project, write_history, write_log
 
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.sources.common.rows.read_units import Poison
+from forebay.datatasks.sources.common.cautious.read_units import Poison
+from forebay.datatasks.sources.common.cautious.search import ReaderDiedError
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.errors import DataError
 from forebay.executors.poison import trial
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.suspicions import ReadingMark, Suspicions
-from forebay.executors.poison.trial import Trial, TrialDiedError, TrialInVainError
+from forebay.executors.poison.trial import Trial, TrialInVainError
 
 ROWS = 480
 HOURS = 24  # a segment each
@@ -74,7 +75,7 @@ def test_memory_explains_kills_and_no_crash(
     path: DataPath, task: DataTask, *, crashed: bool
 ) -> None:
     made = Trial(path.job_dir, task, 100, [], 60.0, crashed=crashed, memory_bytes=1)
-    expected = TrialInVainError if crashed else TrialDiedError
+    expected = TrialInVainError if crashed else ReaderDiedError
     with closing(made), pytest.raises(expected, match="GiB of memory"):
         made.read(START, Position(1, 0))
 
@@ -97,14 +98,14 @@ def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
     monkeypatch.setattr(trial, "_BUSY_SECONDS_MIN", 0.2)
     with closing(Trial(path.job_dir, clicks(path), 100, [], 60.0, crashed=False)) as reading:
         for stopped, expected, says in (
-            (False, TrialDiedError, "more than .* s of CPU time"),
+            (False, ReaderDiedError, "more than .* s of CPU time"),
             (True, TrialInVainError, "no answer"),
         ):
             assert reading.read(START, Position(7, 0)) > 0
             monkeypatch.setattr(reading, "_deadline", 5.0)
             if stopped:
-                assert reading._child is not None
-                reading._child.process.send_signal(signal.SIGSTOP)
+                assert reading._child._child is not None
+                reading._child._child.process.send_signal(signal.SIGSTOP)
             with pytest.raises(expected, match=says):
                 reading.read(Position(7, 0), Position(8, 0))
             monkeypatch.setattr(reading, "_deadline", 60.0)

@@ -52,9 +52,9 @@ options:
     message_rows_max: 1000
     message_bytes_max: 65536
     client: {security_protocol: SASL_SSL, sasl_mechanism: PLAIN, sasl_plain_username: user,
-      sasl_plain_password: word, sasl_kerberos_service_name: kafka,
+      sasl_plain_password: ./word, sasl_kerberos_service_name: kafka,
       sasl_kerberos_domain_name: example.org, ssl_cafile: ca.pem, ssl_certfile: client.pem,
-      ssl_keyfile: client.key, ssl_password: word, ssl_crlfile: revoked.pem,
+      ssl_keyfile: client.key, ssl_password: ./word, ssl_crlfile: revoked.pem,
       ssl_check_hostname: true, client_id: forebay, client_rack: a, api_version: "3.9",
       request_timeout_ms: 30000, retry_backoff_ms: 100, reconnect_backoff_ms: 50,
       reconnect_backoff_max_ms: 1000, connections_max_idle_ms: 540000,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.datatasks.sources.common.rows.read_units import Poison
+from forebay.datatasks.sources.common.cautious.read_units import Poison
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 
 

@@ -128,6 +128,12 @@ def summary() -> dict[str, Any]:
         "warm_start": warm_start,
         "seen": {"flights_table": {"rows": 1200, "sum": 5, "sum_of_squares": 7}},
         "model": "/models/<flights>/saved_model",
+        "published": {
+            "window": "2013-06-02",
+            "generation": 1,
+            "path": "/models/<flights>/saved_model",
+            "published_at": "2013-06-03T00:07:19.596917Z",
+        },
         "pooled": {
             "paradigms": {
                 name: {"auc_true": estimate(0.68, 0.005), "auc_fresh": None} for name in PARADIGMS

@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from forebay.config.specs.base import parse_instant
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
@@ -143,8 +142,6 @@ _SCALARS: Mapping[ColumnType, Callable[[Any], Any]] = {
 # msgspec passes over numbers of any length; Python makes none of more digits.
 _DIGITS = b"0" * (DIGITS_MAX + 1)
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
-# Arrow's calendar is longer than Python's, where any zone may move an instant by a day.
-_CALENDAR_US = range(-62_135_510_400_000_000, 253_402_128_000_000_000)
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _READ_AS: Mapping[ColumnType, Any] = {
     ColumnType.STRING: str | None,
@@ -285,22 +282,8 @@ def _instants(values: list[Any]) -> pa.Array | None:
         return None
 
 
-def instants(stored: pa.Array) -> pa.Array | None:
-    """Of ISO 8601 texts or milliseconds since 1970; None where the definition has to look."""
-    try:
-        if pa.types.is_integer(stored.type):
-            array = stored.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
-        else:
-            array = text_instants(stored)
-    except pa.ArrowException:
-        return None
-    found = pc.min_max(array.cast(pa.int64())).as_py().values()
-    return array if all(each is None or each in _CALENDAR_US for each in found) else None
-
-
-def text_instants(texts: pa.Array) -> pa.Array:
-    """Of ISO 8601 texts. ArrowInvalid where one is none."""
-    try:
-        return texts.cast(pa.timestamp("us", tz="UTC"))  # each has a zone, as a rule
-    except pa.ArrowInvalid:
-        return as_utc(texts)
+def instants(stored: pa.Array) -> pa.Array:
+    """Of ISO 8601 texts or milliseconds since 1970. ArrowInvalid where one is none."""
+    if pa.types.is_integer(stored.type):
+        return stored.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+    return as_utc(stored)

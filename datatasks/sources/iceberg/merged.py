@@ -26,10 +26,10 @@ from forebay.datatasks.sources.common.rows.chunks import (
     joined,
     to_chunk,
 )
+from forebay.datatasks.sources.common.values.casting import event_times
 from forebay.datatasks.sources.common.values.row_ids import row_ids
 from forebay.datatasks.sources.common.values.times import UNKNOWN, Spans, hours_within, misplaced
 from forebay.datatasks.sources.iceberg.files import CUT_US, DataFile, manifest_bounds
-from forebay.datatasks.sources.parquet.footers import event_times
 from forebay.datatasks.sources.parquet.read import LOST
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError

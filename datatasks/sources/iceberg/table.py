@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from sqlalchemy import make_url
 
 from forebay.config.yaml.spelling import nearest
 from forebay.datatasks.sources.common.files.listing import read_failure
@@ -60,9 +62,12 @@ def resolved(properties: Mapping[str, Any], root: Path) -> dict[str, str]:
     found = {}
     for name, value in properties.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        for scheme in (_SQLITE, _FILE):
-            if text.startswith(scheme) and not text[len(scheme) :].startswith("/"):
-                text = f"{scheme}{(root / text[len(scheme) :]).absolute()}"
+        if text.startswith(_SQLITE) and not text.removeprefix(_SQLITE).startswith("/"):
+            url = make_url(text)  # whether %20 is a space in it, only SQLAlchemy knows
+            url = url.set(database=os.fspath((root / (url.database or "")).absolute()))
+            text = url.render_as_string(hide_password=False)
+        if text.startswith(_FILE) and not text.removeprefix(_FILE).startswith("/"):
+            text = f"{_FILE}{(root / text.removeprefix(_FILE)).absolute()}"
         if name == "warehouse" and "://" not in text:
             text = f"{_FILE}{(root / text).absolute()}"
         found[name] = text
@@ -191,8 +196,9 @@ class IcebergTable:
         # However pyiceberg was told that a catalog is one of REST, it opens a bounded one.
         AVAILABLE_CATALOGS[CatalogType.REST] = _bounded
         uri = self._properties.get("uri", "")
-        if uri.startswith(_SQLITE) and not Path(uri.removeprefix(_SQLITE)).is_file():
-            raise NoTableError(f"there is no catalog file {uri.removeprefix(_SQLITE)}")
+        file = make_url(uri).database if uri.startswith(_SQLITE) else None
+        if file and not Path(file).is_file():
+            raise NoTableError(f"there is no catalog file {file}")
         settings = {name: value for name, value in self._properties.items() if name != "name"}
         # A reader creates nothing: a wrong address must not become an empty catalog.
         settings.setdefault("init_catalog_tables", "false")

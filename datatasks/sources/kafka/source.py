@@ -37,7 +37,7 @@ from forebay.datatasks.sources.kafka.read import Access, Reader, Stretch, read_m
 from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicVersion
 from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
-from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
 from forebay.system.instants import shown_instant, to_us
 
 _LOOK_BYTES = 64 << 10
@@ -95,9 +95,11 @@ class KafkaSource(KafkaKind, Source, Describes, Commits):
             return [Finding(("options", "topic"), "nothing-matched", self._no_topic(), guess)]
         try:
             self._decoder([])
+        except MissingExtraError:
+            raise
         except ConfigError as error:  # of a schema file
             key = "schema_file" if self.options.schema_file else "schema_ids"
-            return [Finding(("options", key), "unreadable", str(error))]
+            return [Finding(("options", key), "schema-file", str(error))]
         sample = self._sample(topic)
         if not sample:
             return []

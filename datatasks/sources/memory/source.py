@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.specs.sources import ColumnType
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.contract.base import (
     Describes,
@@ -21,9 +20,9 @@ from forebay.datatasks.sources.common.values.casting import (
     Fitted,
     column_findings,
     column_problem,
-    fit,
+    event_times,
 )
-from forebay.datatasks.sources.common.values.times import UNKNOWN, Times, times_of
+from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
 from forebay.datatasks.sources.memory.kind import MemoryKind
 from forebay.errors import DataError
 from forebay.system.instants import shown_instant
@@ -86,8 +85,7 @@ class MemorySource(MemoryKind, NumberedSource, Describes):
         batches = table.select([name]).combine_chunks().to_batches()
         if not batches:
             return np.zeros(0, np.int64)
-        fitted = fit(batches[0], [name], {name: ColumnType.TIMESTAMP})
-        times = times_of(fitted.batch.column(0))
+        times = event_times(batches[0], name)
         if (times == UNKNOWN).any():
             row = int(np.flatnonzero(times == UNKNOWN)[0])
             raise DataError(f"table {self.table!r}, row {row}: no time in column {name!r}")

@@ -47,7 +47,7 @@ def parsed(content: bytes, event_time: str | None, *, schema: bool) -> dict[str,
         schema: whether the file's schema is wanted, and nothing else.
 
     Returns:
-        `rows`, `sizes` (bytes), `low`, `high` (microseconds) and `state` of each row group;
+        `groups`: rows, bytes, `low`, `high` (microseconds) and `state` of each row group;
         `schema`, as base64 of Arrow's message, also where the event time is not a plain column.
     """
     metadata = pq.read_metadata(pa.BufferReader(content))
@@ -59,10 +59,9 @@ def parsed(content: bytes, event_time: str | None, *, schema: bool) -> dict[str,
             "read: write larger ones"
         )
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    found: dict[str, Any] = {
-        "rows": _counts("rows", [group.num_rows for group in groups], ROWS_MAX),
-        "sizes": _counts("bytes", [group.total_byte_size for group in groups], BYTES_MAX),
-    }
+    rows = _counts("rows", [group.num_rows for group in groups], ROWS_MAX)
+    sizes = _counts("bytes", [group.total_byte_size for group in groups], BYTES_MAX)
+    found: dict[str, Any] = {}
     bounds: list[Bounds] = [(UNKNOWN, UNKNOWN, TO_READ)] * len(groups)
     if event_time is not None:
         arrow_schema = metadata.schema.to_arrow_schema()
@@ -71,8 +70,7 @@ def parsed(content: bytes, event_time: str | None, *, schema: bool) -> dict[str,
             found["schema"] = _text(arrow_schema)
         else:
             bounds = known
-    low, high, state = zip(*bounds, strict=True) if bounds else ((), (), ())
-    return found | {"low": low, "high": high, "state": state}
+    return found | {"groups": list(zip(rows, sizes, *zip(*bounds, strict=True), strict=True))}
 
 
 def _counts(what: str, counts: list[int], most: int) -> list[int]:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
-import select
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from typing import Annotated, Self
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Annotated, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
-from pydantic import Base64Bytes, Field, ValidationError, model_validator
+from pydantic import Base64Bytes, Field, ValidationError
 
+from forebay.datatasks.sources.common.cautious.child import ChildDiedError, ReadingChild
+from forebay.datatasks.sources.common.cautious.search import PoisonSearch, ReaderDiedError
 from forebay.datatasks.sources.parquet import footer_process
+from forebay.datatasks.tasks import Position
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.environment import BASE, inherited
 from forebay.system.message import Message
-from forebay.system.processes.children import PipedProcess
-from forebay.system.processes.ends import how_it_ended, is_from_outside, took_too_long
+from forebay.system.processes.ends import is_from_outside, took_too_long
 
 COMMAND = (sys.executable, "-P", "-m", footer_process.MODULE)
 # Each costs the start of two children: whoever has more of them has no slip in one file.
@@ -31,31 +31,21 @@ DEATHS_MAX = 100
 _UNEXPLAINED_MAX = 3
 # The child's own bound is one of CPU time: this one is for a child that nobody lets run.
 _SECONDS_MAX = 600.0
-_PART_BYTES = 1 << 16
-_SAID_MAX = 200
+_THREADS = 8
+# Of what a child has read, all may be read again to find what ruined it.
+FILES_OF_A_CHILD = 4096
 _LOG = logging.getLogger(__name__)
 
 Int64 = Annotated[int, Field(ge=footer_process.UNKNOWN, lt=2**63)]
-Numbers = tuple[Int64, ...]
+_Made = TypeVar("_Made")
 
 
 class FooterAnswer(Message):
     """What the child says of one footer (see `footer_process.parsed`), or why it cannot."""
 
-    rows: Numbers = ()
-    sizes: Numbers = ()
-    low: Numbers = ()
-    high: Numbers = ()
-    state: Numbers = ()
+    groups: tuple[tuple[Int64, Int64, Int64, Int64, Int64], ...] = ()
     stored_schema: Base64Bytes = Field(default=b"", alias="schema")
     error: str = ""
-
-    @model_validator(mode="after")
-    def _equally_long(self) -> Self:
-        numbers = (self.rows, self.sizes, self.low, self.high, self.state)
-        if len({len(each) for each in numbers}) > 1:
-            raise ValueError("its lists of rows, sizes and times are not equally long")
-        return self
 
     @property
     def arrow_schema(self) -> pa.Schema | None:
@@ -63,181 +53,141 @@ class FooterAnswer(Message):
         return pa.ipc.read_schema(pa.py_buffer(content)) if content else None
 
 
-class _DeathError(Exception):
-    """The child died. `is_crash`: by what it did itself, so that nobody else has killed it."""
-
-    def __init__(self, number: int, last_words: str) -> None:
-        self.is_crash = not is_from_outside(number)
-        if took_too_long(number):
-            super().__init__(f"reading its footer takes more than {footer_process.CPU_SECONDS} s")
-            return
-        why = f": {last_words}" if last_words and self.is_crash else ""
-        super().__init__(f"the process that read its footer {how_it_ended(-number)}{why}")
-
-
 class FooterReader:
-    """Asks a child about one footer after the other, for all threads; starts it when it is needed.
-
-    A file that kills it is found: it is read once more, alone. Where it is read then, and a crash
-    was the reason, one that was read before it has done the damage, and is found by halves.
-    """
+    """Asks a child about one footer after the other; what kills it is found as in a task."""
 
     def __init__(
         self,
-        tail_of: Callable[[str], bytes],
         event_time: str | None,
         *,
         schema: bool = False,
         command: Sequence[str] = COMMAND,
     ) -> None:
-        """tail_of: reads the last bytes of a file again. schema: columns are all that is wanted."""
-        # Files that were answered, and yet had ruined the child that died of a later one.
-        self.ruinous: dict[str, str] = {}
-        self._tail_of = tail_of
+        """schema: columns are all that is wanted."""
         self._call = {"event_time": event_time, "schema": schema}
-        self._command = list(command)
-        self._lock = threading.Lock()
-        self._child: _Child | None = None
-        self._before: list[str] = []  # read by this child
-        self._deaths = self._unexplained = 0
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the child
+        name, environment = "the process that reads footers", inherited(os.environ, BASE)
+        self.child = ReadingChild(name, command, environment, _require_answer, self._said)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        self.child.close()
+        self._said.close()
 
-    def read(self, path: str, tail: bytes) -> FooterAnswer:
-        """What a file's footer says. tail: its last bytes.
+    def read(
+        self,
+        paths: Sequence[str],
+        tail_of: Callable[[str], bytes | str],
+        made: Callable[[str, FooterAnswer, bytes], _Made],
+    ) -> list[_Made | str]:
+        """What is made of each file's footer, or why it cannot be read.
+
+        tail_of: a file's last bytes, or why nobody can read them. made: of a path, what its footer
+        says and these bytes.
 
         Raises:
             DataError: when too many files end their reader.
             InfrastructureError: when no child can be started, or children end for no reason.
         """
-        with self._lock:
-            try:
-                found = self._asked(path, tail)
-            except _DeathError as death:
-                found = self._after(death, path, tail)
-            return found
+        with ThreadPoolExecutor(_THREADS) as pool:
+            files = _Files(self, paths, lambda path: pool.submit(tail_of, path), made)
+            search = PoisonSearch(files, math.inf, files.blame, files.unexplained, stretch_max=1)
+            for first in range(0, len(paths), FILES_OF_A_CHILD):
+                files.end = min(first + FILES_OF_A_CHILD, len(paths))
+                if first:
+                    self.child.close()
+                search.run(Position(first, 0))
+        return [files.results[number] for number in range(len(paths))]
 
-    def _after(self, death: _DeathError, path: str, tail: bytes) -> FooterAnswer:
-        before, self._before = self._before, []
-        if death.is_crash and not before:
-            return self._poison(path, death)
-        try:
-            found = self._asked(path, tail)
-        except _DeathError as again:
-            return self._poison(path, again)
-        if death.is_crash and (culprit := self._culprit(before, path, tail)) is not None:
-            self.ruinous[culprit] = self._poison(culprit, death).error
-            return found
-        _LOG.warning("a process that read the footer of %s died, and the second one did not", path)
-        self._unexplained += 1
-        if self._unexplained >= _UNEXPLAINED_MAX:
-            raise InfrastructureError(
-                f"{path}: {death}, and nothing in it explains that: look at the system's log"
-            )
-        return found
-
-    def _culprit(self, before: Sequence[str], path: str, tail: bytes) -> str | None:
-        """The last file of those read before without which a later one kills nobody."""
-        low, high = 0, len(before)  # with what is from `low` on it dies, from `high` on it lives
-        if not self._kills(before, path, tail):
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._kills(before[middle:], path, tail):
-                low = middle
-            else:
-                high = middle
-        return before[low]
-
-    def _kills(self, before: Sequence[str], path: str, tail: bytes) -> bool:
-        self._end()
-        try:
-            for each in before:
-                self._asked(each, self._tail_of(each))
-            self._asked(path, tail)
-        except _DeathError:
-            return True
-        return False
-
-    def _poison(self, path: str, death: _DeathError) -> FooterAnswer:
-        _LOG.warning("%s: %s", path, death)
-        self._deaths += 1
-        if self._deaths > DEATHS_MAX:
-            raise DataError(
-                f"{path}: {death}, as for {DEATHS_MAX} other files: no more are set aside. "
-                "Correct what writes them, and move them away"
-            )
-        return FooterAnswer(error=str(death))
-
-    def _asked(self, path: str, tail: bytes) -> FooterAnswer:
-        if self._child is None:
-            self._before = []
-            self._child = _Child(self._command)
+    def ask(self, tail: bytes) -> FooterAnswer:
+        """ReaderDiedError when the child dies of it."""
         call = json.dumps(self._call | {"bytes": len(tail)}).encode() + b"\n"
         try:
-            line = self._child.answer(call + tail)
-        except BaseException:
-            self._end()
-            raise
-        self._before.append(path)
+            line = self.child.answer(call + tail)
+        except ChildDiedError as death:
+            reason = f"the process that read its footer {death}"
+            is_crash = not is_from_outside(death.number)
+            if took_too_long(death.number):
+                reason = f"reading its footer takes more than {footer_process.CPU_SECONDS} s"
+            elif death.last_words and is_crash:
+                reason = f"{reason}: {death.last_words}"
+            raise ReaderDiedError(reason, is_crash=is_crash) from death
         try:
             return FooterAnswer.model_validate_json(line)
         except ValidationError as error:
             return FooterAnswer(error=f"its footer cannot be understood: {error}")
 
-    def _end(self) -> None:
-        if self._child is not None:
-            self._child.end()
-        self._child = None
+
+class _File(NamedTuple):
+    first: Position
+    end: Position
 
 
-class _Child:
-    """A process of `footer_process`, and what it says beside its answers."""
+class _Files(Generic[_Made]):
+    """Files as units of a search. Storage is asked for the next ones while a footer is parsed."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        with ExitStack() as stack:
-            self._said = stack.enter_context(tempfile.TemporaryFile())
-            try:
-                environment = inherited(os.environ, BASE)
-                self._piped = PipedProcess.started(command, environment, self._said)
-            except OSError as error:
-                raise InfrastructureError(
-                    f"a process that reads footers cannot be started: {error}"
-                ) from error
-            stack.callback(self._piped.close)
-            self._open = stack.pop_all()
+    def __init__(
+        self,
+        reader: FooterReader,
+        paths: Sequence[str],
+        wanted: Callable[[str], Future[bytes | str]],
+        made: Callable[[str, FooterAnswer, bytes], _Made],
+    ) -> None:
+        self.results: dict[int, _Made | str] = {}
+        self.end = 0  # how many of them may be read by this child
+        self._reader, self._paths, self._wanted, self._made = reader, paths, wanted, made
+        self._ahead: dict[int, Future[bytes | str]] = {}
+        self._poisons: set[int] = set()
+        self._unexplained = 0
 
-    def answer(self, call: bytes) -> bytes:
-        self._piped.call(call)
-        poller = select.poll()
-        poller.register(self._piped.answers, select.POLLIN)
-        deadline = time.monotonic() + _SECONDS_MAX
-        line = bytearray()
-        while not line.endswith(b"\n"):
-            if not poller.poll(1000 * max(0.0, deadline - time.monotonic())):
-                raise InfrastructureError(
-                    f"the process that reads footers has said nothing for {_SECONDS_MAX:g} s"
-                )
-            part = os.read(self._piped.answers, _PART_BYTES)
-            if not part:
-                raise self._death()
-            line += part
-        return bytes(line)
+    def units(self, position: Position, count: int) -> Sequence[_File]:
+        numbers = range(position.part, min(position.part + count, self.end))
+        return [_File(Position(each, 0), Position(each + 1, 0)) for each in numbers]
 
-    def _death(self) -> Exception:
-        code = self._piped.process.wait()
-        end = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, end - _SAID_MAX))
-        last = self._said.read().decode(errors="replace").strip().rpartition("\n")[2].strip()
-        if code < 0:
-            return _DeathError(-code, last)
-        return InfrastructureError(
-            f"the process that reads footers ended with exit code {code}: {last}"
+    def read(self, first: Position, end: Position) -> int:
+        for number in range(first.part, end.part):
+            if number not in self._poisons:
+                self.results[number] = self._read(number)
+        return end.part - first.part
+
+    def close(self) -> None:
+        self._reader.child.close()
+
+    def blame(self, file: _File, reason: str) -> None:
+        path = self._paths[file.first.part]
+        _LOG.warning("%s: %s", path, reason)
+        if len(self._poisons) >= DEATHS_MAX:
+            raise DataError(
+                f"{path}: {reason}, as for {DEATHS_MAX} other files: no more are set aside. "
+                "Correct what writes them, and move them away"
+            )
+        self._poisons.add(file.first.part)
+        self.results[file.first.part] = reason
+
+    def unexplained(self, file: _File, reason: str) -> None:
+        path = self._paths[file.first.part]
+        _LOG.warning("a process that read the footer of %s died, and the second one did not", path)
+        self._unexplained += 1
+        if self._unexplained >= _UNEXPLAINED_MAX:
+            raise InfrastructureError(
+                f"{path}: {reason}, and nothing in it explains that: look at the system's log"
+            )
+
+    def _read(self, number: int) -> _Made | str:
+        for each in range(number, min(number + _THREADS, len(self._paths))):
+            if each not in self._ahead:
+                self._ahead[each] = self._wanted(self._paths[each])
+        tail = self._ahead.pop(number).result()
+        if isinstance(tail, str):
+            return tail
+        answer = self._reader.ask(tail)
+        return answer.error or self._made(self._paths[number], answer, tail)
+
+
+def _require_answer(_pid: int, passed: float, _busy: float) -> None:
+    if passed > _SECONDS_MAX:
+        raise InfrastructureError(
+            f"the process that reads footers has said nothing for {_SECONDS_MAX:g} s"
         )
-
-    def end(self) -> None:
-        self._open.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +17,18 @@ import pyarrow.parquet as pq
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.files.listing import READ_ERRORS, arrow_file, read_failure
 from forebay.datatasks.sources.common.row_groups.planner import Footer
-from forebay.datatasks.sources.common.values.casting import column_problem, fit
-from forebay.datatasks.sources.common.values.times import UNKNOWN, Times, times_of
-from forebay.datatasks.sources.parquet.footer_reader import FooterReader
+from forebay.datatasks.sources.common.values.casting import column_problem, event_times
+from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
+from forebay.datatasks.sources.parquet.footer_reader import FooterAnswer, FooterReader
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import DataError
 
 # Planning holds a few of them at a time.
 FOOTER_BYTES_MAX = 128 << 20
-_THREADS = 8
 _TAIL_BYTES = 64 * 1024  # holds most footers, so that one read is enough
 
 Ints = npt.NDArray[np.int64]
 Opened = Callable[[str], AbstractContextManager[Any]]
-_Found = TypeVar("_Found")
 
 
 def read_footers(
@@ -45,57 +43,36 @@ def read_footers(
         InfrastructureError: when the storage does not answer, or no child can be had.
     """
 
-    def read(path: str) -> Footer | str:
-        content = footer_bytes(opened, path)
-        answer = reader.read(path, content)
-        if answer.error:
-            return answer.error
+    def made(path: str, answer: FooterAnswer, content: bytes) -> Footer:
         schema = answer.arrow_schema  # where the event time is not a plain column
         if schema is not None and event_time is not None:
             problem = column_problem(schema, event_time, ColumnType.TIMESTAMP)
             if problem:
                 raise DataError(f"{place(path)}: {problem} (event_time of the source)")
-        numbers = (answer.rows, answer.sizes, answer.low, answer.high, answer.state)
-        rows, sizes, low, high, state = (np.array(each, np.int64) for each in numbers)
+        rows, sizes, low, high, state = np.array(answer.groups, np.int64).reshape(-1, 5).T.copy()
         return Footer(rows, sizes, low, high, state, _digest(content))
 
-    with FooterReader(lambda path: footer_bytes(opened, path), event_time) as reader:
-        return _each(paths, read, place, reader.ruinous)
+    with FooterReader(event_time) as reader:
+        return reader.read(paths, partial(_tail_or_reason, opened, place), made)
 
 
 def read_schemas(
     paths: Sequence[str], opened: Opened, place: Callable[[str], str]
 ) -> list[pa.Schema | str]:
     """The columns of each file, or the reason why they cannot be read; see `read_footers`."""
-
-    def read(path: str) -> pa.Schema | str:
-        answer = reader.read(path, footer_bytes(opened, path))
-        return answer.error or answer.arrow_schema
-
-    with FooterReader(lambda path: footer_bytes(opened, path), None, schema=True) as reader:
-        return _each(paths, read, place, reader.ruinous)
+    with FooterReader(None, schema=True) as reader:
+        tail_of = partial(_tail_or_reason, opened, place)
+        return reader.read(paths, tail_of, lambda _path, answer, _tail: answer.arrow_schema)
 
 
-def _each(
-    paths: Sequence[str],
-    read: Callable[[str], _Found],
-    place: Callable[[str], str],
-    ruinous: Mapping[str, str],
-) -> list[_Found | str]:
-    """Storage is waited for in several threads. ruinous: filled while they read."""
-
-    def attempt(path: str) -> _Found | str:
-        try:
-            return read(path)
-        except READ_ERRORS as error:
-            raised = read_failure(error, place(path))
-            if raised is not None:
-                raise raised from error
-            return str(error).strip()
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(attempt, paths))
-    return [ruinous.get(path, each) for path, each in zip(paths, found, strict=True)]
+def _tail_or_reason(opened: Opened, place: Callable[[str], str], path: str) -> bytes | str:
+    try:
+        return footer_bytes(opened, path)
+    except READ_ERRORS as error:
+        raised = read_failure(error, place(path))
+        if raised is not None:
+            raise raised from error
+        return str(error).strip()
 
 
 def open_parquet(handle: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:  # noqa: ANN401
@@ -180,12 +157,6 @@ class RowGroups:
             with self._opened(path) as handle, pq.ParquetFile(handle) as file:
                 self._ends = {path: group_ends(file.metadata)}
         return self._ends[path]
-
-
-def event_times(batch: pa.RecordBatch, event_time: str) -> Times:
-    """Microseconds of each row; UNKNOWN where there is none."""
-    fitted = fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP})
-    return times_of(fitted.batch.column(0))
 
 
 def group_times(

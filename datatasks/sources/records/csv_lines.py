@@ -15,7 +15,7 @@ import pyarrow.types as pat
 
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.values.casting import Fitted, cast_or_null, column_problem
-from forebay.datatasks.sources.formats.json_rows import text_instants
+from forebay.datatasks.sources.common.values.times import as_utc, usual_instants
 from forebay.datatasks.sources.records.blocks import Block, lost_rest
 from forebay.datatasks.sources.records.kind import CsvKind
 from forebay.datatasks.sources.records.lines import Lines, is_utf8
@@ -197,14 +197,14 @@ def _trimmed(target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
 
 
 def _instants(texts: pa.Array) -> pa.Array:
-    """Of ISO 8601 texts, or milliseconds since 1970."""
-    try:
-        return text_instants(texts)
-    except pa.ArrowInvalid:
-        numbers = pc.match_substring_regex(texts, _NUMBER)
+    """Of ISO 8601 texts, or milliseconds since 1970: digits alone are never a day (20260301)."""
+    usual = usual_instants(texts)
+    if usual is not None:
+        return usual
+    numbers = pc.match_substring_regex(texts, _NUMBER)
     none = pa.scalar(None, pa.string())
     ticks = pc.if_else(numbers, texts, none).cast(pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
-    others = text_instants(pc.if_else(numbers, none, texts))
+    others = as_utc(pc.if_else(numbers, none, texts))
     return pc.coalesce(ticks.cast(others.type), others)
 
 

@@ -79,13 +79,14 @@ class JsonLines(Lines):
     def _converted(self, table: pa.Table) -> pa.RecordBatch | None:
         if not self.columns:
             return without_columns(table.num_rows)
-        arrays = []
-        for each in self.schema:
-            column = table[each.name].combine_chunks()
-            array = instants(column) if each.name in self._times else column
-            if array is None or not _is_finite(array):
-                return None
-            arrays.append(array)
+        columns = [table[name].combine_chunks() for name in self.columns]
+        is_time = [name in self._times for name in self.columns]
+        try:
+            arrays = [instants(c) if t else c for c, t in zip(columns, is_time, strict=True)]
+        except pa.ArrowException:
+            return None
+        if not all(map(_is_finite, arrays)):
+            return None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 

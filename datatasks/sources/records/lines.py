@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from forebay.datatasks.sources.common.values.times import as_utc
+from forebay.datatasks.sources.common.values.times import usual_instants
 from forebay.datatasks.sources.records.blocks import (
     RECORD_BYTES_MAX,
     Block,
@@ -117,7 +117,5 @@ def _seen_type(column: pa.ChunkedArray) -> pa.DataType:
     """The type of values; a time, where all of them are texts of times."""
     if not pat.is_string(column.type) or column.null_count == len(column):
         return column.type
-    try:
-        return as_utc(column.combine_chunks()).type
-    except pa.ArrowInvalid:
-        return column.type
+    times = usual_instants(column.combine_chunks())
+    return column.type if times is None else times.type

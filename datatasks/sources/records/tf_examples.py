@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.rows.chunks import bad_texts
 from forebay.datatasks.sources.common.values.casting import Fitted, fit
-from forebay.datatasks.sources.common.values.times import as_utc
+from forebay.datatasks.sources.common.values.times import usual_instants
 from forebay.datatasks.sources.records.blocks import (
     RECORD_BYTES_MAX,
     Block,
@@ -185,10 +185,10 @@ def _seen_type(kind: str, values: Sequence[Any]) -> pa.DataType:
         texts = pa.array(list(values), pa.binary()).view(pa.string())
         try:
             texts.validate(full=True)
-            item = pa.string()
-            item = as_utc(texts).type
         except pa.ArrowInvalid:
             return item if len(values) == 1 else pa.list_(item)
+        times = usual_instants(texts)
+        item = texts.type if times is None else times.type
     return item if len(values) == 1 else pa.list_(item)
 
 

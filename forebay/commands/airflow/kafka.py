@@ -1,17 +1,19 @@
-"""`forebay kafka start|stop|status`: one real broker for the demo and tests, below FOREBAY_HOME."""
+"""`forebay kafka start|stop|status|topic`: one real broker below FOREBAY_HOME."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forebay.commands.shared.live_line import working
-from forebay.commands.shared.output import Form, Output, OutputFormat
+from forebay.commands.shared.output import Form, Output, OutputFormat, option
 from forebay.commands.shared.own_home import closed_home
+from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
+from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
     from forebay.embedded.kafka.broker import Broker, BrokerStatus
@@ -53,6 +55,38 @@ def stop(output: Form = OutputFormat.TEXT) -> None:
 def status(output: Form = OutputFormat.TEXT) -> None:
     """Say whether a broker runs, and where."""
     _show(_broker().status(), output)
+
+
+@group.command()
+def topic(
+    name: Annotated[str, typer.Argument(help="The topic's name.", metavar="NAME")],
+    partitions: Annotated[
+        int, option("--partitions", help="Partitions of a new topic.", min=1, max=10_000)
+    ] = 1,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Create a topic, or show one that exists.
+
+    A new topic keeps every record.
+    """
+    from forebay.datatasks.sources.kafka.client import Cluster
+    from forebay.datatasks.sources.kafka.producer import KEEP_ALL
+
+    broker = _broker().status()
+    if not broker.running:
+        raise InfrastructureError("no broker is running: `forebay kafka start` starts one")
+    with Cluster(broker.bootstrap) as cluster:
+        found = cluster.topic(name)
+        if found is None:
+            cluster.create_topic(name, partitions, KEEP_ALL)
+    count = partitions if found is None else len(found.partitions)
+    facts = {"topic": name, "partitions": count, "created": found is None}
+    printed = Output(output)
+    if printed.is_json:
+        printed.json({"bootstrap": broker.bootstrap, **facts})
+    else:
+        done = "created" if found is None else "exists"
+        printed.line(f"topic {name} {done} at {broker.bootstrap}: {counted(count, 'partition')}")
 
 
 def _broker() -> Broker:

@@ -14,9 +14,12 @@ from forebay.commands.shared.output import Form, Output, OutputFormat, is_termin
 from forebay.config.load import Project, load_project
 from forebay.config.yaml.problem_text import caret_lines
 from forebay.config.yaml.problems import Problem, errors
-from forebay.errors import ConfigError, ForebayError
+from forebay.errors import ConfigError, DataError, ForebayError
 from forebay.system.output.counted import counted
 from forebay.system.output.text import columns
+
+# What is wrong with the storage, and not with a declaration.
+_BAD_DATA = frozenset({"unreadable", "undecodable", "row-times", "event-times"})
 
 
 def check(
@@ -31,10 +34,11 @@ def check(
     With --connect, types, paths and topics are compared with the storage, and a sample of each
     pipeline's rows with its declaration: labels, vocabularies, nulls, and how many of a stream's
     positives are known when it publishes them. Exits with 0 if everything is usable, 1 if something
-    has to be changed, 4 if a storage system does not respond.
+    has to be changed, 3 if data is bad, 4 if a storage system does not respond.
     """
     project = load_project(config)
-    found = [*project.problems, *_nothing_declared(project)]
+    declared = [*project.problems, *_nothing_declared(project)]
+    found = list(declared)
     failures: list[ForebayError] = []
     lines: list[str] = []
     if connect:
@@ -47,10 +51,12 @@ def check(
     _print(Output(output), project, found, wrong, lines)
     for failure in failures:
         note(f"error: {failure}")
-    if wrong:
+    bad_data = [each for each in wrong if each.code in _BAD_DATA and each not in declared]
+    if len(bad_data) < len(wrong):
         raise typer.Exit(ConfigError.exit_code)
-    if failures:
-        raise typer.Exit(max(failure.exit_code for failure in failures))
+    codes = [failure.exit_code for failure in failures]
+    if codes or bad_data:
+        raise typer.Exit(max([*codes, *(DataError.exit_code for _ in bad_data)]))
 
 
 def _nothing_declared(project: Project) -> list[Problem]:

@@ -1,11 +1,13 @@
-"""`forebay init DIR`: a project with an example, or with a source from files that are there."""
+"""`forebay init DIR`: a project with an example, or with declarations for files that are there."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
-from datetime import UTC, datetime, timedelta
+from contextlib import closing, suppress
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -15,21 +17,26 @@ from forebay.commands.shared.output import Output, OutputFormat, note, option
 from forebay.config.scaffold import (
     StoredColumn,
     event_time_of,
-    example_files,
     folder_source,
+    guessed_pipeline,
     project_files,
     source_name,
     usable,
+    window_path,
 )
 from forebay.config.schema import SchemaFor, json_schema
 from forebay.config.specs.registry import installed_kinds, kind_named
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.errors import DataError, UsageError
 from forebay.system.files.durable import writing
+from forebay.system.instants import shown_instant
 from forebay.system.names import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from forebay.datatasks.sources.common.files.folder_kind import FolderKind
+    from forebay.datatasks.sources.common.row_groups.folder import FolderSource
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
@@ -74,7 +81,7 @@ def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
 
 
 _KINDS = ("parquet", "json", "csv", "tfrecord")
-_DATE_FOLDER = re.compile(r"^([^={}]+)=\d{4}-\d{2}-\d{2}$")
+_EVER = (-(2**62), 2**62)  # microseconds
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
 
@@ -84,8 +91,8 @@ def init(
         str | None,
         option(
             "--from",
-            help="Write a source for this file or folder.",
-            metavar="URL",
+            help="Write a source and a pipeline for this file or folder.",
+            metavar="PATH",
             variable="FOREBAY_INIT_FROM",
         ),
     ] = None,
@@ -98,38 +105,40 @@ def init(
     Existing files are not changed. Editors use `schema/` to complete and check
     the YAML.
 
-    --from parquet://PATH adds a source; PATH is relative to the current folder or absolute.
-    json://, csv:// and tfrecord:// do the same for such files.
+    --from PATH adds a source, and a pipeline where a column looks like a label. PATH is relative to
+    the current folder or absolute, of Parquet, JSON, CSV or TFRecord files. The ends of their names
+    say which, or KIND://PATH does: parquet, json, csv or tfrecord.
     """
     if name is not None and origin is None:
-        raise UsageError(f"--name {shown(name)} names the source of --from: add --from URL")
+        raise UsageError(f"--name {shown(name)} names the source of --from: add --from PATH")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name one for the project")
-    files = project_files(folder.absolute().name)
+    files = project_files(folder.absolute().name) | _schemas()
     notes: list[str] = []
-    if origin is not None:
-        kind, data = _local_path(origin)
-        file = f"config/sources/{source_name(name or data.stem)}.yaml"
-        if (folder / file).exists():
-            raise UsageError(f"{folder / file} already exists: choose another --name")
-        files[file] = _source(kind, data, folder, notes)
-    is_new = origin is None and not any((folder / "config").rglob("*.yaml"))
-    files |= (example_files() if is_new else {}) | _schemas()
     output = Output(OutputFormat.TEXT)
-    for path, text in files.items():
-        target = folder / path
-        if target.exists():
-            output.line(f"kept     {target}")
-            continue
-        with writing(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text)
-        output.line(f"written  {target}")
-    if is_new and not (folder / DATA).exists():
-        for rows in write_example_rows(folder):
+    kind, data = (None, None) if origin is None else _local_path(origin)
+    if data is None and not any((folder / "config").rglob("*.yaml")):
+        data, name = folder / DATA, "example"
+        for rows in [] if data.exists() else write_example_rows(folder):
             output.line(f"written  {rows}")
-    for line in notes:
+    if data is not None:
+        files |= _declared_from(
+            kind, data, folder, source_name(name or data.absolute().stem), notes
+        )
+    for path, text in files.items():
+        _write(folder / path, text, output)
+    for line in notes if origin else ():
         note(line)
+
+
+def _write(target: Path, text: str, output: Output) -> None:
+    if target.exists():
+        output.line(f"kept     {target}")
+        return
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    output.line(f"written  {target}")
 
 
 def _schemas() -> dict[str, str]:
@@ -140,84 +149,148 @@ def _schemas() -> dict[str, str]:
     }
 
 
-def _local_path(origin: str) -> tuple[str, Path]:
+def _local_path(origin: str) -> tuple[str | None, Path]:
+    """The kind of files, where it is written, and where they are."""
     kind, scheme, place = origin.partition("://")
-    if not scheme or kind not in _KINDS:
+    if scheme and kind not in _KINDS:
         ways = ", ".join(f"{each}://PATH" for each in _KINDS)
-        raise UsageError(f"--from {shown(origin)}: write {ways}: a local file or folder")
-    path = Path(place)
+        raise UsageError(f"--from {shown(origin)}: name a local file or folder: PATH, or {ways}")
+    path = Path(place if scheme else origin)
     if "\0" in origin or not path.exists():
         raise UsageError(f"--from {shown(origin)}: {path.absolute()} does not exist")
-    return kind, path
+    return kind if scheme else None, path
 
 
-def _source(kind: str, data: Path, folder: Path, notes: list[str]) -> str:
-    file, suffix = _first_file(data, kind)
-    columns = _columns(file, kind)
-    window_path = None
+def _declared_from(
+    written: str | None, data: Path, folder: Path, name: str, notes: list[str]
+) -> dict[str, str]:
+    """The YAML of a source, and of a pipeline if one can be guessed, by relative path."""
+    source, pipeline = f"config/sources/{name}.yaml", f"config/pipelines/{name}.yaml"
+    if (folder / source).exists():
+        raise UsageError(f"{folder / source} already exists: choose another --name")
+    kind, files = _files(data, written)
+    columns = _columns(kind, files[0])
     kept, event_time = usable(columns), event_time_of(columns)
     if not kept:
-        raise UsageError(f"{file}: no column has a type that can be declared")
-    if event_time is None:
-        window_path = _window_path(data, file, suffix)
-        if window_path is None:
-            raise UsageError(
-                f"{file} has no timestamp column, and no folder such as date=2026-03-01 gives the "
-                "time of its rows: it cannot be cut into windows"
-            )
-    else:
-        notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
-    notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
+        raise UsageError(f"{files[0]}: no column has a type that can be declared")
+    pattern, days = _by_path(kind, data, files)
+    if event_time is None and pattern is None:
+        raise UsageError(
+            f"{files[0]} has no timestamp column, and no folder such as date=2026-03-01 gives the "
+            "time of its rows: it cannot be cut into windows"
+        )
     absolute, root = data.absolute(), folder.absolute()
     inside = absolute.is_relative_to(root)
-    path = absolute.relative_to(root) if inside else absolute
-    return folder_source(kind, path.as_posix(), columns, window_path)
+    path = (absolute.relative_to(root) if inside else absolute).as_posix()
+    if re.search(r"[{*?\[]", path):
+        raise UsageError(f"{path}: a path with {{, *, ? or [ is read as a pattern: rename it")
+    for file in [] if days else dict.fromkeys([files[0], files[-1]]):
+        days += _days_of(kind, file, str(event_time))
+    is_over = max(days) < datetime.now(UTC).date() - timedelta(days=1)
+    end = max(days) + timedelta(days=1) if is_over else None
+    guessed = guessed_pipeline(name, columns, min(days), end)
+    if pattern is not None:
+        notes.append(f"window_path is a guess: {pattern}, by the names of folders, in UTC")
+    if event_time is not None:
+        notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
+    notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
+    way_out = "see that event_id, label and features are what you mean"
+    if guessed is None:
+        way_out = "none is written: no column looks like a label (a bool, or one named `clicked`)"
+    notes.append(f"pipeline {name}: {way_out}")
+    found = {source: folder_source(kind, path, columns, pattern)}
+    return found if guessed is None else found | {pipeline: guessed}
 
 
-def _first_file(data: Path, kind: str) -> tuple[Path, str]:
-    """The first file of a kind, and the end of its name that says so."""
-    from forebay.datatasks.sources.common.files.folder_kind import FolderKind
+def _suffixes(kind: str) -> tuple[str, ...]:
+    return cast("type[FolderKind]", kind_named(kind)).suffixes
+
+
+def _files(data: Path, written: str | None) -> tuple[str, list[Path]]:
+    """The kind of a source at this path, and the files that it reads, in order."""
     from forebay.datatasks.sources.common.files.listing import is_hidden
 
-    suffixes = cast("type[FolderKind]", kind_named(kind)).suffixes
+    ends = {kind: _suffixes(kind) for kind in ([written] if written else _KINDS)}
     if data.is_file():
-        return data, ""
-    for path in sorted(data.rglob("*")):
-        suffix = next((each for each in suffixes if path.name.endswith(each)), None)
-        parts = path.relative_to(data).parts
-        if suffix is not None and path.is_file() and not any(map(is_hidden, parts)):
-            return path, suffix
-    raise UsageError(f"{data} contains no *{suffixes[0]} file")
+        named = (kind for kind, each in ends.items() if data.name.endswith(each))
+        return written or next(named, _KINDS[0]), [data]
+    every = tuple(itertools.chain(*ends.values()))
+    below = [
+        path
+        for path in sorted(data.rglob("*"))
+        if path.name.endswith(every)
+        and path.is_file()
+        and not any(map(is_hidden, path.relative_to(data).parts))
+    ]
+    found = {kind: [p for p in below if p.name.endswith(each)] for kind, each in ends.items()}
+    there = [kind for kind, files in found.items() if files]
+    if not there:
+        wanted = " or ".join(f"*{each[0]}" for each in ends.values())
+        raise UsageError(f"{data} contains no {wanted} file")
+    if len(there) > 1:
+        ways = " or ".join(f"{kind}://{data}" for kind in there)
+        raise UsageError(f"{data} contains files of several kinds: write {ways}")
+    return there[0], found[there[0]]
 
 
-def _window_path(data: Path, file: Path, suffix: str) -> str | None:
-    """`date={date}/*.parquet`, if a folder below `data` is named after a date."""
-    folders = file.relative_to(data).parts[:-1] if data.is_dir() else ()
-    matches = [_DATE_FOLDER.match(part) for part in folders]
-    if not any(matches):
-        return None
-    parts = [f"{match[1]}={{date}}" if match else "*" for match in matches]
-    return "/".join([*parts, f"*{suffix}"])
+def _by_path(kind: str, data: Path, files: list[Path]) -> tuple[str | None, list[date]]:
+    """The pattern of all paths, if their folders name a time, and the day of each."""
+    from forebay.datatasks.sources.common.files.patterns import time_pattern
+
+    folders = files[0].relative_to(data).parts[:-1] if data.is_dir() else ()
+    ends = {end for end in _suffixes(kind) for file in files if file.name.endswith(end)}
+    pattern = window_path(folders, f"*{ends.pop()}" if len(ends) == 1 else "*")
+    if pattern is None:
+        return None, []
+    regex = re.compile(time_pattern(pattern).regex)
+    days: list[date] = []
+    for file in files:
+        match = regex.fullmatch(file.relative_to(data).as_posix())
+        with suppress(ValueError):  # no day of the calendar: the folders mean something else
+            days += [date(*map(int, match.group("Y", "m", "d")))] if match else []
+    return (pattern, days) if len(days) == len(files) else (None, [])
 
 
-def _columns(file: Path, kind: str) -> list[StoredColumn]:
+def _days_of(kind: str, file: Path, event_time: str) -> list[date]:
+    """The days (UTC) of the first and the last event in a file; of 1970 where it has none."""
+    import numpy as np
+
+    from forebay.datatasks.sources.common.row_groups.states import KNOWN, TO_READ
+
+    source = _opened(kind, file, event_time)
+    (footer,) = source.read_footers([file.name])
+    if isinstance(footer, str):
+        raise DataError(f"{file} cannot be read: {footer}")
+    known = footer.state == KNOWN
+    with closing(source.planner()) as planner:
+        groups = np.flatnonzero(footer.state == TO_READ).tolist()
+        read = [planner.group_times(file.name, group, _EVER) for group in groups]
+    times = np.concatenate([footer.low[known], footer.high[known], *read])
+    times = times[times > _EVER[0]]
+    ends = [int(times.min()), int(times.max())] if len(times) else [0]
+    return [shown_instant(each).date() for each in ends]
+
+
+def _columns(kind: str, file: Path) -> list[StoredColumn]:
+    (schema,) = _opened(kind, file, "at").read_schemas([file.name])
+    if isinstance(schema, str):
+        raise DataError(f"{file} is not a file of kind {kind}: {schema}")
+    return [StoredColumn(field.name, str(field.type), _declared(field.type)) for field in schema]
+
+
+def _opened(kind: str, file: Path, event_time: str) -> FolderSource:
     from forebay.datatasks.planning.open_source import open_source
-    from forebay.datatasks.sources.common.row_groups.folder import FolderSource
 
     spec = SourceSpec.model_validate(
         {
             "name": "example",
             "kind": kind,
-            "options": {"path": str(file.absolute())},
-            "columns": {"at": "timestamp"},
-            "event_time": "at",
+            "options": {"path": "."},
+            "columns": {event_time: "timestamp"},
+            "event_time": event_time,
         }
     )
-    source = cast("FolderSource", open_source(spec, Path("/")))
-    (schema,) = source.read_schemas([file.name])
-    if isinstance(schema, str):
-        raise DataError(f"{file} is not a file of kind {kind}: {schema}")
-    return [StoredColumn(field.name, str(field.type), _declared(field.type)) for field in schema]
+    return cast("FolderSource", open_source(spec, file.absolute().parent))
 
 
 def _declared(stored: pa.DataType) -> ColumnType | None:

@@ -7,11 +7,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, instant, option
 from forebay.config.specs.datasets import source_of
-from forebay.errors import NotReadyError
+from forebay.errors import ConfigError, DataError, NotReadyError
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -33,7 +35,8 @@ def preview(
 ) -> None:
     """Show a source's schema, partitions and first rows.
 
-    The stored schema is shown beside the declared one, with the age of the newest rows.
+    The stored schema is shown beside the declared one, with the age of the newest rows. Exits with
+    1 if the declaration has to be changed, 2 if nothing is there yet, 3 if the data is bad.
     """
     source = source_of(source)  # accepts the names that `why` shows, which are of the same rows
     with working(f"reading source {source}"):
@@ -52,6 +55,7 @@ def preview(
             # Rows can be shown only if declaration and storage agree.
             read = _first_rows(opened, rows) if not (found.empty_reason or wrong) else ([], [])
             far = newest_problem(spec, found, datetime.now(UTC)) if opened.bounded else ""
+            mismatch = bool(wrong)
             wrong += [f"the time of its newest row is wrong ({far})"] if far else []
     shown = Output(output)
     facts = _facts(spec, found, wrong, *read)
@@ -61,6 +65,8 @@ def preview(
         _print(shown, facts)
     if found.empty_reason:
         raise NotReadyError(f"source {source!r}: {found.empty_reason}")
+    if wrong:
+        raise typer.Exit(ConfigError.exit_code if mismatch else DataError.exit_code)
 
 
 def _first_rows(source: Source, count: int) -> tuple[list[dict[str, Any]], list[str]]:
@@ -162,10 +168,7 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
 
 
 def _age(newest: datetime) -> str:
-    from forebay.config.specs.base import format_duration
+    from forebay.config.specs.base import duration_words
 
     age = datetime.now(UTC) - newest
-    if age.total_seconds() < 0:
-        return "in the future"
-    days = age.days
-    return f"{days} days ago" if days > 1 else f"{format_duration(age)} ago"
+    return "in the future" if age.total_seconds() < 0 else f"{duration_words(age)} ago"

@@ -1,15 +1,24 @@
-"""`forebay models ls`: what each window's model was built on, and which one serves."""
+"""`forebay models`: what each window's model was built on, which one serves, and the way back."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forebay.commands.shared import arguments
 from forebay.commands.shared.known_pipeline import require_known
-from forebay.commands.shared.output import Form, Output, OutputFormat
+from forebay.commands.shared.live_line import working
+from forebay.commands.shared.output import Form, Output, OutputFormat, note, option
 
+if TYPE_CHECKING:
+    from forebay.executors.serving.switch import Serving
+
+HISTORY = ("at", "action", "window", "generation", "integer", "who", "why")
+Reason = Annotated[
+    str | None, option("--why", help="Why, for `models show`.", callback=arguments.one_line)
+]
 COLUMNS = ("window", "generation", "built_on", "steps", "rows", "state", "finished", "model")
 _BELOW = ("model",)
 group = typer.Typer(help="Trained models.", no_args_is_help=True)
@@ -49,7 +58,7 @@ def ls(
         if newest[link.window] != link.generation:
             state = "replaced"
         if serving and (serving.window, serving.generation) == (link.window, link.generation):
-            state += ", serves"
+            state += ", serves (pinned)" if serving.pinned else ", serves"
         model = link.files.get("saved_model")
         return {
             "window": link.window,
@@ -67,3 +76,92 @@ def ls(
         shown.line(f"pipeline {pipeline!r} has no trained window on line {line!r}")
         return
     shown.table([row(link) for link in links], COLUMNS, _BELOW)
+
+
+@group.command()
+def show(
+    pipeline: arguments.PipelineName,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
+    history: Annotated[
+        int, option("--history", help="How many of the newest changes to show.", min=1)
+    ] = 20,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """Show what serves on a line, and what served before.
+
+    With who changed it, when and why, and where model servers read it.
+    """
+    serving = _serving(pipeline, config, line)
+    changes = [each.model_dump() for each in reversed(serving.chain.switches()[-history:])]
+    shown = Output(output)
+    if shown.is_json:
+        shown.json({"serves": serving.facts(), "history": changes})
+        return
+    _say(serving)
+    if changes:
+        shown.table(changes, HISTORY, ("who", "why"))
+
+
+@group.command()
+def serve(
+    pipeline: arguments.PipelineName,
+    window: arguments.WindowKey,
+    why: Reason = None,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
+) -> None:
+    """Let any window's model serve, pinned until `unpin`.
+
+    The newest model of the window: exported from its checkpoint, if that is kept and the model was
+    not exported. Training, judging and the gate go on; only what serves stays.
+    """
+    serving = _serving(pipeline, config, line)
+    with working("exporting what is not exported yet, and bringing it up"):
+        serving.serve(window, why or "")
+    _say(serving)
+
+
+@group.command()
+def rollback(
+    pipeline: arguments.PipelineName,
+    why: Reason = None,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
+) -> None:
+    """Let the model serve that served before, pinned. Again, it goes further back."""
+    serving = _serving(pipeline, config, line)
+    with working("bringing up the model that served before"):
+        serving.roll_back(why or "")
+    _say(serving)
+
+
+@group.command()
+def unpin(
+    pipeline: arguments.PipelineName,
+    why: Reason = None,
+    config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
+) -> None:
+    """Let later windows serve again. What serves stays until the next one is published."""
+    serving = _serving(pipeline, config, line)
+    if not serving.unpin(why or ""):
+        note("note: nothing is pinned")
+    _say(serving)
+
+
+def _serving(pipeline: str, config: Path, line: str) -> Serving:
+    from forebay.executors.serving.switch import Serving
+    from forebay.executors.stages.target import LineTarget
+
+    target = LineTarget.load(config, pipeline, line)
+    if not target.chain.windows():
+        require_known(target.home, pipeline, config, line)
+    return Serving(target.project, target.pipeline, target.chain)
+
+
+def _say(serving: Serving) -> None:
+    for text in serving.words():
+        Output(OutputFormat.TEXT).line(text)
+    if serving.path.elsewhere:
+        note(f"note: {serving.path.elsewhere}")

@@ -83,8 +83,7 @@ def _changes(target: LineTarget, config: Path, keys: list[str]) -> list[str]:
     plans = list(ledger.plans(trained).values())
     changed = changes_since(project.root, target.pipeline, project.sources, ledger, plans)
     why = ["forebay", "why", target.pipeline.name]
-    options = [] if target.line == arguments.DEFAULT_LINE else ["--line", target.line]
-    options += [] if config == arguments.DEFAULT_CONFIG else ["--config", str(config)]
+    options = arguments.place_options(config, target.line)
     return [
         f"window {key}: {'; '.join(texts)} (`{join([*why, key, *options])}`)"
         for key, texts in changed.items()

@@ -29,7 +29,11 @@ DEFAULT_CONFIG = Path("config")
 
 FirstWindow = Annotated[
     str,
-    option("--from", help="First window, for example 2026-03-01.", autocompletion=complete.windows),
+    option(
+        "--from",
+        help="First window, for example 2026-03-01, or yesterday.",
+        autocompletion=complete.windows,
+    ),
 ]
 LastWindow = Annotated[
     str, option("--to", help="Last window, included.", autocompletion=complete.windows)
@@ -102,6 +106,14 @@ OneSource = Annotated[
     ),
 ]
 DEFAULT_LINE = paths.DEFAULT_LINE
+
+
+def place_options(config: Path, line: str) -> list[str]:
+    """Options that lead another command to the same YAML and line; none for the defaults."""
+    config_option = [] if config == DEFAULT_CONFIG else ["--config", str(config)]
+    return [*([] if line == DEFAULT_LINE else ["--line", line]), *config_option]
+
+
 OneLine = Annotated[str | None, option("--line", help="Only this model line.", callback=name)]
 OnePipeline = Annotated[
     str | None, _argument("PIPELINE", "Only this pipeline.", name, complete.pipelines)

@@ -34,10 +34,11 @@ def gc(
 
     A pipeline's YAML says how many windows keep what: job.windows_kept, job.checkpoint.windows_kept
     and job.publish.windows_kept. gc may run at any time, alongside runs and jobs: it never removes
-    what they need or are storing.
+    what they need or are storing. It also brings up serving paths that a killed process left.
     """
     from forebay.config.load import load_project
     from forebay.executors.retention.home_garbage import find_garbage, remove_garbage
+    from forebay.executors.serving.serving_path import bring_up_all
 
     act = find_garbage if dry_run else remove_garbage
     home, project = Home.from_environment(), load_project(config)
@@ -66,6 +67,8 @@ def gc(
         )
     else:
         _print(shown, found, dry_run=dry_run)
+    if not dry_run:
+        bring_up_all(home, project)
 
 
 def _print(shown: Output, found: Found, *, dry_run: bool) -> None:

@@ -10,9 +10,10 @@ from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, instant, note, option
 from forebay.config.declared import as_written
 from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
+from forebay.config.specs.base import duration_words
 from forebay.config.specs.labels import LabelSpec
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, UsageError
 from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
@@ -124,10 +125,12 @@ def _backfill(
     printer: Output, target: LineTarget, first: str, last: str, *, reprocess: bool
 ) -> None:
     with working(f"looking at what pipeline {target.pipeline.name} would read"):
-        from forebay.datatasks.window_range import parse_range
+        from forebay.datatasks.window_range import asked_range
         from forebay.executors.backfill_cost import backfill_cost
 
-        windows = parse_range(target.pipeline, first, last)
+        if not first:
+            raise UsageError("a backfill begins somewhere: write --from")
+        windows = asked_range(target.pipeline, first, last, None, datetime.now(UTC))
         cost = backfill_cost(target, windows, lambda: datetime.now(UTC), reprocess=reprocess)
     if printer.is_json:
         printer.json(cost.model_dump())
@@ -179,10 +182,7 @@ def _time(cost: BackfillCost) -> str:
 
 
 def _seconds(value: float) -> str:
-    """A duration for people: exact only below a minute."""
-    if value < 60:
-        return f"{value:.1f} s"
-    return str(timedelta(seconds=round(value)))
+    return duration_words(timedelta(seconds=value))
 
 
 def _count(count: int | None) -> str:

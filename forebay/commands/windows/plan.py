@@ -24,36 +24,34 @@ _BELOW = ("reason", "offsets", "files", "generation")
 
 def plan(
     pipeline: arguments.PipelineName,
-    first: arguments.FirstWindow,
-    last: arguments.LastWindow,
+    first: arguments.FirstWindow = "",
+    last: arguments.LastWindow = "",
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Plan windows as `run` would, and record the plans.
 
-    A later run uses them.
+    A later run uses them. Without --from and --to, all that is due, as in `run`.
 
     Trained windows are also compared with their data, and a note says if it has changed.
     """
     with working(f"planning pipeline {pipeline}") as seen:
-        from forebay.config.load import load_project
         from forebay.datatasks.planning.planner import plan_windows
-        from forebay.datatasks.plans.ledger import Ledger
-        from forebay.datatasks.window_range import parse_range
+        from forebay.datatasks.window_range import asked_range
         from forebay.executors.arrow_start import start_arrow
-        from forebay.home.database.format import open_home
+        from forebay.executors.stages.target import LineTarget
 
-        project = load_project(config)
-        spec = project.pipeline(pipeline)
-        home = closed_home(open_home())
-        start_arrow(project.source(name).kind for name in spec.source_names)
+        target = LineTarget.load(config, pipeline, line)
+        closed_home(target.home)
+        start_arrow(target.kinds)
+        due = None if first else target.due_from()
         report = plan_windows(
-            project.root,
-            spec,
-            project.sources,
-            Ledger(home, spec.name, line),
-            parse_range(spec, first, last),
+            target.project.root,
+            target.pipeline,
+            target.project.sources,
+            target.ledger,
+            asked_range(target.pipeline, first, last, due, datetime.now(UTC)),
             warm_start=None,
             clock=lambda: datetime.now(UTC),
             check_trained=True,

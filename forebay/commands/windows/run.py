@@ -43,8 +43,8 @@ class OnStale(StrEnum):
 
 def run(
     pipeline: arguments.PipelineName,
-    first: arguments.FirstWindow,
-    last: arguments.LastWindow,
+    first: arguments.FirstWindow = "",
+    last: arguments.LastWindow = "",
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     summary: Annotated[
         Path | None, option("--summary", help="Write a summary of the run here, as JSON.")
@@ -60,6 +60,9 @@ def run(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Train the windows of a range that are not trained yet.
+
+    Without --from and --to, all that is due: from the window after the last trained one to the
+    newest that has ended. Without --to, up to that one.
 
     Each window continues the model of the previous window. Ctrl-C ends only this command: the job
     continues in the background, and the same command follows it again.

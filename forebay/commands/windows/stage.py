@@ -7,8 +7,10 @@ people go to standard error.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +26,7 @@ from forebay.system.names import shown
 from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
-    from forebay.executors.stages.results import RequestedWindow
+    from forebay.executors.stages.results import EvaluateResult, RequestedWindow
     from forebay.executors.stages.target import StageTarget
 
 AskedBy = Annotated[
@@ -117,9 +119,9 @@ def sink(
     target = _target(config, pipeline, line, window)
     result = record_window(target, asked_by=asked_by, again=again)
     did = "recorded" if result.recorded else "kept"
-    _print(result, f"window {result.window}: generation {result.generation} is {did}")
     for text in result.notes:
         note(f"note: {text}")
+    _print(result, f"window {result.window}: generation {result.generation} is {did}")
 
 
 @group.command()
@@ -160,9 +162,9 @@ def submit(
     target = _target(config, pipeline, line, window)
     before = PreviousRun(previous)
     result = submit_window(target, claim=claim, again=again, previous=before, run=run)
-    _print(result, f"window {result.window}: {result.state} {result.reason or result.job_id}")
     for text in result.warnings:
         note(f"WARNING: {text}")
+    _print(result, f"window {result.window}: {result.state} {result.reason or result.job_id}")
 
 
 @group.command()
@@ -181,7 +183,14 @@ def evaluate(
 
     start_arrow()
     result = evaluate_window(_target(config, pipeline, line, window))
-    _print(result, f"window {result.window}: {result.rows_line}")
+    span = ["--from", window, "--to", window, *arguments.place_options(config, line)]
+    lines = [*_rows_left_out(result), result.rows_line, *result.words]
+    for text in result.warnings:
+        note(f"WARNING: pipeline {pipeline}: {text}")
+    note(f"intervals and plots: {join(['forebay', 'report', pipeline, *span])}")
+    for text in lines[:-1]:
+        note(text)
+    _print(result, lines[-1])
 
 
 @group.command()
@@ -200,6 +209,16 @@ def publish(
 
     result = publish_window(_target(config, pipeline, line, window), generation)
     _print(result, f"window {result.window}: {result.state} {result.reason}".rstrip())
+
+
+def _rows_left_out(result: EvaluateResult) -> Iterator[str]:
+    late = "not trained on because the label was not known in time"
+    for source, rows in result.label_not_known.items():
+        yield f"source {source}: {counted(rows, 'row')} {late}"
+    for label, sources in result.labels_not_known.items():
+        late = f"not trained on for label {label}, null or not known in time"
+        for source, rows in sources.items():
+            yield f"source {source}: {counted(rows, 'row')} {late}"
 
 
 def _target(config: Path, pipeline: str, line: str, window: str) -> StageTarget:

@@ -31,7 +31,7 @@ from sqlalchemy.schema import SchemaItem
 SCHEMA = "forebay"
 IN_SCHEMA = {None: SCHEMA}
 # Of a home: of these tables, and of what else is stored. Raised with every change of them.
-FORMAT = "6"
+FORMAT = "7"
 
 METADATA = MetaData(
     naming_convention={
@@ -264,8 +264,25 @@ served = _table(
     Column("line_id", ForeignKey("lines.id"), primary_key=True),
     _window_id(),
     _number("generation"),
+    # Of its folder at the serving path: grows with each switch.
+    _number("integer"),
+    # Whether it serves until somebody unpins it.
+    Column("pinned", Boolean, nullable=False),
     _number("published_at"),
     *_stored(),
+)
+# What served when, by whom and why, from each line's first model on.
+switches = _numbered_table(
+    "switches",
+    Column("line_id", ForeignKey("lines.id"), nullable=False),
+    _window_id(),
+    _number("generation"),
+    _number("integer"),
+    _text("action"),
+    _text("who"),
+    _text("why"),
+    _number("happened_at"),
+    Index(None, "line_id"),
 )
 # A job: what its last submission trains, who owns it, and its state as last reported.
 jobs = _numbered_table(

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,8 @@ from forebay.home.store.base import (
     require_name,
 )
 from forebay.home.store.cache import StoreCache
-from forebay.home.store.s3_client import calling, client_of, refused, s3_address
-from forebay.home.store.s3_transfers import S3Transfers
+from forebay.home.store.s3_client import calling, s3_address
+from forebay.home.store.s3_objects import OBJECTS, UPLOADS, S3Objects
 from forebay.home.store.trees import (
     CONTENT_NAME,
     INDEX_NAME,
@@ -51,10 +50,6 @@ from forebay.home.store.trees import (
 from forebay.system.files.durable import writing
 from forebay.system.instants import to_us
 
-_KEYS_AT_ONCE = 1000  # the most that the protocol takes
-# A listing, and what its pages hold.
-_OBJECTS, _UPLOADS = ("list_objects_v2", "Contents"), ("list_multipart_uploads", "Uploads")
-
 
 class ObjectStore(Store):
     """The store at an address, with its copies in a folder of this host.
@@ -68,11 +63,11 @@ class ObjectStore(Store):
     def __init__(self, url: str, cache_folder: Path) -> None:
         self._address = s3_address(url)
         self._cache = StoreCache(cache_folder)
-        self._opened: tuple[int, Any] | None = None
+        self._objects = S3Objects(self._address)
 
     def put(self, folder: str, stem: str, content: bytes | memoryview) -> Stored:
         name = new_name(folder, stem)
-        self._transfers.upload([(name, io.BytesIO(content))])
+        self._objects.transfers.upload([(name, io.BytesIO(content))])
         checksum = hashlib.sha256(content).hexdigest()
         return Stored(name=name, checksum=checksum, size_bytes=len(content))
 
@@ -81,11 +76,11 @@ class ObjectStore(Store):
         below = f"{name}/{CONTENT_NAME}"
         with writing(source):
             index = index_of(source, list_tree(source))
-            self._transfers.upload(
+            self._objects.transfers.upload(
                 (f"{below}/{file.path}", str(source / file.path)) for file in index.files
             )
         content, stored = stored_tree(name, index)
-        self._transfers.upload([(_last(name), io.BytesIO(content))])
+        self._objects.transfers.upload([(_last(name), io.BytesIO(content))])
         return stored
 
     def path(self, stored: Stored) -> Path:
@@ -93,7 +88,7 @@ class ObjectStore(Store):
         return self._cache.copy(
             name,
             lambda copy: verify_file(copy, stored.checksum, url),
-            lambda copy: self._transfers.download([(name, str(copy))]),
+            lambda copy: self._objects.transfers.download([(name, str(copy))]),
         )
 
     def tree(self, stored: Stored) -> Path:
@@ -110,7 +105,7 @@ class ObjectStore(Store):
         name = require_name(stored.name)
         url = self._address.url(name)
         if is_tree(name):
-            for file in read_index(self._bytes(_last(name)), stored, url).files:
+            for file in read_index(self._objects.content(_last(name)), stored, url).files:
                 self._verified_bytes(f"{name}/{CONTENT_NAME}/{file.path}", file.checksum)
         else:
             require_size(stored, self._verified_bytes(name, stored.checksum), url)
@@ -119,7 +114,7 @@ class ObjectStore(Store):
         name = require_name(stored.name)
         key = self._address.key(_last(name))
         with suppress(DataError), calling(self._address.url(name)):
-            self._client.head_object(Bucket=self._address.bucket, Key=key)
+            self._objects.client.head_object(Bucket=self._address.bucket, Key=key)
             return True
         return False
 
@@ -129,11 +124,11 @@ class ObjectStore(Store):
 
     def owner(self) -> str | None:
         with suppress(DataError):  # nobody has claimed it
-            return self._bytes(OWNER_NAME).decode().strip()
+            return self._objects.content(OWNER_NAME).decode().strip()
         return None
 
     def claim(self, home_id: str) -> None:
-        self._transfers.upload([(OWNER_NAME, io.BytesIO(f"{home_id}\n".encode()))])
+        self._objects.transfers.upload([(OWNER_NAME, io.BytesIO(f"{home_id}\n".encode()))])
 
     def owner_url(self) -> str:
         return self._address.url(OWNER_NAME)
@@ -145,7 +140,7 @@ class ObjectStore(Store):
         found = {
             name: changed for name, is_complete, changed in self._named(folder) if not is_complete
         }
-        for name, upload in self._listed(_UPLOADS, _below(folder)):
+        for name, upload in self._listed(UPLOADS, _below(folder)):
             found[name] = max(to_us(upload["Initiated"]), found.get(name, 0))
         for name, changed_at in found.items():
             yield Leftover(name=name, changed_at=changed_at)
@@ -153,51 +148,35 @@ class ObjectStore(Store):
     def remove(self, names: Iterable[str]) -> None:
         """See `Store.remove`. Of a tree, the object that makes it visible is removed first."""
         removed = dict.fromkeys(map(require_name, names))
-        self._delete(self._address.key(_last(name)) for name in removed)
+        self._objects.delete(map(_last, removed))
         for name in filter(is_tree, removed):
-            self._delete(each["Key"] for _, each in self._listed(_OBJECTS, f"{name}/"))
-        for name, upload in self._listed(_UPLOADS, ""):
-            if name in removed:
-                self._abort(upload["Key"], upload["UploadId"])
-
-    @property
-    def _client(self) -> Any:  # noqa: ANN401 - boto3 makes its classes at run time
-        """The client of this process: a forked child shares no connection with its parent."""
-        if self._opened is None or self._opened[0] != os.getpid():
-            self._opened = os.getpid(), client_of(self._address)
-        return self._opened[1]
-
-    @property
-    def _transfers(self) -> S3Transfers:
-        return S3Transfers(self._client, self._address)
+            self._objects.delete(key for key, _ in self._objects.listed(OBJECTS, f"{name}/"))
+        for key, upload in self._objects.listed(UPLOADS, ""):
+            if name_in(key) in removed:
+                self._objects.abort(key, upload["UploadId"])
 
     def _verified_bytes(self, name: str, checksum: str) -> int:
         """Read an object and verify it; how many bytes it holds."""
-        found, size_bytes = self._transfers.digest(name)
+        found, size_bytes = self._objects.transfers.digest(name)
         if found != checksum:
             raise damaged(self._address.url(name))
         return size_bytes
 
-    def _bytes(self, name: str) -> bytes:
-        content = io.BytesIO()
-        self._transfers.download([(name, content)])
-        return content.getvalue()
-
     def _download_tree(self, stored: Stored, copy: Path) -> None:
-        content = self._bytes(_last(stored.name))
+        content = self._objects.content(_last(stored.name))
         index = read_index(content, stored, self._address.url(stored.name))
         below = copy / CONTENT_NAME
         for folder in (copy, below, *(below / path for path in index.folders)):
             folder.mkdir()
         (copy / INDEX_NAME).write_bytes(content)
-        self._transfers.download(
+        self._objects.transfers.download(
             (f"{stored.name}/{CONTENT_NAME}/{file.path}", str(below / file.path))
             for file in index.files
         )
 
     def _named(self, folder: str) -> Iterator[tuple[str, bool, int]]:
         """Each name, whether it is visible, and when one of its objects last changed."""
-        objects = self._listed(_OBJECTS, _below(folder))
+        objects = self._listed(OBJECTS, _below(folder))
         # Keys come sorted: those of one name are together.
         for name, group in groupby(objects, key=itemgetter(0)):
             last, is_complete, changed_at = self._address.key(_last(name)), False, 0
@@ -208,36 +187,10 @@ class ObjectStore(Store):
 
     def _listed(self, listing: tuple[str, str], below: str) -> Iterator[tuple[str, Any]]:
         """What the server says of each object or upload of ours, after its name. Reads by page."""
-        operation, kind = listing
-        prefix = self._address.prefix
-        with calling(self._address.url(below)):
-            for page in self._client.get_paginator(operation).paginate(
-                Bucket=self._address.bucket, Prefix=prefix + below
-            ):
-                for each in page.get(kind, ()):
-                    name = name_in(each["Key"].removeprefix(prefix))
-                    if name is not None:
-                        yield name, each
-
-    def _delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; missing ones count as deleted."""
-        keys = iter(keys)
-        while some := list(islice(keys, _KEYS_AT_ONCE)):
-            with calling(self._address.url()):
-                answer = self._client.delete_objects(
-                    Bucket=self._address.bucket,
-                    Delete={"Objects": [{"Key": key} for key in some], "Quiet": True},
-                )
-            for error in answer.get("Errors", ()):
-                place = self._address.url(error["Key"].removeprefix(self._address.prefix))
-                raise refused(place, error.get("Code", ""), error.get("Message", ""))
-
-    def _abort(self, key: str, upload_id: str) -> None:
-        another_was_first = suppress(self._client.exceptions.NoSuchUpload)
-        with calling(self._address.url()), another_was_first:
-            self._client.abort_multipart_upload(
-                Bucket=self._address.bucket, Key=key, UploadId=upload_id
-            )
+        for key, each in self._objects.listed(listing, below):
+            name = name_in(key)
+            if name is not None:
+                yield name, each
 
 
 def _last(name: str) -> str:

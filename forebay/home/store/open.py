@@ -43,7 +43,8 @@ def own_store(home: Home) -> Store:
 
 
 def _address(home: Home) -> str:
-    return "" if home.alone else os.environ.get(STORE_NAME, "")
+    given = "" if home.alone else os.environ.get(STORE_NAME, "")
+    return os.fspath(Path(given).expanduser()) if given.startswith("~/") else given
 
 
 @lru_cache(maxsize=16)

@@ -39,12 +39,13 @@ _SCHEMES = ("http", "https")
 
 @dataclass(frozen=True)
 class S3Address:
-    """Where objects are. prefix: of their keys; "", or ending in a slash."""
+    """Where objects are. prefix: of their keys; "", or ending in a slash. named: what names it."""
 
     bucket: str
     prefix: str
     endpoint: str | None
     region: str | None
+    named: str = STORE_NAME
 
     def key(self, name: str) -> str:
         return self.prefix + name
@@ -54,8 +55,8 @@ class S3Address:
         return f"s3://{self.bucket}/{self.prefix}{name}"
 
 
-def s3_address(url: str) -> S3Address:
-    """The parts of an address.
+def s3_address(url: str, named: str = STORE_NAME) -> S3Address:
+    """The parts of an address. named: the variable or key that it comes from, for errors.
 
     Raises:
         ConfigError: when it is not valid. Its text is not quoted, since it may contain a password.
@@ -64,43 +65,45 @@ def s3_address(url: str) -> S3Address:
         parts = urlsplit(url)
         given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
-        raise _error("expected an address such as s3://BUCKET/FOLDER") from None
+        raise _error(named, "expected an address such as s3://BUCKET/FOLDER") from None
     if "@" in parts.netloc:
         raise _error(
+            named,
             "it must not contain a user and a password: set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY in the environment"
+            "AWS_SECRET_ACCESS_KEY in the environment",
         )
     bucket, prefix = parts.netloc, unquote(parts.path).strip("/")
     if parts.scheme != "s3" or not _BUCKET.fullmatch(bucket):
-        raise _error("expected an address such as s3://BUCKET/FOLDER: correct the bucket")
+        raise _error(named, "expected an address such as s3://BUCKET/FOLDER: correct the bucket")
     if "//" in prefix or parts.fragment:
-        raise _error("the folder of s3://BUCKET/FOLDER must not contain // or #")
+        raise _error(named, "the folder of s3://BUCKET/FOLDER must not contain // or #")
     values = dict(given)
     if unknown := sorted(set(values) - set(_PARAMETERS)):
-        raise _error(f"there is no parameter {unknown[0]!r}, only {', '.join(_PARAMETERS)}")
+        raise _error(named, f"there is no parameter {unknown[0]!r}, only {', '.join(_PARAMETERS)}")
     return S3Address(
         bucket=bucket,
         prefix=f"{prefix}/" if prefix else "",
-        endpoint=_endpoint(values),
+        endpoint=_endpoint(values, named),
         region=values.get("region"),
+        named=named,
     )
 
 
-def _endpoint(values: dict[str, str]) -> str | None:
+def _endpoint(values: dict[str, str], named: str) -> str | None:
     host, scheme = values.get("endpoint_override"), values.get("scheme", "https")
     if scheme not in _SCHEMES:
-        raise _error(f"scheme must be {' or '.join(_SCHEMES)}")
+        raise _error(named, f"scheme must be {' or '.join(_SCHEMES)}")
     if host is None:
         if "scheme" in values:
-            raise _error("scheme is only valid with endpoint_override=HOST:PORT")
+            raise _error(named, "scheme is only valid with endpoint_override=HOST:PORT")
         return None
     if not _HOST.fullmatch(host):
-        raise _error("endpoint_override must be HOST or HOST:PORT")
+        raise _error(named, "endpoint_override must be HOST or HOST:PORT")
     return f"{scheme}://{host}"
 
 
-def _error(what: str) -> ConfigError:
-    return ConfigError(f"{STORE_NAME}: {what}")
+def _error(named: str, what: str) -> ConfigError:
+    return ConfigError(f"{named}: {what}")
 
 
 CONNECT_SECONDS = 5.0
@@ -112,7 +115,6 @@ REQUESTS_AT_ONCE = 8
 CUT_OFF = (IncompleteReadError, ReadTimeoutError, ResponseStreamingError)
 _MISSING = frozenset({"404", "NoSuchKey"})
 _WAYS_OUT = {
-    "NoSuchBucket": f"create the bucket, or correct {STORE_NAME}",
     **dict.fromkeys(("SlowDown", "ServiceUnavailable", "503"), "it is overloaded, run again"),
     "InsufficientCapacity": "free some space and run again",
     "QuotaExceeded": "free some space, or ask for a larger quota, and run again",
@@ -144,11 +146,11 @@ def client_of(address: S3Address) -> Any:  # noqa: ANN401 - boto3 makes its clas
             "s3", endpoint_url=address.endpoint, region_name=address.region, config=config
         )
     except (ValueError, BotoCoreError) as error:
-        raise ConfigError(f"{STORE_NAME}, or an AWS_* variable: {error}") from error
+        raise ConfigError(f"{address.named}, or an AWS_* variable: {error}") from error
 
 
 @contextmanager
-def calling(place: str) -> Iterator[None]:
+def calling(place: str, named: str = STORE_NAME) -> Iterator[None]:
     """Turn errors of the server, or on the way to it, into our own.
 
     Raises:
@@ -158,7 +160,7 @@ def calling(place: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        raise _refused(place, error) from error
+        raise _refused(place, error, named) from error
     except (NoCredentialsError, PartialCredentialsError) as error:
         raise InfrastructureError(f"{place}: {error}: set {_CREDENTIALS}") from error
     # boto3 leaves urllib3's own error as it is where an object was asked for and refused, and the
@@ -167,14 +169,17 @@ def calling(place: str) -> Iterator[None]:
         reason = getattr(error, "last_exception", error)
         raise InfrastructureError(
             f"{place} cannot be reached ({reason}): check the server and the network, or "
-            f"correct {STORE_NAME}, and run again"
+            f"correct {named}, and run again"
         ) from error
 
 
-def refused(place: str, code: str, reason: str) -> DataError | InfrastructureError:
+def refused(
+    place: str, code: str, reason: str, named: str = STORE_NAME
+) -> DataError | InfrastructureError:
     if code in _MISSING:
         return missing(place)
-    way_out = _WAYS_OUT.get(code, "check the server, and run again")
+    ways_out = {"NoSuchBucket": f"create the bucket, or correct {named}", **_WAYS_OUT}
+    way_out = ways_out.get(code, "check the server, and run again")
     if code in {"401", "403"} or any(word in code for word in ("Access", "Signature", "Token")):
         way_out = (
             f"correct the keys ({_CREDENTIALS}), or give their user the right to read, write, "
@@ -183,7 +188,8 @@ def refused(place: str, code: str, reason: str) -> DataError | InfrastructureErr
     return InfrastructureError(f"{place}: the server refused ({code}: {reason}): {way_out}")
 
 
-def _refused(place: str, error: ClientError) -> DataError | InfrastructureError:
+def _refused(place: str, error: ClientError, named: str) -> DataError | InfrastructureError:
     found = error.response.get("Error", {})
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
-    return refused(place, str(found.get("Code") or status), str(found.get("Message", "no reason")))
+    code, reason = str(found.get("Code") or status), str(found.get("Message", "no reason"))
+    return refused(place, code, reason, named)

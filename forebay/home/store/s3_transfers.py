@@ -82,7 +82,7 @@ class S3Transfers:
         Raises:
             DataError: when it is missing.
         """
-        with calling(self._address.url(name)):
+        with calling(self._address.url(name), self._address.named):
             for _ in range(_DOWNLOADS - 1):
                 with suppress(*CUT_OFF):
                     return self._read(name)
@@ -108,7 +108,7 @@ class S3Transfers:
         )
         place = {"bucket": self._address.bucket, "subscribers": [_Progress()]}
         with (
-            calling(self._address.url()),
+            calling(self._address.url(), self._address.named),
             closing(_Closing(self._client)) as client,
             create_transfer_manager(client, config) as manager,
         ):
@@ -118,5 +118,5 @@ class S3Transfers:
                 for name, content in files
             ]
             for name, future in started:
-                with calling(self._address.url(name)):
+                with calling(self._address.url(name), self._address.named):
                     future.result()

@@ -135,6 +135,13 @@ def hide(value: str, shown: str = HIDDEN, *, named_secret: bool = False) -> None
         _hidden.add(value, shown)
 
 
+def is_secret(value: str, named_secret: bool) -> bool:  # noqa: FBT001 - as of `hide`
+    """Whether `hide` would hide a value, or a part of it."""
+    return any(_passwords(value)) or (
+        named_secret and bool(value) and not _is_plain(value, named_secret=True)
+    )
+
+
 def hide_passwords(address: str, shown: str = HIDDEN) -> None:
     """Stop showing the password in an address in this process; a text without one is ignored."""
     for password in _passwords(address):

@@ -85,19 +85,17 @@ def read_footer(chance: random.Random, folder: Path) -> str:
     sound = original.content[:-8][-int.from_bytes(original.content[-8:-4], "little") :]
     found = changed(sound, _whole(sound).places, chance)
     content = found + len(found).to_bytes(4, "little") + b"PAR1"
-    name = str(len(_FOOTERS))
-    _FOOTERS[name] = content
-    answer = _footer_reader().read(name, content)
-    if answer.error:
-        return _reason(answer.error)
-    assert answer.stored_schema or all(state in range(3) for state in answer.state)
+    (answer,) = _footer_reader().read([""], lambda _: content, lambda _path, answer, _tail: answer)
+    if isinstance(answer, str):
+        return _reason(answer)
+    assert answer.stored_schema or all(group[-1] in range(3) for group in answer.groups)
     return ""
 
 
 @functools.cache
 def _footer_reader() -> FooterReader:
     """One for all, as one plan has one for all of its files."""
-    return FooterReader(_FOOTERS.__getitem__, "t")
+    return FooterReader("t")
 
 
 READERS: Mapping[str, Reader] = {
@@ -236,7 +234,6 @@ def task_of(path: str, end: int, rows: int) -> DataTask:
 
 _MADE: dict[Path, list[tuple[Path, Original]]] = {}
 _MADE_PARQUET: list[tuple[int, Original]] = []
-_FOOTERS: dict[str, bytes] = {}
 _WRITTEN_DECODERS: dict[tuple[str, Path, bool, int], Decoder] = {}
 
 

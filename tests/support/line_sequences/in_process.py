@@ -14,22 +14,24 @@ def run_all_here() -> None:
     """From now on nothing of this process is done by another one."""
     logging.disable(logging.CRITICAL)
     work_here()
-    footer_reader._Child = _FooterChild  # type: ignore[misc,assignment]
+    footer_reader.ReadingChild = _FooterChild  # type: ignore[misc,assignment]
 
 
 class _FooterChild:
     """Stands where footers are parsed by a child, which a footer may kill."""
 
-    def __init__(self, command: object) -> None:
-        del command
+    is_fresh = False
+
+    def __init__(self, *_: object) -> None:
+        """No process is there."""
 
     def answer(self, call: bytes) -> bytes:
         head, _, content = call.partition(b"\n")
         asked: dict[str, Any] = json.loads(head)
         return json.dumps(footer_process.answer(asked, content)).encode()
 
-    def end(self) -> None:
-        """No process is there."""
+    def close(self) -> None:
+        """No process was there."""
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from forebay.executors.data_executor.executor import limits_of, queue_sources_of
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
-from forebay.executors.poison.readers import Readers
+from forebay.executors.readers import Readers
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant, LeaseReply

@@ -101,7 +101,11 @@ _LIMITS = {
         "driver": "default 5m",
         "trainer": "default 5m",
     },
-    "PublishSpec": {"min_rows": "default 30000, >= 2", "windows_kept": ">= 1, <= 1000000000"},
+    "PublishSpec": {
+        "min_rows": "default 30000, >= 2",
+        "windows_kept": ">= 1, <= 1000000000",
+        "serving_kept": "default 3, >= 2, <= 1000",
+    },
     "ReadySpec": {"silent_max": "default 1d", "wait": "default 0s"},
     "RoleSpec": {"count": "default 1, >= 1, <= 1024", "threads": "default 2, >= 1, <= 256"},
     "TrainerRoleSpec": {"count": "default 1", "threads": "default 2, >= 1, <= 256"},

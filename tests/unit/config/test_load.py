@@ -133,6 +133,8 @@ def test_several_missing_keys_are_all_named(files: Files) -> None:
         ("start: 2026-03-01", "window: 1w\n  start: 2026-03-01", (2, 11), "wrong-value", "1d"),
         ("dataset:", "name: ads\ndataset:", (1, 1), "key-from-file", ""),
         ("{paradigm: batch}", "{paradigm: mixtur}", (9, 19), "wrong-value", "mixture"),
+        ("batch}", "batch, batch_size: 64}", (9, 26), "unknown-key", "minibatch_rows"),
+        ("batch}", "batch, learning_rate_schedule: x}", (9, 26), "unknown-key", ""),
         ("{sources", "{offset: 1 day, sources", (6, 23), "wrong-value", ""),
         ("{sources", "{offset: 99999999999999d, sources", (6, 23), "wrong-value", ""),
         ("{column: clicked}", "{column: clicked, greater_than: .inf}", (4, 42), "wrong-type", ""),
@@ -294,6 +296,18 @@ TWICE = "{encode: vocabulary, values: [se, dk, '7', fi, 7]}"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("train:", "optimizer: adam\ntrain:", "*; remove it: embeddings train with Adagrad, all *"),
+        ("train:", "batch_size: 64\ntrain:", "*at the top of the file; write train.minibatch_rows"),
+        (
+            "batch}",
+            "batch, epochs: 3}",
+            "*in train; remove it: a window's rows are trained on once",
+        ),
+        (
+            "batch}",
+            "batch, learning_rate: 1}",
+            "*; write model.embedding_learning_rate and model.*",
+        ),
         ("train:", "zzz: 1\ntrain:", FAR),
         ("paradigm: batch", "paradigm: ", "train.paradigm: nothing is not one of batch,*"),
         ("{column: clicked}", "{column: clicked, positive: {}}", UNION),
@@ -301,7 +315,18 @@ TWICE = "{encode: vocabulary, values: [se, dk, '7', fi, 7]}"
         ("buckets: 100", f"buckets: {'x' * 78}", f"*not '{'x' * 78}' (text)"),
         ("buckets: 100", f"buckets: {'x' * 79}", f"*not '{'x' * 76}... (text)"),
     ],
-    ids=["far from any key", "nothing", "a union", "twice", "long", "too long"],
+    ids=[
+        "optimizer",
+        "batch_size",
+        "epochs",
+        "rate",
+        "far from any key",
+        "nothing",
+        "a union",
+        "twice",
+        "long",
+        "too long",
+    ],
 )
 def test_what_a_slip_is_called(files: Files, old: str, new: str, message: str) -> None:
     files.change("pipelines/ads.yaml", old, new)
@@ -323,3 +348,12 @@ def test_a_pipeline_that_cannot_be_read_or_names_no_source_cannot_run(files: Fil
     (files.config / "pipelines" / "ads.yaml").write_text("dataset: [")
     with pytest.raises(ConfigError, match=r"ads\.yaml"):
         files.load().pipeline("ads")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("datetime", "timestamp"), ("integer", "int"), ("Double", "float"), ("varchar", "string")],
+)
+def test_types_as_others_call_them(files: Files, written: str, meant: str) -> None:
+    files.change("sources/history.yaml", "at: timestamp", f"at: {written}")
+    assert files.problems()[0][3:] == ("wrong-value", meant)

@@ -9,8 +9,13 @@ import pytest
 from support.stages import pipeline
 
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.datatasks.window_range import parse_range, parse_window, parse_window_or_warm_start
-from forebay.errors import ConfigError, UsageError
+from forebay.datatasks.window_range import (
+    asked_range,
+    parse_range,
+    parse_window,
+    parse_window_or_warm_start,
+)
+from forebay.errors import ConfigError, NotReadyError, UsageError
 
 
 def ads(**dataset: Any) -> PipelineSpec:
@@ -26,7 +31,7 @@ def test_a_range_includes_both_ends() -> None:
     ("first", "last", "message"),
     [
         ("2026-03-02", "2026-03-01", "--from/--to of pipeline 'ads': the last window"),
-        ("yesterday", "2026-03-01", "not a window"),
+        ("someday", "2026-03-01", "not a window"),
         ("2026-02-28", "2026-03-01", "before the dataset's start .*: begin with 2026-03-01"),
         ("2026-03-09", "2026-03-10", "2026-03-10 is after the dataset's end"),
         ("2026-03-02", "9999-12-31", "out of range"),
@@ -62,3 +67,46 @@ def test_the_window_of_a_warm_start() -> None:
     for broken in ("yesterday_2026-03-01", "2026-02-01_tomorrow"):
         with pytest.raises(ConfigError, match="pipeline 'ads'"):
             parse_window_or_warm_start(ads(), broken)
+
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+def asked(spec: PipelineSpec, first: str, last: str, until: str = "", now: datetime = NOON) -> Any:
+    due_from = datetime.fromisoformat(until + "Z") if until else None
+    return [window.key for window in asked_range(spec, first, last, due_from, now)]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "until", "keys"),
+    [
+        ("yesterday", "", "", ["2026-03-03"]),
+        ("2026-03-02", "yesterday", "", ["2026-03-02", "2026-03-03"]),
+        ("", "", "", ["2026-03-01", "2026-03-02", "2026-03-03"]),
+        ("", "", "2026-03-02T00:00", ["2026-03-02", "2026-03-03"]),
+        ("", "", "2026-03-04T00:00", ["2026-03-03"]),  # nothing is due: the last trained one
+        ("2026-03-02", "", "2026-03-04T00:00", ["2026-03-02", "2026-03-03"]),
+    ],
+)
+def test_without_dates_it_is_what_is_due(
+    first: str, last: str, until: str, keys: list[str]
+) -> None:
+    assert asked(ads(), first, last, until) == keys
+
+
+def test_what_is_due_ends_with_the_dataset_and_begins_with_a_window_that_has_ended() -> None:
+    much_later = datetime(2027, 1, 1, tzinfo=UTC)
+    assert asked(ads(end="2026-03-02T12:00"), "", "", now=much_later) == [
+        "2026-03-01",
+        "2026-03-02",
+    ]
+    assert asked(ads(), "", "", now=datetime(2026, 3, 2, tzinfo=UTC)) == ["2026-03-01"]
+    hourly = ads(window="1h", start="2026-03-03T22:00")
+    assert asked(hourly, "", "")[-1] == "2026-03-04T11"
+    assert asked(hourly, "2026-03-03T23", "yesterday") == ["2026-03-03T23"]
+    local = ads(timezone="Asia/Tokyo")  # where it is the fifth already
+    assert asked(local, "yesterday", "", now=datetime(2026, 3, 4, 16, tzinfo=UTC)) == ["2026-03-04"]
+    with pytest.raises(NotReadyError, match="the first, 2026-03-01, ends at 2026-03-02T00:00Z"):
+        asked(ads(), "", "", now=datetime(2026, 3, 1, 23, tzinfo=UTC))
+    with pytest.raises(UsageError, match="write both"):
+        asked(ads(), "", "2026-03-01")

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete
 from support.model_lines import export
-from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports
+from support.scripted_runs import FIRST, MODEL, SECOND, THIRD, Runs, reports, scripted_runs
 from support.scripted_supervisor import ScriptedSupervisor
 from support.stages import pipeline, replanned, table
+from support.there import there
 
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError, RowsLostError
@@ -20,6 +21,8 @@ from forebay.executors.evaluation.summary import Json
 from forebay.executors.job.request import State
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
+from forebay.executors.stages.target import LineTarget
+from forebay.executors.stages.why import why_window
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import link_files
 from forebay.system.output.error_report import ErrorReport
@@ -345,3 +348,29 @@ def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) ->
 def test_a_window_from_the_middle_of_a_job_has_no_model_to_publish(runs: Runs) -> None:
     runs.trained(0)
     assert runs.run(FIRST)["published"] is None
+
+
+def test_what_a_pin_keeps_back_is_said_with_the_way_out(runs: Runs) -> None:
+    runs.run(FIRST, FIRST, runs.succeeds)
+    runs.run(SECOND, SECOND, runs.succeeds)
+    first = there(runs.chain.newest(FIRST))
+    runs.chain.serve(first.name, "serve", datetime(2026, 3, 5, tzinfo=UTC))
+    pinned = f"window {FIRST} is pinned and serves until `forebay models unpin ads`"
+    summary = runs.run(THIRD, THIRD, runs.succeeds)
+    assert summary["notes"] == [f"not published: {pinned}"]
+    assert (summary["published"]["window"], summary["published"]["pinned"]) == (FIRST, True)
+    assert pinned in runs.run(FIRST)["notes"]
+    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
+    told = why_window(target.at(runs.stages.window(2)), lambda: runs.stages.now)
+    assert pinned in told.reason
+    runs.chain.unpin()
+    assert runs.run(THIRD)["published"]["window"] == THIRD
+
+
+def test_a_line_without_a_serving_path_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted_runs(tmp_path, monkeypatch, job={"publish": {"serving": "exports"}}) as runs:
+        notes = runs.run(FIRST, FIRST, runs.succeeds, line="trial")["notes"]
+    (note,) = notes
+    assert "line 'trial' has no serving path: job.publish.serving is that of line 'main'" in note

@@ -37,3 +37,16 @@ def test_a_database_that_is_closed_is_forgotten(home: Home) -> None:
     assert database_of(home) is not before
     close_database(home)
     close_database(home)  # there is none any more
+
+
+def test_places_below_the_home_folder_as_a_file_sets_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell replaces `~`; a file of variables for a service or a container does not."""
+    for name, value in {"HOME": str(tmp_path), "FOREBAY_HOME": "~/h", STORE_NAME: "~/s"}.items():
+        monkeypatch.setenv(name, value)
+    found = Home.from_environment()
+    assert found.root == tmp_path / "h"
+    store = store_of(found)
+    assert isinstance(store, FolderStore)
+    assert store.root == tmp_path / "s"

@@ -6,12 +6,14 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from support.summaries import PARADIGMS, event, series, summary, two_labels, window
+from support.summaries import PARADIGMS, estimate, event, series, summary, two_labels, window
 from support.there import there
 
 from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
 from forebay.report.facts import facts_of
 from forebay.report.html import render_html
+from forebay.report.label_plots import event_plot
+from forebay.report.plots import auc_plot
 from forebay.report.step_plots import lag_plot, step_rows_plot
 from forebay.report.text import closing_lines, plain_lines, report_lines
 
@@ -34,6 +36,14 @@ def test_plain_lines_hold_every_fact() -> None:
     assert "rows  planned = served = trained + dead; the model's own sums agree" in lines
     assert "restarts  data 1" in lines
     assert "time  plan 1.2 s, job 60.5 s" in lines
+
+
+def test_without_a_stream_nothing_is_said_of_what_it_knew() -> None:
+    told = summary()
+    for one in told["windows"]:
+        for each in one["sources"].values():
+            each["feed"] = "batch"
+    assert not any(line.startswith("labels ") for line in plain_lines(facts_of(told)))
 
 
 def test_a_terminal_gets_tables_and_a_pipe_gets_lines() -> None:
@@ -78,6 +88,70 @@ def test_partial_figures_say_how_partial_they_are() -> None:
         assert page.count(words) == len(PARADIGMS)
     assert "mixed serves: at event time" in page
     assert "grey: labels are not complete yet: 2013-06-02 (378 of 919 rows judged)" in page
+
+
+def test_a_page_begins_with_what_counts_and_ends_with_the_rows(page: str) -> None:
+    text = " ".join(re.sub(r"<[^>]+>", " ", page.split("</style>")[1]).split())
+    serving = "Serves: window 2013-06-02 (generation 1), since 2013-06-03 00:07 UTC."
+    figure = "0.660 AUC of mixture, 95% interval 0.630 to 0.690"
+    about = "scored at the event, 1,800 rows of 2 windows"
+    begins = f"flights 2 windows, 2013-06-01 to 2013-06-02 {serving} {figure} {about} 31% of"
+    assert text.startswith(begins)
+    order = [page.rindex(f"<h2>{name}</h2>") for name in headings(page)]
+    assert order == sorted(order)
+    last = ["Rows", "Rows by window and source", "Rows of each source over steps"]
+    assert headings(page)[-6:] == [*last, "Lag over steps", "Time by phase", "Model"]
+    line = "the model&#39;s own sums agree</p>"
+    assert page.count(line) == 1
+    assert page.index(line) > page.index("<h2>Rows</h2>")
+
+
+def test_rows_that_disagree_are_told_first() -> None:
+    lost = {"rows_agree": False, "rows_line": "rows DISAGREE in window 1"}
+    page = render_html(facts_of(summary() | lost | {"line": "trial"}))
+    assert page.count('<p class="bad">rows DISAGREE in window 1</p>') == 2
+    assert page.index("DISAGREE") < page.index("Serves: ")
+    assert '<p class="period">2 windows, 2013-06-01 to 2013-06-02, line trial</p>' in page
+
+
+def test_the_headline_is_of_the_variant_that_answers_and_says_what_it_leaves_out() -> None:
+    data = summary()
+    assert there(facts_of(data).headline).variant == "mixture"
+    data["gate"] = {"variant": "mixed", "words": "mixed serves"}
+    found = facts_of(data)
+    assert (there(found.headline).variant, found.serving[:17]) == ("mixed", "window 2013-06-02")
+    assert "00:07 UTC; mixed serves.</p>" in render_html(found)
+    data["windows"][1]["event"] = event(judged=378, complete=False)
+    late = "; labels of 1 window are not complete yet"
+    assert there(facts_of(data).headline).words.endswith(f"rows of 2 windows{late}")
+    data["pooled"]["event"] = None
+    known = there(facts_of(data).headline)
+    assert known.words == f"scored at publication, by complete labels{late}"
+    assert there(known.figure).value == 0.68
+    data["pooled"]["paradigms"]["mixed"] = {"auc_true": None, "auc_fresh": estimate(0.6)}
+    assert "by labels as known then" in there(facts_of(data).headline).words
+    data["pooled"]["paradigms"], data["published"] = {}, None
+    page = render_html(facts_of(data))
+    assert f"<p>No AUC of mixed yet: no window is judged{late}</p>" in page
+    assert "Serves: nothing, no model is published; mixed serves.</p>" in page
+    assert 'class="headline"' not in page
+    assert "no windows" in render_html(facts_of(data | {"windows": []}))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.70, 0.75), (0.48, 0.53)])
+def test_an_axis_shows_differences(low: float, high: float) -> None:
+    data = summary()
+    for one in data["windows"]:
+        for name, value in zip(PARADIGMS, (low + 0.02, high - 0.02, low + 0.03), strict=True):
+            figures = {"auc": value, "auc_interval": [low, high], "words": ""}
+            true = {"auc_true": value, "auc_true_interval": [low, high]}
+            one["event"]["answers"] = {name: figures}
+            one["metrics"][name] |= true
+    for drawn in (event_plot(facts_of(data)), auc_plot(facts_of(data))):
+        svg = there(drawn).svg
+        ticks = [float(text) for text in re.findall(r">(0\.\d+)</text>", svg)]
+        assert low - 0.01 < min(ticks) < max(ticks) < high + 0.01
+        assert ("stroke-dasharray" in svg) is (low < 0.5), "the line of chance"
 
 
 def test_sources_and_slices_have_intervals_or_say_why_not() -> None:
@@ -168,8 +242,8 @@ def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour(page: st
     assert len(told) == len(drawn) == 9
     assert all(f"<figcaption>{words}</figcaption>" in page for words in told)
     assert "mixed 0.680 (0.675-0.685)" in told[1]
-    assert "flights_table 1,200 (33%); flights_files 600 (17%); departures 1,800 (50%)" in told[4]
-    assert "at the end: mixture batch 0.5000; mixture stream 0.5900" in told[6]
+    assert "flights_table 1,200 (33%); flights_files 600 (17%); departures 1,800 (50%)" in told[5]
+    assert "at the end: mixture batch 0.5000; mixture stream 0.5900" in told[4]
     assert "mixture/memory 0.660 (0.630-0.690); 1,800 of 1,838 events judged" in told[0]
     assert "mixture 1.02" in told[2]
     assert "≤ 15 min 1% of 100; ≤ 1 h 35% of 900; longer 100% of 10" in told[3]

@@ -41,7 +41,7 @@ def files_below(folder: str, is_hidden: Callable[[str], bool]) -> Iterator[os.Di
     Raises:
         OSError: when the disk refuses.
     """
-    links, known = deque([folder]), dict[_Inode, str]()
+    links, known = deque([folder]), _above(folder)
     while links:
         top = links.popleft()
         inode = _inode_of(top)
@@ -55,6 +55,13 @@ def files_below(folder: str, is_hidden: Callable[[str], bool]) -> Iterator[os.Di
             yield from files
         if name is None:  # otherwise they were followed under its other name
             links.extend(sorted(found))
+
+
+def _above(folder: str) -> dict[_Inode, str]:
+    """Folders that a folder is in, by its own name or that of what it links to: all lead back."""
+    real = Path(os.path.realpath(folder))  # as Path.resolve, but never an error
+    found = map(_inode_of, map(os.fspath, {*Path(folder).parents, *real.parents}))
+    return {inode: "" for inode in found if inode is not None}
 
 
 def _real_folders(

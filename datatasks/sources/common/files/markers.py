@@ -55,16 +55,21 @@ class Markers:
         """A folder of the span without the marker; None when all have it."""
         if self._pattern is None:
             return None if self._is_marked("") else ""
-        folders = self._pattern.folders(span.start, span.end)
+        pieces = self._pattern.folders(span.start, span.end)
         if not has_magic(self._pattern.folder):
-            return next((folder for folder in folders if not self._is_marked(folder)), None)
-        for folder in folders:
-            matches = self._folders.take(pa.array(matching(self._folders, glob_regex(folder))))
-            names = matches.to_pylist()
+            lacking = (ways for ways in pieces if not any(map(self._is_marked, ways)))
+            return next(map(self._as_there, lacking), None)
+        for ways in pieces:
+            regex = "|".join(map(glob_regex, ways))
+            names = self._folders.take(pa.array(matching(self._folders, regex))).to_pylist()
             absent = [name for name in names if f"{name}/{self._marker}" not in self._marked]
             if absent or not names:
-                return absent[0] if absent else folder
+                return absent[0] if absent else ways[0]
         return None
+
+    def _as_there(self, ways: list[str]) -> str:
+        """A folder as it is written; with leading zeros where it is not there."""
+        return next((way for way in ways[1:] if self._files.exists(way)), ways[0])
 
     def _is_marked(self, folder: str) -> bool:
         if folder not in self._there:

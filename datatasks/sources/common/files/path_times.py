@@ -43,9 +43,11 @@ def span_folders(pattern: TimePattern, spans: Sequence[Interval]) -> list[str] |
     """
     if not pattern.folder or has_magic(pattern.folder):
         return None
-    found = {folder for span in spans for folder in pattern.folders(span.start, span.end)}
+    pieces = [each for span in spans for each in pattern.folders(span.start, span.end)]
+    found = {folder for piece in pieces for folder in piece}
     hidden = any(is_hidden(name) for folder in found for name in folder.split("/"))
-    return None if hidden or len(found) > FOLDERS_MAX else sorted(found)
+    many = len({piece[0] for piece in pieces}) > FOLDERS_MAX
+    return None if hidden or many else sorted(found)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -68,7 +70,10 @@ def path_times(paths: pa.Array, pattern: TimePattern) -> tuple[Times, Times]:
     parts = pc.extract_regex(paths, f"^{pattern.regex}$")
     names = [field.name for field in parts.type]
     hour = parts.field("H") if "H" in names else pa.repeat(pa.scalar("00"), len(paths))
-    day = pc.binary_join_element_wise(parts.field("Y"), parts.field("m"), parts.field("d"), "-")
+    month, date, hour = (
+        pc.utf8_lpad(each, 2, "0") for each in (parts.field("m"), parts.field("d"), hour)
+    )
+    day = pc.binary_join_element_wise(parts.field("Y"), month, date, "-")
     text = pc.binary_join_element_wise(day, pc.binary_join_element_wise(hour, ":00:00", ""), "T")
     seconds = text.cast(pa.timestamp("s")).cast(pa.int64())
     low = np.asarray(seconds).astype(np.int64) * _SECOND_US

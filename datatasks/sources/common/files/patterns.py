@@ -10,17 +10,22 @@ import re
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 from forebay.system.names import shown
 
 _MAGIC = re.compile(r"[*?\[]")
 _GLOB = r"\*\*/|\*\*?|\?|\[.[^\]]*\]|."
 _TOKEN = re.compile(_GLOB, re.DOTALL)
-_TIME_TOKEN = re.compile(f"%(?P<letter>.?)|{_GLOB}", re.DOTALL)
+_TIME_TOKEN = re.compile(f"%(?P<short>-(?=[mdH]))?(?P<letter>.?)|{_GLOB}", re.DOTALL)
+# `%-m` is a number with or without a leading zero; not beside what could be part of the number.
+_CROWDED = re.compile(
+    r"(?:(?<=[0-9*?\]])|(?<=%[YmdH])|(?<=%-[mdH]))%-([mdH])|%-([mdH])(?=[0-9*?\[%])"
+)
 # `**/`: keys of buckets may have empty folders.
 _WILD = {"**/": "(?:[^/]*/)*", "**": r"(?s:.*)", "*": "[^/]*", "?": "[^/]"}
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_FORMATS = {"date": "%Y-%m-%d", "year": "%Y", "month": "%m", "day": "%d", "hour": "%H"}
+_FORMATS = {"date": "%Y-%m-%d", "year": "%Y", "month": "%-m", "day": "%-d", "hour": "%-H"}
 _DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2}
 
 
@@ -76,27 +81,35 @@ class TimePattern:
     folder: str
     step: timedelta
 
-    def folders(self, start: datetime, end: datetime) -> list[str]:
-        """The folders of all pieces that overlap [start, end), in order."""
+    def folders(self, start: datetime, end: datetime) -> list[list[str]]:
+        """The folders of all pieces that overlap [start, end), in order: each as it may be written.
+
+        The first way has all leading zeros.
+        """
+        first, *rest = self.folder.split("%-")
+        ways = product(("%", "%-"), repeat=len(rest))
+        forms = [first + "".join(map("".join, zip(way, rest, strict=True))) for way in ways]
         at = start.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         if self.step == timedelta(days=1):
             at = at.replace(hour=0)
-        found: dict[str, None] = {}
+        found: dict[str, list[str]] = {}
         while at < end:
-            found[at.strftime(self.folder)] = None
+            ways_of_it = list(dict.fromkeys(at.strftime(form) for form in forms))
+            found[ways_of_it[0]] = ways_of_it
             at += self.step
-        return list(found)
+        return list(found.values())
 
 
 def time_pattern(text: str) -> TimePattern:
     """Read a pattern with the placeholders {date}, {year}, {month}, {day}, {hour}, {date:FORMAT}.
 
-    FORMAT is strftime with %Y, %m, %d and %H only.
+    FORMAT is strftime with %Y, %m, %d and %H only. {month}, {day} and {hour} need no leading zero
+    (`month=3`), unless a digit, a wildcard or another placeholder is beside them.
 
     Raises:
         ValueError: for an unknown placeholder, or when year, month and day are not all named.
     """
-    form = _PLACEHOLDER.sub(_strftime, text.strip("/"))
+    form = _CROWDED.sub(r"%\1\2", _PLACEHOLDER.sub(_strftime, text.strip("/")))
     regex, seen = "", set()
     for match in _TIME_TOKEN.finditer(form):
         letter = match["letter"]
@@ -105,7 +118,8 @@ def time_pattern(text: str) -> TimePattern:
             continue
         if letter not in _DIGITS:
             raise ValueError(f"'%{letter}' is not known here (use %Y, %m, %d and %H)")
-        digits = rf"[0-9]{{{_DIGITS[letter]}}}"
+        least = "1," if match["short"] else ""
+        digits = rf"[0-9]{{{least}{_DIGITS[letter]}}}"
         regex += digits if letter in seen else f"(?P<{letter}>{digits})"
         seen.add(letter)
     if not {"Y", "m", "d"} <= seen:

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    ForebayError,
+    InfrastructureError,
+    MissingExtraError,
+)
 from forebay.system.extras import require_extra
 
 # The client of s3fs alone would wait for a minute, five times. As of the store in a bucket.
@@ -26,8 +32,7 @@ def file_system(place: str, folder: str, storage: Mapping[str, Any]) -> tuple[An
     folder: its part without a pattern. storage: further options, by the names of its class.
 
     Raises:
-        MissingExtraError: when the extra `s3` is not installed and needed.
-        InfrastructureError: when the package of the URL's scheme is not installed.
+        MissingExtraError: when the extra `s3`, or the package of another scheme, is not installed.
         ConfigError: when nobody knows the scheme, or the options are none of it.
     """
     import fsspec
@@ -39,7 +44,7 @@ def file_system(place: str, folder: str, storage: Mapping[str, Any]) -> tuple[An
     try:
         system, path = fsspec.core.url_to_fs(folder, **options)
     except ImportError as error:
-        raise InfrastructureError(f"{place}: {error}") from error
+        raise MissingExtraError(f"{place}: {error}") from error
     except ValueError as error:
         raise ConfigError(f"{place}: {error} (correct it, or install its package)") from error
     except TypeError as error:

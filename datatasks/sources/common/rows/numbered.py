@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from forebay.config.specs.sources import ColumnType
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.contract.base import Scan, Source
 from forebay.datatasks.sources.common.files.bundles import Ints, RowRanges, to_tasks
@@ -25,9 +24,9 @@ from forebay.datatasks.sources.common.rows.chunks import (
     joined,
     to_chunk,
 )
-from forebay.datatasks.sources.common.values.casting import Fitted, fit
+from forebay.datatasks.sources.common.values.casting import Fitted, event_times
 from forebay.datatasks.sources.common.values.row_ids import row_ids
-from forebay.datatasks.sources.common.values.times import Spans, Times, hours_within, times_of
+from forebay.datatasks.sources.common.values.times import Spans, Times, hours_within
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
@@ -136,8 +135,7 @@ class NumberedSource(Source):
                     f"source {self.spec.name!r}: rows {numbers[0]} to {numbers[-1]} of table "
                     f"{self.table!r} are not all there: some were deleted since they were planned"
                 )
-            fitted = fit(found.batch, [time], {time: ColumnType.TIMESTAMP})
-            times = times_of(fitted.batch.column(0))
+            times = event_times(found.batch, time)
             stored = Stored(
                 batch=found.batch,
                 part=part,

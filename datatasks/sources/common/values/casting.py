@@ -16,7 +16,7 @@ import pyarrow.types as pat
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.config.yaml.spelling import nearest
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES, Finding, is_held
-from forebay.datatasks.sources.common.values.times import as_utc, utc_texts
+from forebay.datatasks.sources.common.values.times import Times, as_utc, no_instants, times_of
 from forebay.system.output.counted import counted
 
 # A cast names one value and stops. So it is asked about what is left only: values that are not told
@@ -28,15 +28,6 @@ _INT64 = np.iinfo(np.int64)
 _US_OF = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 _DAY_US = 86_400_000_000
 _DAY_MS = 86_400_000
-_HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
-_LEAP_YEAR = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
-_DATE = (
-    "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
-    "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
-    f"|{_LEAP_YEAR}-02-29)"
-)
-_TIME = f"{_HOUR}(?::{_SIXTY}(?::{_SIXTY}(?:[.][0-9]{{1,6}})?)?)?"
-_INSTANT = f"^{_DATE}[ T]{_TIME}(?:Z|[+-]{_HOUR}(?::?{_SIXTY})?)$"
 
 
 def odd_values(array: pa.Array, declared: ColumnType) -> Mask:
@@ -76,8 +67,7 @@ def _no_instants(array: pa.Array) -> Mask:
         return _beyond(_numbers(array.cast(pa.int64())) // _DAY_MS, _DAY_US)
     if pat.is_null(array.type):
         return np.zeros(len(array), np.bool_)
-    instants = pc.match_substring_regex(utc_texts(array), _INSTANT)
-    return ~np.asarray(pc.fill_null(instants, fill_value=True))
+    return no_instants(array)
 
 
 def _beyond(values: npt.NDArray[np.int64], factor: int) -> Mask:
@@ -126,6 +116,12 @@ def fit(
             fitted = fitted.set_column(place, name, array)
             bad = reasons | bad
     return Fitted(fitted, bad)
+
+
+def event_times(batch: pa.RecordBatch, event_time: str) -> Times:
+    """Microseconds of each row; UNKNOWN where there is none."""
+    fitted = fit(batch, [event_time], {event_time: ColumnType.TIMESTAMP})
+    return times_of(fitted.batch.column(0))
 
 
 def fit_values(

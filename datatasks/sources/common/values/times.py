@@ -9,13 +9,29 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.config.specs.base import parse_instant
 from forebay.config.specs.windows import Interval
 from forebay.system.instants import to_us
 
 HOUR_US = 3_600_000_000
 UNKNOWN = np.iinfo(np.int64).min  # of a null, and of rows whose time nobody wrote down
+_UTC = pa.timestamp("us", tz="UTC")
 _ZONE = r"(Z|:.*[+-][0-9]{2}(:?[0-9]{2})?)$"
 _DAY = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$"
+_FINER = r"([.][0-9]{6})[0-9]+"
+_HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+_LEAP_YEAR = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
+_DATE = (
+    "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    f"|{_LEAP_YEAR}-02-29)"
+)
+_TIME = f"{_HOUR}(?::{_SIXTY}(?::{_SIXTY}(?:[.][0-9]{{1,6}})?)?)?"
+_INSTANT = f"^{_DATE}[ T]{_TIME}(?:Z|[+-]{_HOUR}(?::?{_SIXTY})?)$"
+_BEGINS = "^[0-9]{4}-?[0-9W]"  # as all times do: a million other texts are told quickly
+# Python's calendar is shorter than Arrow's, and any zone may move an instant by a day.
+_CALENDAR_US = range(-62_135_510_400_000_000, 253_402_128_000_000_000)
+_AT_ITS_ENDS = "^(?:0000|0001-01-01|9999-12-31)"
 _IN_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 Times = npt.NDArray[np.int64]
@@ -54,18 +70,74 @@ def times_of(array: pa.Array) -> Times:
 
 
 def as_utc(array: pa.Array) -> pa.Array:
-    """Texts as instants: with a zone as written, without one in UTC.
+    """ISO 8601 texts as instants: with a zone as written, without one in UTC.
+
+    One definition for all formats: `parse_instant`. Arrow reads what is written in the usual ways.
 
     Raises:
         pyarrow.ArrowInvalid: for a text that is not a time.
     """
-    return utc_texts(array).cast(pa.timestamp("us", tz="UTC"))
+    array = array.cast(pa.string())
+    found = usual_instants(array)
+    if found is not None:
+        return found
+    rare = _rare(array)
+    try:
+        defined = [to_us(parse_instant(each)) for each in array.filter(rare).to_pylist()]
+    except ValueError as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    usual = pc.if_else(rare, pa.scalar(None, pa.string()), _utc_texts(array)).cast(_UTC)
+    return pc.replace_with_mask(usual, rare, pa.array(defined, _UTC))
 
 
-def utc_texts(array: pa.Array) -> pa.Array:
-    """Texts with a zone: UTC where none is written, midnight of a day."""
-    text = array.cast(pa.string())
-    text = pc.replace_substring_regex(text, _DAY, r"\1T00:00:00Z")
+def usual_instants(array: pa.Array) -> pa.Array | None:
+    """As `as_utc` of texts that are all written in the usual ways, with dashes; None of others."""
+    for form in (_same, _utc_texts):
+        try:
+            found = form(array).cast(_UTC)
+        except pa.ArrowInvalid:
+            continue
+        ends = pc.min_max(found.cast(pa.int64())).as_py().values()
+        if all(each is None or each in _CALENDAR_US for each in ends):
+            return found
+    return None
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
+
+
+def no_instants(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which texts are no times. Nulls do not count."""
+    array = array.cast(pa.string())
+    found = np.asarray(_rare(array)).copy()
+    begins = np.asarray(pc.fill_null(pc.match_substring_regex(array, _BEGINS), fill_value=False))
+    open_ones = np.flatnonzero(found & begins)
+    texts = array.take(pa.array(open_ones)).to_pylist()
+    found[open_ones] = [not _is_instant(each) for each in texts]
+    return found
+
+
+def _is_instant(text: str) -> bool:
+    try:
+        parse_instant(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _rare(array: pa.Array) -> pa.Array:
+    """Which texts are written in none of the usual ways, if they are times at all."""
+    texts = _utc_texts(array)
+    usual = pc.match_substring_regex(texts, _INSTANT)
+    inside = pc.invert(pc.match_substring_regex(texts, _AT_ITS_ENDS))
+    return pc.invert(pc.fill_null(pc.and_(usual, inside), fill_value=True))
+
+
+def _utc_texts(array: pa.Array) -> pa.Array:
+    """Texts with a zone: UTC where none is written, midnight of a day; microseconds at most."""
+    text = pc.replace_substring_regex(array, _DAY, r"\1T00:00:00Z")
+    text = pc.replace_substring_regex(text, _FINER, r"\1")
     zoned = pc.match_substring_regex(text, _ZONE)
     return pc.if_else(zoned, text, pc.binary_join_element_wise(text, "Z", ""))
 

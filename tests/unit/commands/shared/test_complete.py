@@ -101,7 +101,7 @@ def test_zsh_and_fish(shell: str, line: str, shown: str, offered: Offered) -> No
 def test_options_say_what_they_are(shell: str, offered: Offered) -> None:
     shown = offered("run ads --fr", shell)
     assert "--from" in shown
-    assert "First window, for example 2026-03-01." in shown
+    assert "First window, for example 2026-03-01, or yesterday." in shown
 
 
 def test_the_newest_hundred_windows(project: Path, offered: Offered) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from support.declared import COLUMNS, Declared
+from support.there import there
 
-from forebay.config.load import load_project
+from forebay.config.load import load_one, load_project
 
 
 @pytest.fixture
@@ -402,3 +403,45 @@ def test_several_labels_of_a_file_with_a_slip(declared: Declared) -> None:
     declared.dataset["named_labels"] = {"click": {"column": "clicked"}, "buy": {"column": "bougt"}}
     declared.pipeline["train"] = {"paradigm": "mixtur"}
     assert codes(declared) == [("unknown-column", ""), ("wrong-value", "mixture")]
+
+
+@pytest.mark.parametrize(("stream", "paradigm"), [("old", "batch"), ("new", "stream")])
+def test_without_a_paradigm_the_one_feed_is_meant(
+    declared: Declared, stream: str, paradigm: str
+) -> None:
+    declared.dataset["streams"] = {stream: declared.dataset["streams"][stream]}
+    assert declared.problems() == []
+    project = load_project(declared.config, {})
+    assert project.pipeline("ads").train.paradigms == [paradigm]
+    assert there(project.declared("ads")).pipeline["train"] == {"paradigm": paradigm}, (
+        "as jobs read"
+    )
+    assert load_one(declared.config, "ads", {}).pipeline("ads") == project.pipeline("ads")
+    declared.pipeline["train"] = {"minibatch_rows": 64, "compare": ["mixed"]}
+    assert declared.problems() == []
+    train = load_project(declared.config, {}).pipeline("ads").train
+    assert (train.paradigms, train.minibatch_rows) == ([paradigm, "mixed"], 64)
+
+
+def test_a_default_paradigm_never_hides_what_is_written(declared: Declared) -> None:
+    assert declared.problems() == []
+    assert load_project(declared.config, {}).pipeline("ads").train.paradigms == ["mixture"]
+    del declared.dataset["streams"]["new"]
+    declared.pipeline["train"] = {"compare": ["batch"]}  # of what, if not of a mixture?
+    assert "needs a stream that feeds stream" in declared.message()
+    declared.pipeline["train"] = {"delay": "head"}
+    assert "paradigm 'batch' trains on none here" in declared.message()
+
+
+def test_a_password_in_plain_text_is_noted_at_its_place(declared: Declared) -> None:
+    declared.sources["clicks"]["options"]["client"] = {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "ann",
+        "sasl_plain_password": "planted",
+    }
+    assert declared.only() == ("plain-secret", "", "sasl_plain_password: planted")
+    (problem,) = declared.problems()
+    assert problem.severity == "note"
+    assert "write ${SASL_PLAIN_PASSWORD}" in problem.message
+    assert "planted" not in problem.message

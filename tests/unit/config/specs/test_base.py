@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config.specs.base import format_duration, parse_duration, parse_instant
+from forebay.config.specs.base import duration_words, format_duration, parse_duration, parse_instant
 
 CENTURY = 36_525  # days
 
@@ -62,3 +62,20 @@ def test_instants_are_utc(value: Any) -> None:
 def test_what_is_no_instant(value: Any) -> None:
     with pytest.raises(ValueError, match="write a time as"):
         parse_instant(value)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        *(
+            (0, "0 s"),
+            (0.4, "0.4 s"),
+            (59.6, "1 min"),
+            (75, "1 min 15 s"),
+            (5_400, "1 h 30 min"),
+        ),
+        *((3_601, "1 h"), (93_784, "1 d 2 h"), (20.5 * 86_400, "20 days"), (2e9, "23,148 days")),
+    ],
+)
+def test_durations_for_people(seconds: float, words: str) -> None:
+    assert duration_words(timedelta(seconds=seconds)) == words

@@ -97,3 +97,19 @@ def test_a_tab_is_named_where_it_stands() -> None:
     assert [str(problem) for problem in problems] == [
         "f.yaml:3:1: this is not YAML: a tab is not allowed here: indent with spaces"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "hint"),
+    [
+        ("a: {b: ${X}, c: 1}", 9, '"${X}"'),
+        ("a: [x, ${X}]", 9, '"${X}"'),
+        ("a: {b: ${X:-planted}}", 9, ""),
+    ],
+)
+def test_a_variable_inside_of_braces_needs_quotes(text: str, column: int, hint: str) -> None:
+    _, [problem] = read_document(text, "f.yaml")
+    assert (problem.column, problem.hint) == (column, hint)
+    assert problem.message == "inside {} and [] a value with a variable has to be in quotes"
+    document, problems = read_document(text.replace("${", '"${').replace("}", '}"', 1), "f.yaml")
+    assert (problems, there(document).value["a"] is None) == ([], False)

@@ -52,6 +52,8 @@ def test_edits_are_the_definition(word: str, other: str) -> None:
         ("ab", "ax", True),  # one edit is always near
         ("a", "x", True),
         ("offset_hours", "offset", True),  # six edits, and two thirds alike
+        ("learning_rate_schedule", "dense_learning_rate", False),  # much alike, and another thing
+        ("learning_rate_schedule", "embedding_learning_rate", False),
     ],
 )
 def test_how_far_a_slip_may_be(word: str, known: str, meant: bool) -> None:

@@ -69,7 +69,7 @@ def test_each_stream_is_asked_for_the_group_of_its_pipeline(
         ("views", "", 0, None),
     ]
     assert [each.text for each in found] == [
-        "clicks, partition 0: 5 rows after the sealed position, the oldest 90 s old",
+        "clicks, partition 0: 5 rows after the sealed position, the oldest 1 min 30 s old",
         "clicks, partition 1: 7 rows after the sealed position",
         "clicks, partition 2: 3 rows after the sealed position, the oldest 0 s old",
         "views: its lag is not known: no broker for forebay.ads",

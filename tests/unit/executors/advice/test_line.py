@@ -90,3 +90,27 @@ def test_settings_by_dotted_key() -> None:
     found = settings_of(spec())
     assert (found["train.paradigm"], found["train.minibatch_rows"]) == ("mixture", 512)
     assert found["dataset.event_id"]
+
+
+def test_a_pipeline_without_a_stream_is_told_of_none() -> None:
+    batch = {"sources": {"a": {"feed": "batch", "trained_rows": 100}}}
+    assert advice_on_windows(spec(paradigm="batch"), [batch]) is None
+    assert advice_on_windows(spec(), [window(0, 0, stream=0)]) is not None
+
+
+@pytest.mark.parametrize("paradigm", ["batch", "stream", "batch_then_stream", "mixed", "mixture"])
+@pytest.mark.parametrize("known", [20, 50, 70, 85, 95])
+def test_whoever_takes_the_advice_is_advised_and_warned_no_more(paradigm: str, known: int) -> None:
+    windows = [window(known, 100), window(known, 100)]
+    for warm_start in (None, "2026-02-01"):
+        declared = spec(paradigm=paradigm, warm_start=warm_start)
+        found = there(there(advice_on_windows(declared, windows)).recommendation)
+        taken, _, delay = found.variant.partition("+")
+        train = {"paradigm": taken, "delay": delay or "none", "warm_start": warm_start}
+        model: dict[str, Any] = {"kind": "towers", "mixture": {}}
+        for key, value in found.options.items():
+            part, *inside = key.removeprefix("model.").split(".")
+            model |= {part: {inside[0]: value} if inside else value}
+        corrected = pipeline(("a", "ab"), train=train, model=model)
+        again = there(there(advice_on_windows(corrected, windows)).recommendation)
+        assert (again.changes, late_label_warnings(corrected, windows)) == (False, [])

@@ -13,22 +13,12 @@ from support.letters import task
 from support.there import there
 
 from forebay.config.specs.sources import SourceSpec
-from forebay.datatasks.tasks import Chunk, Position
+from forebay.datatasks.sources.memory.kind import MemoryKind
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads, TaskRunner
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
-
-
-class _Exhausted:
-    """A source that has not enough memory for its first rows."""
-
-    def open(self, *_: object) -> Iterator[Chunk]:
-        raise MemoryError
-        yield
-
-    def location(self, _task: object, position: Position) -> dict[str, str | int]:
-        return {"topic": "clicks", "partition": 3, "offset": position.part}
+from forebay.testing.scripted_source import SCRIPTS, Abort, ScriptedSource
 
 
 class _Readers:
@@ -44,8 +34,9 @@ class _Readers:
         return ["n"]
 
     @contextmanager
-    def source(self, _name: str) -> Iterator[_Exhausted]:
-        yield _Exhausted()
+    def source(self, _name: str) -> Iterator[ScriptedSource]:
+        SCRIPTS["clicks"] = [Abort(MemoryError())]
+        yield ScriptedSource(self._spec, MemoryKind.Options(table="clicks"), Path())
 
 
 def test_to_have_no_memory_for_rows_is_bad_data_with_its_place(tmp_path: Path) -> None:
@@ -61,6 +52,6 @@ def test_to_have_no_memory_for_rows_is_bad_data_with_its_place(tmp_path: Path) -
     failure = there(outcome.failure)
     assert failure.exit_code == 3
     assert failure.message == (
-        "source 'clicks', rows from topic clicks, partition 3, offset 0 on: not enough memory to "
-        "decode them (write smaller batches of rows, or give the role more memory)"
+        "source 'clicks', rows from table clicks, row 0 on: not enough memory to decode them "
+        "(write smaller batches of rows, or give the role more memory)"
     )

@@ -12,7 +12,7 @@ from support.model_lines import record_link
 from support.stages import pipeline
 
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.executors.evaluation.event_words import event_words
+from forebay.executors.evaluation.event_words import evaluation_words, event_words
 from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import complete_judgements, evaluate
 from forebay.executors.model_line.chain import ModelChain
@@ -120,6 +120,33 @@ def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: P
     last, *_ = event_words(stored[KEYS[3]])
     assert last == f"mixture none so far, 0 of {ROWS} rows judged"
     assert list(event_words({"metrics": {}})) == []
+    assert evaluation_words(stored[KEYS[3]])[-1] == f"event AUC of {last}"
+
+
+def at_publication(words: str = "", true: float | None = 0.67) -> dict[str, object]:
+    figures = {"auc_fresh": 0.59, "rows": 1_935, "auc_true": true, "joined_rows": 1_420}
+    return {**figures, "words_true": words}
+
+
+def test_every_figure_says_on_how_many_rows_and_whether_more_may_come() -> None:
+    words = "0.620 so far, 420 of 1,935 rows judged"
+    metrics = {"mixture": at_publication(words), "stream": at_publication()}
+    answers = {
+        "mixture": {"words": "none so far, 0 of 515 rows judged"},
+        "stream": {"words": "", "auc": 0.6512, "rows": 915},
+        "mixture/memory": {"words": "a tower"},
+    }
+    own = {"metrics": {"mixture": at_publication(true=None)}, "event": None}
+    found = {"metrics": metrics, "event": {"answers": answers}, "labels": {"sale": own}}
+    assert evaluation_words(found) == [
+        "AUC of sale:mixture at publication 0.590, 1,935 rows, by labels as known then",
+        "AUC of stream at publication 0.670, 1,420 rows judged",
+        "AUC of mixture at publication 0.590 so far, 1,935 rows, by labels as known then",
+        "AUC of mixture at publication 0.620 so far, 420 of 1,935 rows judged",
+        "event AUC of stream 0.651, 915 rows judged",
+        "event AUC of mixture none so far, 0 of 515 rows judged",
+    ]
+    assert evaluation_words({}) == []
 
 
 def test_figures_by_source_and_slice_say_one_class(chain: ModelChain, tmp_path: Path) -> None:

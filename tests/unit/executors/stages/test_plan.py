@@ -69,11 +69,11 @@ def test_a_trained_window_is_not_done_before_it_is_judged(found: Stages) -> None
     chain = found.target(0).chain
     link = there(chain.newest(KEY))
     export(chain, link)
-    assert timer(found).reason == "it is trained in generation 1, but it has not been judged yet"
+    assert timer(found).reason == "already trained in generation 1, but it has not been judged yet"
     chain.judge(link, {"rows_agree": False, "rows_line": "rows DISAGREE in window 1"})
     told = timer(found)
     assert told.state == "open"
-    assert told.reason == "it is trained in generation 1, but rows DISAGREE in window 1"
+    assert told.reason == "already trained in generation 1, but rows DISAGREE in window 1"
     chain.judge(link, {"rows_agree": True, "rows_line": ""})
     assert timer(found).state == "trained"
 
@@ -85,7 +85,7 @@ def test_a_window_that_is_stale_is_said_to_be(found: Stages) -> None:
         mark_trained(found.ledger, found.window(number).key, 1)
     late = time_window(found.target(1), again=False)
     stale = f"stale (built before {KEY} was trained)"
-    assert (late.state, late.reason) == ("trained", f"it is trained in generation 1, but {stale}")
+    assert (late.state, late.reason) == ("trained", f"already trained in generation 1, but {stale}")
 
 
 def test_a_newer_generation_that_is_not_trained_is_open(found: Stages) -> None:

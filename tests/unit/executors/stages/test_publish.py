@@ -118,3 +118,20 @@ def test_what_is_not_there_is_an_error(home: Home) -> None:
     model_lines.record(ModelChain(home, "ads"), inner)
     with pytest.raises(InfrastructureError, match=r"publish\.windows_kept is 400\)\. Train"):
         publish(home, "2026-03-03", 1)
+
+
+def test_a_pin_keeps_a_later_model_back_whatever_is_stale_or_trained_again(home: Home) -> None:
+    chain = ModelChain(home, "ads")
+    first = there(chain.newest("2026-03-01"))
+    chain.serve(first.name, "serve", NOW, "the second is bad")
+    pinned = "window 2026-03-01 is pinned and serves until `forebay models unpin ads`"
+    kept = publish(home, "2026-03-02", 1)
+    assert (kept.state, kept.reason, kept.path) == ("kept", pinned, model(home, "2026-03-01"))
+    record(chain, "2026-03-01", 2, None)
+    assert publish(home, "2026-03-01", 2).reason == pinned
+    chain.begin_anew(forget_plans=True)
+    record(chain, "2026-03-01", 3, None)
+    assert publish(home, "2026-03-01", 3).reason == pinned
+    assert there(chain.published()).generation == 1
+    assert chain.unpin()
+    assert publish(home, "2026-03-01", 3).state == "published"

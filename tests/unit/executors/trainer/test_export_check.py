@@ -24,6 +24,7 @@ from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.home.store.folder_store import FolderStore
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.serving.raw_rows import raw_inputs
+from forebay.mixture.serving.scoring import ServedModel
 from forebay.mixture.serving.served_features import ServedFeatures
 from forebay.system.files.durable import make_folder
 
@@ -203,3 +204,24 @@ def test_rows_are_written_as_a_person_writes_them(exported: Path) -> None:
     known = [n for n, value in enumerate(times) if value is not None]
     assert [int(inputs["at"][n]) for n in known] == [times[n] for n in known]
     assert layout.types["at"] is ColumnType.TIMESTAMP
+
+
+def test_what_a_client_sends_for_a_missing_value(exported: Path) -> None:
+    """By the signature's own inputs, as docs/serving.md tells it."""
+    import tensorflow as tf
+
+    serve = tf.saved_model.load(str(exported)).signatures["serving_default"]
+    specs = serve.structured_input_signature[1]
+    missing = {tf.int64: -(2**63), tf.float64: float("nan"), tf.string: ""}
+
+    def sent(items: int) -> float:
+        """items: how many missing ones stand for a missing list."""
+        row = {
+            name: tf.constant(missing[spec.dtype], spec.dtype, [1, items][: spec.shape.rank])
+            for name, spec in specs.items()
+        }
+        return float(serve(**row)["score"].numpy()[0])
+
+    (unknown,) = ServedModel(exported).score([dict.fromkeys(COLUMNS)])
+    assert {spec.dtype for spec in specs.values()} == missing.keys()
+    assert [sent(0), sent(1), sent(3)] == pytest.approx([unknown["score"]] * 3)

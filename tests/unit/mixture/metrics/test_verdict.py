@@ -40,7 +40,7 @@ def test_few_known_positives_are_said_with_the_figure() -> None:
     ("paradigms", "known", "positives", "words"),
     [
         (["batch_then_stream", "batch"], 1, 2, "batch_then_stream is a bad choice here: only 50% "),
-        (["batch_then_stream+head"], 1, 2, "labels of the stream are incomplete"),
+        (["stream+head", "mixed"], 1, 2, "labels of the stream are incomplete"),
         (["mixed"], 0, 10, "labels of the stream are incomplete: only 0% of positives"),
     ],
 )
@@ -54,6 +54,11 @@ def test_complete_or_unknown_labels_need_no_words() -> None:
     assert completeness_words(["mixture"], 9, 10) is None
     assert completeness_words(["mixture"], 89, 100) is not None
     assert completeness_words(["mixture"], 0, 0) is None
+
+
+def test_who_corrects_late_labels_or_reads_complete_ones_is_not_warned() -> None:
+    assert completeness_words(["batch_then_stream+head", "mixture+fnw", "batch"], 1, 2) is None
+    assert completeness_words(["batch"], 1, 2) is None
 
 
 def test_a_share_is_never_rounded_up() -> None:

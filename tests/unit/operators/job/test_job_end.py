@@ -32,21 +32,31 @@ def test_a_job_on_its_way_or_done_is_no_error(state: str) -> None:
 @pytest.mark.parametrize(
     ("status", "kind", "message"),
     [
-        (told("failed"), InfrastructureError, "job j1 failed; logs: /logs"),
-        (told("lost"), InfrastructureError, "job j1 lost its supervisor; logs: /logs"),
-        (told("cancelled"), UsageError, "job j1 was cancelled: clear this task"),
+        (told("failed"), InfrastructureError, "logs: /logs\njob j1 failed"),
+        (told("lost"), InfrastructureError, "logs: /logs\njob j1 lost its supervisor"),
+        (
+            told("cancelled"),
+            UsageError,
+            "logs: /logs\njob j1 was cancelled: clear this task to train the window",
+        ),
         (
             told("failed", error=failed("InfrastructureError", "no disk", 4)),
             InfrastructureError,
-            "job j1 failed: no disk\nlogs: /logs",
+            "logs: /logs\njob j1 failed: no disk",
         ),
-        (told("failed", error=failed("E", "a bug", 4, final=True)), UsageError, "a bug"),
+        (
+            told("failed", error=failed("E", "a bug", 4, final=True)),
+            UsageError,
+            "logs: /logs\njob j1 failed: a bug",
+        ),
     ],
 )
-def test_ends_name_the_logs(status: JobStatus, kind: type[ForebayError], message: str) -> None:
+def test_ends_name_the_logs_and_the_cause_last(
+    status: JobStatus, kind: type[ForebayError], message: str
+) -> None:
     with pytest.raises(kind) as found:
         raise_for_end(status, "/logs")
-    assert message in str(found.value)
+    assert str(found.value) == message
 
 
 def test_a_database_that_comes_back_in_time_hears_of_the_cancel(tmp_path: Path) -> None:

@@ -47,6 +47,14 @@ def test_all_that_a_person_asks() -> None:
     )
 
 
+def test_a_line_stays_short_whatever_is_read() -> None:
+    rows = {f"source_{number}": 100 * number for number in range(1, 11)}
+    told = Progress(window="2026-03-01", step=1, rows=rows, sealed_at=NOW, reported_at=NOW)
+    line = progress_line(status(), told, NOW)
+    assert "; source_10 18%, source_9 16%, source_8 15%, 7 others 51%; " in line
+    assert len(line) < 120
+
+
 def test_a_job_that_begins() -> None:
     assert progress_line(status(), None, NOW) == "job ads.main.2026-03-01.g1 is starting"
     starting = progress_line(status(driver=1), Progress(), NOW)

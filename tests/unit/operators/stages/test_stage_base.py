@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.toy_stage import ToyStage
 
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import InfrastructureError
@@ -59,6 +62,28 @@ def test_a_stage_is_called_for_the_window() -> None:
     assert EvaluateOperator(task_id="e", **where).command(ASKED).stage == "evaluate"
     for job in (DataExecutorsOperator, TrainingExecutorsOperator):
         assert job(task_id="j", **where).command(ASKED).stage == "submit"
+
+
+def test_warnings_of_a_stage_are_warnings_of_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[tuple[str, str]] = []
+
+    def level(name: str) -> Callable[..., None]:
+        return lambda text, *values: said.append((name, text % values))
+
+    log = SimpleNamespace(info=level("info"), warning=level("warning"))
+    monkeypatch.setattr(SinkOperator, "log", log)
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
+    recorded = {"window": WINDOW.key, "generation": 1, "tasks": 2, "recorded": True}
+    says = ["WARNING: it is stale", "window 2026-03-05: recorded"]
+    toy = ToyStage.make(tmp_path / "toy", sink=[{"says": says, "prints": recorded}])
+    SinkOperator(task_id="sink", pipeline="ads", config="/c", python=toy.python).work(ASKED, {})
+    assert said == [
+        ("info", "forebay stage sink ads 2026-03-05"),
+        ("warning", "it is stale"),
+        ("info", "window 2026-03-05: recorded"),
+    ]
 
 
 def test_the_home_is_the_environment_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

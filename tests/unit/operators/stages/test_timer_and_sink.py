@@ -30,6 +30,7 @@ WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-05")
 ASKED = StageRequest("ads", "mine", "timer", WINDOW, 1, 0, reprocess=False)
 OPEN = {"state": "open", "window": WINDOW.key, "reason": "not trained"}
 TRAINED = {"state": "trained", "window": WINDOW.key, "generation": 3, "reason": "trained"}
+TRAINED |= {"next": "clear this run"}
 RECORDED = {"window": WINDOW.key, "generation": 1, "tasks": 2, "recorded": True}
 GRACE_SECONDS = 2.0
 
@@ -156,7 +157,7 @@ def test_a_trained_window_leaves_nothing_to_do(toy: ToyStage, at: At) -> None:
     with pytest.raises(DownstreamTasksSkipped):
         timer(toy).work(ASKED, {"ti": instance})  # type: ignore[arg-type]
     assert pushed["return_value"]["generation"] == 3
-    assert '{"reprocess": true}' in pushed["return_value"]["next"]
+    assert pushed["return_value"]["next"] == "clear this run"
 
 
 @pytest.mark.parametrize(("clears", "again"), [(0, False), (1, True)])

@@ -11,6 +11,7 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 from support.job_tasks import HANDLE, JOB, KEY, REQUEST, SUBMITTED, Place, context, killed, later
 from support.jobs import ToldJob, failed, of_another_host
+from support.task_logs import lines_of
 from support.there import there
 
 from forebay.errors import (
@@ -55,11 +56,19 @@ def resumed(
     return operator.followed(context(), {"state": state}, **kwargs)
 
 
-def test_the_end_of_a_job_it_attached_to(place: Place, job: ToldJob) -> None:
+def test_the_end_of_a_job_it_attached_to(
+    place: Place, job: ToldJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = lines_of(monkeypatch)
     job.tell("succeeded")
     job.link(clicks=12, before=5)
     told = {"window": KEY, "generation": 1, "job_id": JOB, "rows": {"clicks": 12}}
     assert (work(place.training()), job.row.epoch) == ({**told, "steps": 4, "seconds": 7.0}, 2)
+    assert said == [
+        f"logs: {place.home.job(JOB) / 'logs'}",
+        f"window {KEY}: attached to job {JOB} (epoch 2)",
+        f"window {KEY}: trained in generation 1: clicks 12 rows, 4 steps, 7 s",
+    ]
     work(place.training())
     assert job.row.epoch == 3
 
@@ -95,7 +104,7 @@ def test_one_of_a_host_that_is_gone_is_submitted_again(
 )
 def test_data_that_is_bad_stays_bad(exit_code: int, kind: type[ForebayError], place: Place) -> None:
     ToldJob(place.home).tell("failed", failed("X", "the loss is nan", exit_code))
-    with pytest.raises(kind, match=r"the loss is nan\nlogs: .*/logs\Z"):
+    with pytest.raises(kind, match=r"logs: .*/logs\njob .* failed: the loss is nan\Z"):
         work(place.training())
     assert place.toy.calls("submit") == []
 

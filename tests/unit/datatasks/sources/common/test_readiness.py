@@ -80,6 +80,18 @@ def test_markers_of_hours(tmp_path: Path) -> None:
     assert source.readiness(both).ready
 
 
+def test_markers_of_hours_without_leading_zeros(tmp_path: Path) -> None:
+    mark(tmp_path / "data/2026-03-01/0")
+    declared = spec("parquet", window_path="{date}/{hour}/*.parquet")
+    assert [hour for hour, found in enumerate(ready(tmp_path, declared)) if found] == [0]
+    (tmp_path / "data/2026-03-01/4").mkdir()
+    reason = open_source(declared, tmp_path).readiness(SPANS[4]).reason
+    assert reason.endswith(f"no _END in {tmp_path}/data/2026-03-01/4")
+    mark(tmp_path / "data/eu/2026-03-01/3")
+    declared = spec("parquet", window_path="*/{date}/{hour}/*.parquet")
+    assert [hour for hour, found in enumerate(ready(tmp_path, declared)) if found] == [3]
+
+
 def test_folders_that_have_to_be_searched_are_listed_once(tmp_path: Path, asked: list[str]) -> None:
     for region in ("eu", "us"):
         mark(tmp_path / f"data/{region}/date=2026-03-01")

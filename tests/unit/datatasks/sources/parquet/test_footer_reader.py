@@ -19,7 +19,7 @@ from support.parquet_source import START, days, source, table, write
 
 from forebay.datatasks.sources.common.row_groups.planner import Footer
 from forebay.datatasks.sources.parquet import footer_process, footer_reader, footers
-from forebay.datatasks.sources.parquet.footer_reader import COMMAND, FooterReader
+from forebay.datatasks.sources.parquet.footer_reader import COMMAND, FooterAnswer, FooterReader
 from forebay.datatasks.sources.parquet.footers import read_footers, read_schemas
 from forebay.errors import DataError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
@@ -33,6 +33,9 @@ TOY = """
         content = sys.stdin.buffer.read(json.loads(line)["bytes"]).decode()
         if content.startswith("signal "):
             os.kill(os.getpid(), int(content.split()[1]))
+        if content.startswith("say "):
+            print(content[4:], file=sys.stderr, flush=True)
+            os.abort()
         if content == "exit":
             sys.exit("no wish to go on")
         if ruined and content != "ruin":
@@ -46,18 +49,18 @@ TOY = """
 """
 
 
-@contextmanager
-def toy_reader(contents: dict[str, str]) -> Iterator[FooterReader]:
-    command = [sys.executable, "-c", textwrap.dedent(TOY)]
-    with FooterReader(lambda path: contents[path].encode(), None, command=command) as reader:
-        yield reader
+def toy_reader() -> FooterReader:
+    return FooterReader(None, command=[sys.executable, "-c", textwrap.dedent(TOY)])
 
 
-def errors_of(contents: dict[str, str]) -> list[str]:
-    with toy_reader(contents) as reader:
-        answers = [reader.read(path, content.encode()).error for path, content in contents.items()]
-        found = zip(contents, answers, strict=True)
-        return [reader.ruinous.get(path, answer) for path, answer in found]
+def answers_of(reader: FooterReader, contents: dict[str, bytes]) -> list[FooterAnswer | str]:
+    return reader.read(list(contents), contents.__getitem__, lambda _path, answer, _tail: answer)
+
+
+def errors_of(contents: dict[str, str], reader: FooterReader | None = None) -> list[str]:
+    tails = {path: content.encode() for path, content in contents.items()}
+    with reader or toy_reader() as asked:
+        return [each if isinstance(each, str) else "" for each in answers_of(asked, tails)]
 
 
 @contextmanager
@@ -80,7 +83,7 @@ def test_a_footer_that_aborts_is_named_and_others_are_read(tmp_path: Path) -> No
     assert set(bad) == {0, 17, 39}
     assert all(ABORTS in reason for reason in bad.values())
     assert sum(int(each.rows.sum()) for each in found if isinstance(each, Footer)) == 37
-    assert psutil.Process().children() == before
+    assert set(psutil.Process().children()) <= set(before)
 
 
 def test_columns_are_read_by_the_same_child(tmp_path: Path) -> None:
@@ -113,13 +116,9 @@ def test_the_policy_of_the_source_decides(tmp_path: Path, policy: str) -> None:
 
 
 def test_no_file_starts_no_child() -> None:
-    with FooterReader(str.encode, None, command=["/nowhere"]):
-        assert read_footers([], opened, str, "at") == []
-    with (
-        FooterReader(str.encode, None, command=["/nowhere"]) as reader,
-        pytest.raises(InfrastructureError, match="cannot be started"),
-    ):
-        reader.read("a", b"")
+    assert errors_of({}, FooterReader(None, command=["/nowhere"])) == []
+    with pytest.raises(InfrastructureError, match="cannot be started"):
+        errors_of({"a": ""}, FooterReader(None, command=["/nowhere"]))
 
 
 def test_a_file_that_ruins_the_child_for_later_ones_is_blamed() -> None:
@@ -129,22 +128,30 @@ def test_a_file_that_ruins_the_child_for_later_ones_is_blamed() -> None:
     assert bad == {"r"}
 
 
-def test_several_of_them_are_all_blamed() -> None:
+@pytest.mark.parametrize("files", [footer_reader.FILES_OF_A_CHILD, 3])
+def test_several_of_them_are_all_blamed(files: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footer_reader, "FILES_OF_A_CHILD", files)
     contents = {"a": "ruin", "b": "x", "c": "signal 11", "d": "ruin", "e": "x", "f": "x"}
     found = dict(zip(contents, errors_of(contents), strict=True))
     assert {name for name, error in found.items() if error} == {"a", "c", "d"}
     assert found["c"].endswith("ended by SIGSEGV")
 
 
+def test_last_words_are_of_the_child_that_died() -> None:
+    first, second = errors_of({"a": "say boo", "b": "signal 11"})
+    assert first.endswith("ended by SIGABRT: boo")
+    assert second.endswith("ended by SIGSEGV")
+
+
 def test_to_be_killed_once_says_nothing_of_a_file(tmp_path: Path) -> None:
     before = psutil.Process().children()
-    with toy_reader({}) as reader:
-        assert reader.read("a", b"x").error == ""
+    with toy_reader() as reader:
+        assert answers_of(reader, {"a": b"x"}) == [FooterAnswer()]
         (child,) = [one for one in psutil.Process().children() if one not in before]
         child.send_signal(signal.SIGKILL)
         while child.status() != psutil.STATUS_ZOMBIE:  # a wait would take it from its parent
             time.sleep(0.01)
-        assert reader.read("b", b"x").error == ""
+        assert answers_of(reader, {"b": b"x"}) == [FooterAnswer()]
     killed = "the process that read its footer was ended by SIGKILL"
     assert errors_of({"a": "signal 9", "b": "x"}) == [killed, ""]
 
@@ -208,9 +215,10 @@ def test_memory_and_time_are_bounded(tmp_path: Path, change: str, reason: str) -
     tail = footers.footer_bytes(opened, path)
     name = footer_process.__name__
     code = f"import {name} as it\n{textwrap.dedent(change)}\nit.main()"
-    with FooterReader(lambda _path: tail, None, command=[*COMMAND[:2], "-c", code]) as reader:
-        assert re.search(reason, reader.read("a", tail).error)
-        assert COMMAND[2:] == ("-m", name)
+    with FooterReader(None, command=[*COMMAND[:2], "-c", code]) as reader:
+        (found,) = answers_of(reader, {"a": tail})
+    assert re.search(reason, str(found))
+    assert COMMAND[2:] == ("-m", name)
 
 
 def test_a_footer_that_is_too_large_is_not_read(
@@ -236,10 +244,11 @@ def test_ctrl_c_is_not_for_the_process_that_reads_footers(tmp_path: Path) -> Non
     before = psutil.Process().children()
     path = write(tmp_path / "a.parquet", table([START]))
     tail = Path(path).read_bytes()
-    with FooterReader(lambda _: tail, None) as reader:
-        first = reader.read(path, tail)
+    with FooterReader(None) as reader:
+        (first,) = answers_of(reader, {"a": tail})
         (child,) = [one for one in psutil.Process().children() if one not in before]
         child.send_signal(signal.SIGINT)
-        assert reader.read(path, tail) == first
+        assert answers_of(reader, {"a": tail}) == [first]
         assert child.is_running()
-    assert first.rows == (1,)
+    assert isinstance(first, FooterAnswer)
+    assert [rows for rows, *_ in first.groups] == [1]

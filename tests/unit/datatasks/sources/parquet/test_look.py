@@ -71,3 +71,19 @@ def test_many_folders_are_one_listing(root: Path) -> None:
 
     assert listings(source(root, BY_DAY), FOLDERS_MAX) == FOLDERS_MAX
     assert listings(source(root, BY_DAY), FOLDERS_MAX + 1) == 1
+
+
+def test_folders_without_leading_zeros_are_found(root: Path) -> None:
+    written = root / "data/year=2026/month=3/day=4"
+    written.mkdir(parents=True)
+    for number in range(DAYS):
+        day(root, number).rename(written / "rows.parquet") if number == 3 else day(
+            root, number
+        ).unlink()
+    opened = source(
+        root, {**BY_DAY, "window_path": "year={year}/month={month}/day={day}/*.parquet"}
+    )
+    span = days(DAYS)[3:4]
+    looked = opened.look(span)
+    assert paths(looked) == ["year=2026/month=3/day=4/rows.parquet"]
+    assert looked.fingerprints == opened.scan(span).fingerprints

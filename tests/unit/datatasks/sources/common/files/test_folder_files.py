@@ -51,6 +51,17 @@ def test_what_leads_back_brings_nothing(tmp_path: Path) -> None:
     assert names(tmp_path / "data") == ["one/two/z", "one/y", "x"]
 
 
+def test_a_link_to_a_folder_above_brings_nothing(tmp_path: Path) -> None:
+    """However the source's folder is named: it may be a link itself."""
+    write(tmp_path, "disk/lake/data/x", "disk/lake/other/y")
+    (tmp_path / "disk/lake/data/up").symlink_to("..")
+    (tmp_path / "disk/lake/data/far").symlink_to(tmp_path / "disk")
+    (tmp_path / "disk/lake/data/beside").symlink_to("../other")
+    (tmp_path / "named").symlink_to("disk/lake/data")
+    for folder in ("disk/lake/data", "named"):
+        assert names(tmp_path / folder) == ["beside/y", "x"]
+
+
 def test_folders_that_all_link_to_each_other_come_to_an_end(tmp_path: Path) -> None:
     folders = [tmp_path / f"data/{number}" for number in range(12)]
     for folder in folders:

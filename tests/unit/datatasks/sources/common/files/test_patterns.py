@@ -52,14 +52,50 @@ def test_primus_8_folder_of_the_first_hour_of_a_year() -> None:
     """StringUtilsTest: /lake/{{YYYY}}{{MM}}{{DD}}/{{HH}}/ is /lake/20200101/00/."""
     pattern = time_pattern("{date:%Y%m%d}/{hour}/*")
     start = datetime(2020, 1, 1, tzinfo=UTC)
-    assert pattern.folders(start, start + timedelta(hours=1)) == ["20200101/00"]
+    assert pattern.folders(start, start + timedelta(hours=1)) == [["20200101/00", "20200101/0"]]
 
 
 def test_folders_of_a_span_that_crosses_midnight() -> None:
     start = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
     end = start + timedelta(hours=1)
-    assert time_pattern("{date}/*").folders(start, end) == ["2026-03-01", "2026-03-02"]
-    assert time_pattern("{date}-{hour}/*").folders(start, end) == ["2026-03-01-23", "2026-03-02-00"]
+    assert time_pattern("{date}/*").folders(start, end) == [["2026-03-01"], ["2026-03-02"]]
+    hours = [["2026-03-01-23"], ["2026-03-02-00", "2026-03-02-0"]]
+    assert time_pattern("{date}-{hour}/*").folders(start, end) == hours
+
+
+def test_numbers_in_paths_need_no_leading_zero() -> None:
+    pattern = time_pattern("year={year}/month={month}/day={day}/*")
+    assert pattern.folders(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)) == [
+        [f"year=2026/month={month}/day={day}" for month in ("03", "3") for day in ("01", "1")]
+    ]
+    paths = pa.array(
+        [
+            f"year=2026/month={month}/day={day}/a"
+            for month, day in (("3", "1"), ("12", "31"), ("03", "1"))
+        ]
+    )
+    assert len(matching(paths, pattern.regex)) == 3
+    low, _ = path_times(paths, pattern)
+    assert [from_us(int(each)).strftime("%m-%d") for each in low] == ["03-01", "12-31", "03-01"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "day"),
+    [
+        ("{year}{month}{day}.x", "20261112.x", 12),
+        ("*{month}-{year}-{day}*", "a11-2026-12b", 12),
+        ("[0-9]{month}/{year}/{day}", "111/2026/2", 2),
+        ("{year}/{month}/{day}0", "2026/11/120", 12),
+    ],
+)
+def test_beside_another_number_a_number_has_all_its_digits(text: str, path: str, day: int) -> None:
+    low, _ = path_times(pa.array([path]), time_pattern(text))
+    assert from_us(int(low[0])) == datetime(2026, 11, day, tzinfo=UTC)
+    assert not len(
+        matching(
+            pa.array(["2026112.x", "a1-2026-1", "11/2026/2", "2026/1/20"]), time_pattern(text).regex
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +117,11 @@ def test_times_of_paths(text: str, path: str, hours: int) -> None:
     ("text", "message"),
     [
         *(("{dat}/*", "unknown placeholder {dat}"), ("{hour}/*", "does not name a whole date")),
-        *(("{date:%j}/*", "'%j' is not known"), ("{hour:%H}/*", "unknown placeholder")),
+        *(
+            ("{date:%j}/*", "'%j' is not known"),
+            ("{date:%-Y}", "'%-' is not known"),
+            ("{hour:%H}/*", "unknown placeholder"),
+        ),
     ],
 )
 def test_patterns_that_say_no_time(text: str, message: str) -> None:
@@ -98,6 +138,7 @@ def test_no_day_of_the_calendar() -> None:
 def test_a_folder_names_the_time_it_was_made_from(second: int, hourly: bool) -> None:
     pattern = time_pattern("{date}/{hour}/*" if hourly else "{date}/*")
     instant = datetime.fromtimestamp(second, UTC)
-    [folder] = pattern.folders(instant, instant + timedelta(microseconds=1))
-    low, high = path_times(pa.array([f"{folder}/file"]), pattern)
-    assert from_us(int(low[0])) <= instant < from_us(int(high[0]))
+    [ways] = pattern.folders(instant, instant + timedelta(microseconds=1))
+    for folder in ways:
+        low, high = path_times(pa.array([f"{folder}/file"]), pattern)
+        assert from_us(int(low[0])) <= instant < from_us(int(high[0]))

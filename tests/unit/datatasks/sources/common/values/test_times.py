@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay.config.specs.base import parse_instant
+from forebay.config.specs.sources import ColumnType
 from forebay.config.specs.windows import Interval
+from forebay.datatasks.sources.common.values.casting import odd_values
 from forebay.datatasks.sources.common.values.times import (
     UNKNOWN,
     Spans,
@@ -50,6 +53,43 @@ def test_days_texts_and_dictionaries(stored: pa.DataType, value: Any) -> None:
 def test_a_dictionary_of_instants_is_read_as_instants() -> None:
     stored = pa.array([1_500, None], pa.timestamp("ns"))
     assert times_of(stored.dictionary_encode()).tolist() == times_of(stored).tolist()
+
+
+DAYS = st.sampled_from(
+    [
+        *("2026-03-01", "2024-02-29", "2026-02-29", "20260301", "2026-W09-7", "2026-3-1"),
+        *("0000-01-01", "0001-01-01", "9999-12-31"),
+    ]
+)
+CLOCKS = st.sampled_from(
+    ["", "T07", " 07:30", "T0730", "T07:30:59", "T073059", "t07:00", "T24:00", "T07:00:60", "x07"]
+)
+FRACTIONS = st.sampled_from(["", ".5", ",5", ".123456", ".123456789", "."])
+ZONES = st.sampled_from(["", "Z", "z", "+01", "-0130", "+01:30", " +01:00", "+01:00:30", " UTC"])
+TEXTS = st.builds("".join, st.tuples(DAYS, CLOCKS, FRACTIONS, ZONES)) | st.text(max_size=9)
+
+
+def defined(text: str) -> int | None:
+    try:
+        return to_us(parse_instant(text))
+    except ValueError:
+        return None
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_texts_are_read_by_one_definition(texts: list[str]) -> None:
+    """A JSON message, and a text column of a file: the same text is the same time, or none."""
+    wanted = [defined(text) for text in texts]
+    array = pa.array([*texts, None], pa.large_string())
+    assert odd_values(array, ColumnType.TIMESTAMP).tolist() == [
+        *(each is None for each in wanted),
+        False,
+    ]
+    if None in wanted:
+        with pytest.raises(pa.ArrowInvalid):
+            times_of(array)
+    else:
+        assert times_of(array).tolist() == [*wanted, UNKNOWN]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay.datatasks.sources.common.cautious.search import (
+    UNITS_MIN,
+    PoisonSearch,
+    ReaderDiedError,
+)
 from forebay.datatasks.tasks import Position, ReadUnit
-from forebay.executors.poison.examination import UNITS_MIN, PoisonSearch
-from forebay.executors.poison.trial import TrialDiedError
 
 
 def unit(offset: int) -> ReadUnit:
@@ -22,6 +25,8 @@ def unit(offset: int) -> ReadUnit:
 
 class Scripted:
     """One row in each unit; dies of some of them, and of damage that others leave behind."""
+
+    crashes = True
 
     def __init__(self, units: int, deadly: Collection[int], damaging: int | None = None) -> None:
         self.read_units: list[int] = []
@@ -37,7 +42,6 @@ class Scripted:
         return [unit(offset) for offset in range(position.part, last)]
 
     def read(self, first: Position, end: Position) -> int:
-        is_certain = self._begins is None
         self._begins = first.part if self._begins is None else self._begins
         for offset in range(first.part, end.part):
             self.read_units.append(offset)
@@ -49,7 +53,7 @@ class Scripted:
             if damaged or (offset in self._deadly and offset not in self.left_out):
                 self.deaths += 1
                 self._begins = None
-                raise TrialDiedError("killed", is_certain=is_certain)
+                raise ReaderDiedError("killed", is_crash=self.crashes)
         return end.part - first.part
 
     def close(self) -> None:
@@ -65,7 +69,7 @@ def blamed(reading: Scripted, rows_min: int = 100, start: int = 0) -> list[int]:
         reading.left_out.add(each.first.part)
 
     trial: Any = reading
-    PoisonSearch(trial, rows_min, take).run(Position(start, 0))
+    PoisonSearch(trial, rows_min, take, lambda *_: None).run(Position(start, 0))
     return found
 
 
@@ -83,10 +87,16 @@ def test_all_near_the_place_are_blamed_and_nobody_else(units: int, deadly: set[i
 
 
 @pytest.mark.parametrize("deadly", [0, 1, 2, 511, 512, 999])
-def test_a_search_is_short(deadly: int) -> None:
+@pytest.mark.parametrize("crashes", [True, False])
+def test_a_search_is_short(deadly: int, *, crashes: bool) -> None:
     reading = Scripted(1000, {deadly})
+    reading.crashes = crashes
     assert blamed(reading) == [deadly]
-    assert reading.deaths <= 12  # each costs the start of a process
+    assert reading.deaths <= 5  # each costs the start of a process
+
+
+def test_a_stretch_that_kills_is_searched_to_its_end() -> None:
+    assert blamed(Scripted(3000, {UNITS_MIN + 480})) == [UNITS_MIN + 480]
 
 
 def test_it_ends_a_few_rows_behind_the_place() -> None:
@@ -109,7 +119,7 @@ def test_a_death_that_does_not_come_again_is_nobodys() -> None:
         def read(self, first: Position, end: Position) -> int:
             if not self.deaths and end.part > 100:
                 self.deaths += 1
-                raise TrialDiedError("killed", is_certain=False)
+                raise ReaderDiedError("killed", is_crash=self.crashes)
             return super().read(first, end)
 
     assert blamed(Once(600, ())) == []
