@@ -46,7 +46,8 @@ ODD = [
     b'{"f": ' + b"1" * 400 + b"}", b'{"f": ' + b"1" * 4301 + b"}", b'{"x": ' + b"1" * 4400 + b"}",
     b'{"s": "\xff"}', b'{"x": "\xff"}', b'{"s": "\\ud800"}', b'{"s": "a\x01"}', b'{"s": 5}',
     b'{"t": "2026-03-01"}', b'{"t": "2026-03-01T12:00"}', b'{"t": 1772366400000}', b'{"t": "soon"}',
-    b'{"t": "10000-01-01T00:00:00Z"}', b'{"t": 1.5}', b'{"t": null}', b'{"i":1}{"i":2}', b'{"i":',
+    b'{"t": "20260301"}', b'{"t": "10000-01-01T00:00:00Z"}', b'{"t": 1.5}', b'{"t": null}',
+    b'{"i":1}{"i":2}', b'{"i":',
     b"1}", b'{"s":"{', b'}"}', b"[1]", b"null", b"  {}", b'{"i":1}\0}', b'{"i":1}\0x', b"{}\r",
     b" ",
     b'{"x":' + b"[" * 1200 + b"]" * 1200 + b"}", b'{"li": [1, null, 2.5]}', b'{"li": 3}',
@@ -109,7 +110,7 @@ def test_a_line_that_is_too_long_is_a_bad_one_alone(monkeypatch: pytest.MonkeyPa
 
 
 FIELDS = ["1", " 2 ", "-3", "1.5", "0x10", "+1", "007", "nan", "1e5", "1e400", "x", "", '"q"',
-          '"a""b"',
+          '"a""b"', "20260301", "20260301T10", "1704010100000",
           'a"b', '"open', "a\rb", "1,2", "2026-03-01", "1772366400000", "2026-03-01T00:00:00+01:00",
           "true", "TRUE", "yes", "1|2", "1||3", "a|b", "|", "\xff", "wörd", " "]  # fmt: skip
 
@@ -154,6 +155,12 @@ def test_what_a_csv_row_holds() -> None:
     assert empty == (dict.fromkeys(DECLARED), "")
     assert short[1] == "it has 2 fields, and there are 8"
     assert "a quoted field does not end" in open_quote[1]
+
+
+def test_digits_alone_are_milliseconds_although_iso_8601_reads_days_in_some() -> None:
+    for digits in ("20260301", "1704010100000", "-5"):
+        ((row, _),) = outcome(csv_records({"t": T.TIMESTAMP}), f"t\n{digits}".encode())
+        assert row["t"].timestamp() * 1000 == int(digits)
 
 
 @pytest.mark.parametrize("header", [b'a,"b\n1,2\n', b"\xff\n1\n"])
