@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
@@ -15,7 +16,7 @@ import pyarrow.types as pat
 
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.values.casting import Fitted, cast_or_null, column_problem
-from forebay.datatasks.sources.common.values.times import as_utc, usual_instants
+from forebay.datatasks.sources.common.values.times import as_utc, no_instants, usual_instants
 from forebay.datatasks.sources.records.blocks import Block, lost_rest
 from forebay.datatasks.sources.records.kind import CsvKind
 from forebay.datatasks.sources.records.lines import Lines, is_utf8
@@ -159,7 +160,8 @@ class CsvLines(Lines):
         if declared is ColumnType.STRING or stored.type == _TYPED.get(declared):
             return stored, {}
         if declared not in LIST_ITEMS:
-            return cast_or_null(stored, _CASTS[declared])
+            odd = _no_instants if declared is ColumnType.TIMESTAMP else _none
+            return cast_or_null(stored, _CASTS[declared], odd, "it is no time")
         lists = pc.split_pattern(stored, self._options.list_separator)
         items = lists.flatten()
         if pc.min(pc.binary_length(items)).as_py() == 0:
@@ -206,6 +208,15 @@ def _instants(texts: pa.Array) -> pa.Array:
     ticks = pc.if_else(numbers, texts, none).cast(pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
     others = as_utc(pc.if_else(numbers, none, texts))
     return pc.coalesce(ticks.cast(others.type), others)
+
+
+def _no_instants(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    numbers = pc.fill_null(pc.match_substring_regex(texts, _NUMBER), fill_value=False)
+    return no_instants(texts) & ~np.asarray(numbers)
+
+
+def _none(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.zeros(len(texts), np.bool_)
 
 
 _CASTS: Mapping[ColumnType, Callable[[pa.Array], pa.Array]] = {
