@@ -160,8 +160,8 @@ class CsvLines(Lines):
         if declared is ColumnType.STRING or stored.type == _TYPED.get(declared):
             return stored, {}
         if declared not in LIST_ITEMS:
-            odd = _no_instants if declared is ColumnType.TIMESTAMP else _none
-            return cast_or_null(stored, _CASTS[declared], odd, "it is no time")
+            surely = _no_instants if declared is ColumnType.TIMESTAMP else _none
+            return cast_or_null(stored, _CASTS[declared], surely, "it is no time")
         lists = pc.split_pattern(stored, self._options.list_separator)
         items = lists.flatten()
         if pc.min(pc.binary_length(items)).as_py() == 0:
@@ -212,7 +212,8 @@ def _instants(texts: pa.Array) -> pa.Array:
 
 def _no_instants(texts: pa.Array) -> npt.NDArray[np.bool_]:
     numbers = pc.fill_null(pc.match_substring_regex(texts, _NUMBER), fill_value=False)
-    return no_instants(texts) & ~np.asarray(numbers)
+    odd: npt.NDArray[np.bool_] = no_instants(texts) & ~np.asarray(numbers)
+    return odd
 
 
 def _none(texts: pa.Array) -> npt.NDArray[np.bool_]:
