@@ -31,6 +31,7 @@ from forebay.embedded.airflow.components import NAMES
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.home.paths import Home
 
+AS_JSON = "json"
 PIPELINE = "criteo"
 WORK = ("stages", "jobs")
 IDLE_SECONDS = 30.0
@@ -320,7 +321,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=14)
     parser.add_argument("--rows", type=int, default=20_000, help="rows in one window")
     parser.add_argument("--many", type=int, default=MANY, help="pipelines to parse")
-    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument("--output", choices=("text", AS_JSON), default="text")
     options = parser.parse_args()
     load = os.getloadavg()
     with tempfile.TemporaryDirectory() as folder:
@@ -334,7 +335,7 @@ def main() -> None:
         facts = Airflow(config, Home(root / "airflow")).run(options.windows, options.many)
     ways["backfill in Airflow"] = facts["backfill"]
     beyond = beyond_the_work(ways, facts, options.windows)
-    if options.output == "json":
+    if options.output == AS_JSON:
         document = {"load": [load, os.getloadavg()], "ways": ways, "beyond": beyond, **facts}
         print(json.dumps(document, indent=1, default=plain))
         return

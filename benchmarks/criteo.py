@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from support.record_files import WRITERS
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 FLOATS = [f"f{number}" for number in range(13)]
@@ -65,7 +69,12 @@ def rows(count: int, seed: int, shape: Shape = SHAPES["criteo"]) -> pa.Table:
 
 
 def write(
-    root: Path, row_count: int, windows: int, files: int = 4, shape: Shape = SHAPES["criteo"]
+    root: Path,
+    row_count: int,
+    windows: int,
+    files: int = 4,
+    shape: Shape = SHAPES["criteo"],
+    kind: str = "parquet",
 ) -> None:
     """Write `windows` equal days below root/data and the project that reads them."""
     for window in range(windows):
@@ -77,25 +86,24 @@ def write(
         table = table.set_column(table.schema.get_field_index("at"), "at", moved)
         step = -(-row_count // files)
         for number in range(files):
-            pq.write_table(
-                table.slice(number * step, step),
-                folder / f"part-{number}.parquet",
-                compression="snappy",
-                row_group_size=shape.group_rows,
-            )
-    for kind, name, value in (
-        ("sources", "impressions", _source(shape)),
+            part, path = table.slice(number * step, step), folder / f"part-{number}.{kind}"
+            if kind in WRITERS:
+                path.write_bytes(WRITERS[kind](part))
+                continue
+            pq.write_table(part, path, compression="snappy", row_group_size=shape.group_rows)
+    for folder_name, name, value in (
+        ("sources", "impressions", _source(shape, kind)),
         ("pipelines", "criteo", _pipeline(shape)),
     ):
-        path = root / "config" / kind / f"{name}.yaml"
+        path = root / "config" / folder_name / f"{name}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(value, sort_keys=False))
 
 
-def _source(shape: Shape) -> dict[str, Any]:
+def _source(shape: Shape, kind: str) -> dict[str, Any]:
     return {
-        "kind": "parquet",
-        "options": {"path": "data", "window_path": "date={date}/*.parquet"},
+        "kind": kind,
+        "options": {"path": "data", "window_path": f"date={{date}}/*.{kind}"},
         "columns": {
             "event": "int",
             "at": "timestamp",

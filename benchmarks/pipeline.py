@@ -2,7 +2,8 @@
 
 Variants on the same generated rows, interleaved in every round:
 
-- `decode`: pyarrow alone reads all columns of the window's files, one thread.
+- `decode`: the library alone reads the same columns of the window's files, one thread: pyarrow, or
+  protobuf for `--kind tfrecord` (see `bare_decode.py`).
 - `flight`: driver + data executor -> this process, which counts rows (a trivial step).
 - `training`: the same path, and every minibatch trains the towers (TensorFlow); not with
   `--no-training`.
@@ -29,7 +30,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import criteo
-import pyarrow.parquet as pq
+from bare_decode import DECODERS
 
 from forebay.config.explain import declared_columns
 from forebay.config.load import load_project
@@ -66,15 +67,6 @@ class Measure:
 def cpu_seconds(pid: int) -> float:
     """Of all threads, to the nanosecond: the kernel's clock of a process (clock_getcpuclockid)."""
     return time.clock_gettime((~pid << 3) | 2)
-
-
-def decode(files: list[Path], batch_rows: int) -> int:
-    rows = 0
-    for path in files:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            for batch in file.iter_batches(batch_rows, use_threads=False):
-                rows += batch.num_rows
-    return rows
 
 
 class Roles:
@@ -171,6 +163,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="rows in one window")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shape", choices=criteo.SHAPES, default="criteo")
+    parser.add_argument("--kind", choices=DECODERS, default="parquet")
     parser.add_argument("--no-training", action="store_true")
     options = parser.parse_args()
     print(f"load at start: {os.getloadavg()}; {os.cpu_count()} cores")
@@ -178,7 +171,8 @@ def main() -> None:
         root = Path(folder)
         shape = criteo.SHAPES[options.shape]
         windows = 2 * (options.rounds + 1)
-        criteo.write(root, options.rows, windows, shape=shape)
+        criteo.write(root, options.rows, windows, shape=shape, kind=options.kind)
+        decode = DECODERS[options.kind]
         roles = Roles(root, Home(root / "home"), windows)
         learner = None if options.no_training else towers(roles)
         counter = CountingLearner(1)

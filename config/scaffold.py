@@ -181,14 +181,16 @@ def guessed_pipeline(
     return schema_line("pipeline") + guess + text
 
 
-def parquet_source(path: str, columns: Sequence[StoredColumn], window_path: str | None) -> str:
-    """The YAML of a Parquet source. It says what was guessed and what had to be left out."""
+def folder_source(
+    kind: str, path: str, columns: Sequence[StoredColumn], window_path: str | None
+) -> str:
+    """The YAML of a source of files. It says what was guessed and what had to be left out."""
     kept = usable(columns)
     left_out = [column for column in columns if column not in kept]
     event_time = event_time_of(columns)
     lines = [
         schema_line("source").rstrip("\n"),
-        "kind: parquet",
+        f"kind: {kind}",
         "options:",
         _line("path", path, 2),
     ]

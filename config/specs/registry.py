@@ -71,7 +71,11 @@ def kind_named(name: str) -> type[SourceKind]:
         guess = nearest(name, kind_names())
         way_out = f" (did you mean {guess}?)" if guess else ""
         installed = ", ".join(kind_names())
-        raise ConfigError(f"unknown kind {name!r}{way_out}. Installed kinds: {installed}")
+        raise ConfigError(
+            f"unknown kind {name!r}{way_out}. Installed kinds: {installed}. Other files can be "
+            f"converted to Parquet (pyarrow.parquet.write_table), and other storage can become a "
+            "kind of its own: docs/write-a-source.md"
+        )
     try:
         kind = entry.load()
     except (ImportError, AttributeError) as error:

@@ -20,9 +20,10 @@ class Extra:
 
 EXTRAS: Mapping[str, Extra] = {
     "train": Extra("training or scoring a model of kind towers", ("tensorflow",)),
-    "kafka": Extra("reading Kafka", ("kafka", "msgspec")),
+    "kafka": Extra("reading Kafka", ("kafka",)),
     "avro": Extra("reading Avro messages", ("fastavro",)),
     "protobuf": Extra("reading protobuf messages", ("google.protobuf",)),
+    "tfrecord": Extra("reading TFRecord files", ("crc32c", "google.protobuf")),
     "postgres": Extra("a home with its database on a PostgreSQL server", ("psycopg2",)),
     "s3": Extra("a store or a source at an s3:// address", ("boto3", "s3fs")),
     "iceberg": Extra("reading Iceberg", ("pyiceberg",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -265,6 +266,29 @@ def test_folders_that_say_the_date(tmp_path: Path, printed: Any) -> None:
     assert out == "1 source, 0 pipelines: no problems\n", "no column looks like a label"
 
 
+def test_the_ends_of_names_say_the_kind_of_a_bare_path(tmp_path: Path, printed: Any) -> None:
+    for day in (1, 2):
+        folder = tmp_path / f"views/dt=2026-03-0{day}"
+        folder.mkdir(parents=True)
+        rows = [f'{{"id": {day}{n}, "user": "u{n}", "clicked": {n % 2}}}\n' for n in range(10)]
+        (folder / "a.json").write_text("".join(rows))
+        (folder / "b.jsonl.gz").write_bytes(gzip.compress("".join(rows).encode()))
+    sold = "id,at,user,bought\n1,2026-03-01 07:00,u1,1\n2,2026-03-03,u2,0\n"
+    (tmp_path / "sold.csv").write_text(sold)
+    printed("init", ".", "--from", "views")
+    printed("init", ".", "--from", "sold.csv")
+    views = yaml.safe_load(Path("config/sources/views.yaml").read_text())
+    assert (views["kind"], views["options"]["window_path"]) == ("json", "dt={date}/*")
+    source = yaml.safe_load(Path("config/sources/sold.yaml").read_text())
+    assert (source["kind"], source["event_time"]) == ("csv", "at")
+    pipeline = yaml.safe_load(Path("config/pipelines/sold.yaml").read_text())["dataset"]
+    assert (pipeline["start"], pipeline["end"]) == (date(2026, 3, 1), date(2026, 3, 4))
+    assert printed("check", "--connect")[0] == "2 sources, 2 pipelines: no problems\n"
+    pq.write_table(table(), tmp_path / "views/c.parquet")
+    _, err = printed("init", ".", "--from", "views", "--name", "both", code=1)
+    assert "several kinds: write parquet://views or json://views" in err
+
+
 def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> None:
     pq.write_table(table().select(["id", "no"]), tmp_path / "timeless.parquet")
     pq.write_table(table().select(["raw"]), tmp_path / "typeless.parquet")
@@ -273,12 +297,12 @@ def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> Non
     (tmp_path / "empty").mkdir()
     for origin, code, message in [
         ("parquet://{}/nothing.parquet", 1, "nothing.parquet does not exist"),
-        ("csv://{}/a.csv", 1, "name a local Parquet file or folder"),
+        ("orc://{}/a.orc", 1, "name a local file or folder: PATH, or parquet://PATH, json"),
         ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
         ("parquet://{}/typeless.parquet", 1, "no column has a type"),
         ("{}/pat[tern].parquet", 1, "is read as a pattern: rename it"),
         ("parquet://{}/empty", 1, "contains no *.parquet file"),
-        ("parquet://{}/broken.parquet", 3, "is not a Parquet file"),
+        ("parquet://{}/broken.parquet", 3, "is not a file of kind parquet"),
     ]:
         shop = tmp_path / "shop"
         _, err = printed("init", str(shop), "--from", origin.format(tmp_path), code=code)

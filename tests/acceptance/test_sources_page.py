@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.projects import DAY
+from support.record_files import WRITERS, compressed
 from support.s3_server import S3Server
 
 from forebay.cli import run
@@ -113,7 +114,7 @@ def store(declared: dict[str, Any], environment: dict[str, str], client: Any) ->
         elif declared["kind"] == "log":
             LogWriter(Path(options["path"]), 0).append(clicks(day), day + DAY - timedelta(hours=1))
         else:
-            _write_files(options, day, client)
+            _write_files(declared["kind"], options, day, client)
 
 
 def _append(options: dict[str, Any], rows: pa.Table, environment: dict[str, str]) -> None:
@@ -131,17 +132,24 @@ def _append(options: dict[str, Any], rows: pa.Table, environment: dict[str, str]
         opened.close()
 
 
-def _write_files(options: dict[str, Any], day: datetime, client: Any) -> None:
+def _write_files(kind: str, options: dict[str, Any], day: datetime, client: Any) -> None:
     """A file for each hour or day that paths tell apart, with a marker but on the last day."""
-    rows, pattern = clicks(day), options.get("window_path", f"{day:%Y%m%d}/*.parquet")
+    rows, pattern = clicks(day), options.get("window_path", f"{day:%Y%m%d}/*.{kind}")
+    ending = pattern.rpartition("/*.")[2]
+
+    def content(part: pa.Table) -> bytes:
+        if kind != "parquet":
+            return compressed(WRITERS[kind](part), ".gz" if ending.endswith(".gz") else "")
+        sink = io.BytesIO()
+        pq.write_table(part, sink)
+        return sink.getvalue()
+
     hourly = "{hour}" in pattern
     write = _object_writer(client) if "://" in options["path"] else _file_writer
     for hour in range(ROWS if hourly else 1):
         part = rows.slice(hour, 1) if hourly else rows
         folder = pattern.rpartition("/")[0].format(date=f"{day:%Y-%m-%d}", hour=f"{hour:02d}")
-        sink = io.BytesIO()
-        pq.write_table(part, sink)
-        write(f"{options['path']}/{folder}/clicks.parquet", sink.getvalue())
+        write(f"{options['path']}/{folder}/clicks.{ending}", content(part))
         if day != DAYS[-1]:
             write(f"{options['path']}/{folder}/_SUCCESS", b"")
 

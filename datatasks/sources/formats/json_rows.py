@@ -275,10 +275,15 @@ class JsonDecoder(Decoder):
 
 def _instants(values: list[Any]) -> pa.Array | None:
     """Instants of texts alone or of numbers alone; None where values are to be read one by one."""
+    is_number = next((type(value) for value in values if value is not None), str) is int
     try:
-        if next((type(value) for value in values if value is not None), str) is int:
-            array = pa.array(values, pa.timestamp("ms", tz="UTC"))
-            return array.cast(pa.timestamp("us", tz="UTC"))
-        return as_utc(pa.array(values, pa.string()))
+        return instants(pa.array(values, pa.int64() if is_number else pa.string()))
     except pa.ArrowException:
         return None
+
+
+def instants(stored: pa.Array) -> pa.Array:
+    """Of ISO 8601 texts or milliseconds since 1970. ArrowInvalid where one is none."""
+    if pa.types.is_integer(stored.type):
+        return stored.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+    return as_utc(stored)

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.datatasks.sources.common.files.bundles import SPLIT_ROWS
+from forebay.datatasks.sources.common.row_groups.planner import Footer
+from forebay.datatasks.sources.common.row_groups.states import KNOWN
 from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.iceberg.table import one_spelling
-from forebay.datatasks.sources.parquet.footer_process import KNOWN
-from forebay.datatasks.sources.parquet.footers import Footer, Opened, read_footers, read_schemas
+from forebay.datatasks.sources.parquet.footers import Opened, read_footers, read_schemas
 from forebay.errors import DataError
 from forebay.system.instants import to_us
 

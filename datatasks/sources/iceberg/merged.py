@@ -17,6 +17,7 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.sources.common.files.bundles import RowRanges
 from forebay.datatasks.sources.common.files.listing import read_failure
 from forebay.datatasks.sources.common.files.versions import PlannedFile, version_text
+from forebay.datatasks.sources.common.row_groups.planner import no_times, rows_by_span
 from forebay.datatasks.sources.common.rows.chunks import (
     Ints,
     Stored,
@@ -29,7 +30,6 @@ from forebay.datatasks.sources.common.values.casting import event_times
 from forebay.datatasks.sources.common.values.row_ids import row_ids
 from forebay.datatasks.sources.common.values.times import UNKNOWN, Spans, hours_within, misplaced
 from forebay.datatasks.sources.iceberg.files import CUT_US, DataFile, manifest_bounds
-from forebay.datatasks.sources.parquet.plan import no_times, rows_by_span
 from forebay.datatasks.sources.parquet.read import LOST
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, RowRange
 from forebay.errors import DataError

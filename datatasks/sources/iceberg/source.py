@@ -25,6 +25,8 @@ from forebay.datatasks.sources.common.contract.base import (
 from forebay.datatasks.sources.common.files.bundles import RowRanges, to_tasks
 from forebay.datatasks.sources.common.files.markers import MarkerSource
 from forebay.datatasks.sources.common.files.versions import PlannedFile, version_text
+from forebay.datatasks.sources.common.row_groups.folder import with_footers
+from forebay.datatasks.sources.common.row_groups.planner import Candidates, Footer
 from forebay.datatasks.sources.common.values.casting import column_findings, column_problem
 from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.iceberg.files import (
@@ -38,9 +40,9 @@ from forebay.datatasks.sources.iceberg.files import (
 from forebay.datatasks.sources.iceberg.kind import IcebergKind
 from forebay.datatasks.sources.iceberg.merged import MergedReader, merged_ranges
 from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError, reading_metadata
-from forebay.datatasks.sources.parquet.footers import Footer, RowGroups, with_footers
+from forebay.datatasks.sources.parquet.footers import RowGroups
 from forebay.datatasks.sources.parquet.open_files import FileKeeper
-from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
+from forebay.datatasks.sources.parquet.plan import ParquetPlanner
 from forebay.datatasks.sources.parquet.read import ParquetReader
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit

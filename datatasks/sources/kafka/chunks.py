@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import pyarrow as pa
 from forebay.datatasks.sources.common.rows.chunks import Ints, place_text, without_columns
 from forebay.datatasks.sources.common.rows.offset_runs import RECORDS, Run, Runs, as_runs, between
 from forebay.datatasks.sources.common.values.row_ids import row_ids, splitmix64
-from forebay.datatasks.sources.common.values.row_texts import row_texts
+from forebay.datatasks.sources.common.values.row_texts import row_texts, written_text
 from forebay.datatasks.sources.common.values.times import UNKNOWN, hours_of, outside
 from forebay.datatasks.sources.formats.decoder import Decoded, Decoder
 from forebay.datatasks.sources.kafka.read import Stretch
@@ -28,7 +27,6 @@ from forebay.system.instants import to_us
 _GROUP_MESSAGES = 512
 _GROUP_BYTES = 4 << 20
 _GROUP_RUNS = 4096
-_TEXT_MAX = 2000
 # Producers stamp what they like; later ones would not fit in microseconds.
 _LATEST_MS = np.iinfo(np.int64).max // 1000
 
@@ -149,7 +147,7 @@ class ChunkMaker:
     ) -> list[DeadRow]:
         """Bad messages and bad rows. parts: offsets of all rows."""
         found = [
-            self._dead_row(Position(group.offsets[n], 0), reason, _text_of(group.values[n]))
+            self._dead_row(Position(group.offsets[n], 0), reason, written_text(group.values[n]))
             for n, reason in decoded.bad_messages.items()
         ]
         bad = [row for row in decoded.bad_rows if not resumed[row]]
@@ -176,18 +174,6 @@ def message_location(
     """one_row: whether each message is one row, so that its offset says enough."""
     row = {} if one_row else {"row": position.row}
     return {"topic": topic, "partition": partition, "offset": position.part, **row}
-
-
-def _text_of(value: bytes | None) -> str | None:
-    """A message that did not decode, as JSON: itself where it is JSON, else a text of it."""
-    if value is None:
-        return None
-    text = value[:_TEXT_MAX].decode(errors="replace")
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return json.dumps(text, ensure_ascii=False)
-    return text
 
 
 def _pieces(

@@ -97,7 +97,7 @@ class LogSource(LogKind, MarkerSource, Describes):
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         super().__init__(spec, options, root)
         self.close_delay = self.options.close_delay
-        self._files = Files(self.options.path, root, {}, ".arrow")
+        self._files = Files(self.options.path, root, {}, (".arrow",))
 
     def describe(self) -> Description:
         segments = self._segments()

@@ -19,10 +19,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forebay.datatasks.sources.common.row_groups.states import ALL_NULL, KNOWN, TO_READ
 from forebay.system.processes.ends import give_way_first, ignore_ctrl_c
 
 MODULE = "forebay.datatasks.sources.parquet.footer_process"
-KNOWN, TO_READ, ALL_NULL = range(3)
 UNKNOWN = -(2**63)
 # Many times what the largest footer that is sent here becomes once it is parsed.
 MEMORY_BYTES = 3 << 30

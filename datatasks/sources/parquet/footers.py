@@ -6,19 +6,17 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.config.specs.sources import ColumnType
-from forebay.datatasks.sources.common.files.listing import READ_ERRORS, read_failure
-from forebay.datatasks.sources.common.files.versions import FOOTER
+from forebay.datatasks.sources.common.files.listing import READ_ERRORS, arrow_file, read_failure
+from forebay.datatasks.sources.common.row_groups.planner import Footer
 from forebay.datatasks.sources.common.values.casting import column_problem, event_times
 from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
 from forebay.datatasks.sources.parquet.footer_reader import FooterAnswer, FooterReader
@@ -31,21 +29,6 @@ _TAIL_BYTES = 64 * 1024  # holds most footers, so that one read is enough
 
 Ints = npt.NDArray[np.int64]
 Opened = Callable[[str], AbstractContextManager[Any]]
-
-
-@dataclass(frozen=True)
-class Footer:
-    """Row groups of one file. `state` says whether `low` and `high` (microseconds) are known.
-
-    digest: of the footer's bytes; empty where nobody read them.
-    """
-
-    rows: Ints
-    size_bytes: Ints
-    low: Ints
-    high: Ints
-    state: Ints
-    digest: str = ""
 
 
 def read_footers(
@@ -92,12 +75,6 @@ def _tail_or_reason(opened: Opened, place: Callable[[str], str], path: str) -> b
         return str(error).strip()
 
 
-def arrow_file(opened: Any) -> pa.NativeFile:  # noqa: ANN401 - a path or a file object
-    if isinstance(opened, str):
-        return pa.OSFile(opened, "rb")
-    return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
-
-
 def open_parquet(handle: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:  # noqa: ANN401
     """A file for reading row groups.
 
@@ -140,12 +117,6 @@ def _tail(file: pa.NativeFile) -> bytes:
 
 def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=8).hexdigest()
-
-
-def with_footers(versions: pa.Array, footers: Sequence[Footer | str]) -> pa.Array:
-    digests = [each.digest if isinstance(each, Footer) else "" for each in footers]
-    texts = pa.array([f"|{FOOTER}={digest}" if digest else "" for digest in digests], pa.string())
-    return pc.binary_join_element_wise(versions, texts, "")
 
 
 def group_ends(metadata: pq.FileMetaData) -> Ints:

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.datatasks.sources.parquet.footer_process import KNOWN, group_bounds
+from forebay.datatasks.sources.common.files.listing import arrow_file
+from forebay.datatasks.sources.common.row_groups.states import KNOWN
+from forebay.datatasks.sources.parquet.footer_process import group_bounds
 from forebay.datatasks.sources.parquet.footers import (
     Opened,
-    arrow_file,
     group_ends,
     open_parquet,
     read_footer,

@@ -1,14 +1,15 @@
-"""`forebay init DIR`: a project with an example, or with declarations for a Parquet file."""
+"""`forebay init DIR`: a project with an example, or with declarations for files that are there."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,16 +17,16 @@ from forebay.commands.shared.output import Output, OutputFormat, note, option
 from forebay.config.scaffold import (
     StoredColumn,
     event_time_of,
+    folder_source,
     guessed_pipeline,
-    parquet_source,
     project_files,
     source_name,
     usable,
     window_path,
 )
 from forebay.config.schema import SchemaFor, json_schema
-from forebay.config.specs.registry import installed_kinds
-from forebay.config.specs.sources import LIST_ITEMS, ColumnType
+from forebay.config.specs.registry import installed_kinds, kind_named
+from forebay.config.specs.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.errors import DataError, UsageError
 from forebay.system.files.durable import writing
 from forebay.system.instants import shown_instant
@@ -33,6 +34,9 @@ from forebay.system.names import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from forebay.datatasks.sources.common.files.folder_kind import FolderKind
+    from forebay.datatasks.sources.common.row_groups.folder import FolderSource
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
@@ -76,7 +80,8 @@ def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
     }
 
 
-_SCHEME = "parquet://"
+_KINDS = ("parquet", "json", "csv", "tfrecord")
+_EVER = (-(2**62), 2**62)  # microseconds
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
 
@@ -86,7 +91,7 @@ def init(
         str | None,
         option(
             "--from",
-            help="Write a source and a pipeline for this Parquet file or folder.",
+            help="Write a source and a pipeline for this file or folder.",
             metavar="PATH",
             variable="FOREBAY_INIT_FROM",
         ),
@@ -101,7 +106,8 @@ def init(
     the YAML.
 
     --from PATH adds a source, and a pipeline where a column looks like a label. PATH is relative to
-    the current folder or absolute.
+    the current folder or absolute, of Parquet, JSON, CSV or TFRecord files. The ends of their names
+    say which, or KIND://PATH does: parquet, json, csv or tfrecord.
     """
     if name is not None and origin is None:
         raise UsageError(f"--name {shown(name)} names the source of --from: add --from PATH")
@@ -110,13 +116,15 @@ def init(
     files = project_files(folder.absolute().name) | _schemas()
     notes: list[str] = []
     output = Output(OutputFormat.TEXT)
-    data = None if origin is None else _local_path(origin)
+    kind, data = (None, None) if origin is None else _local_path(origin)
     if data is None and not any((folder / "config").rglob("*.yaml")):
         data, name = folder / DATA, "example"
         for rows in [] if data.exists() else write_example_rows(folder):
             output.line(f"written  {rows}")
     if data is not None:
-        files |= _declared_from(data, folder, source_name(name or data.absolute().stem), notes)
+        files |= _declared_from(
+            kind, data, folder, source_name(name or data.absolute().stem), notes
+        )
     for path, text in files.items():
         _write(folder / path, text, output)
     for line in notes if origin else ():
@@ -141,27 +149,31 @@ def _schemas() -> dict[str, str]:
     }
 
 
-def _local_path(origin: str) -> Path:
-    place = origin.removeprefix(_SCHEME)
-    if "://" in place:
-        raise UsageError(f"--from {shown(origin)}: name a local Parquet file or folder")
-    path = Path(place)
+def _local_path(origin: str) -> tuple[str | None, Path]:
+    """The kind of files, where it is written, and where they are."""
+    kind, scheme, place = origin.partition("://")
+    if scheme and kind not in _KINDS:
+        ways = ", ".join(f"{each}://PATH" for each in _KINDS)
+        raise UsageError(f"--from {shown(origin)}: name a local file or folder: PATH, or {ways}")
+    path = Path(place if scheme else origin)
     if "\0" in origin or not path.exists():
         raise UsageError(f"--from {shown(origin)}: {path.absolute()} does not exist")
-    return path
+    return kind if scheme else None, path
 
 
-def _declared_from(data: Path, folder: Path, name: str, notes: list[str]) -> dict[str, str]:
+def _declared_from(
+    written: str | None, data: Path, folder: Path, name: str, notes: list[str]
+) -> dict[str, str]:
     """The YAML of a source, and of a pipeline if one can be guessed, by relative path."""
     source, pipeline = f"config/sources/{name}.yaml", f"config/pipelines/{name}.yaml"
     if (folder / source).exists():
         raise UsageError(f"{folder / source} already exists: choose another --name")
-    files = _files(data)
-    columns = _columns(files[0])
+    kind, files = _files(data, written)
+    columns = _columns(kind, files[0])
     kept, event_time = usable(columns), event_time_of(columns)
     if not kept:
         raise UsageError(f"{files[0]}: no column has a type that can be declared")
-    pattern, days = _by_path(data, files)
+    pattern, days = _by_path(kind, data, files)
     if event_time is None and pattern is None:
         raise UsageError(
             f"{files[0]} has no timestamp column, and no folder such as date=2026-03-01 gives the "
@@ -172,7 +184,8 @@ def _declared_from(data: Path, folder: Path, name: str, notes: list[str]) -> dic
     path = (absolute.relative_to(root) if inside else absolute).as_posix()
     if re.search(r"[{*?\[]", path):
         raise UsageError(f"{path}: a path with {{, *, ? or [ is read as a pattern: rename it")
-    days = days or [*_days_of(files[0], str(event_time)), *_days_of(files[-1], str(event_time))]
+    for file in [] if days else dict.fromkeys([files[0], files[-1]]):
+        days += _days_of(kind, file, str(event_time))
     is_over = max(days) < datetime.now(UTC).date() - timedelta(days=1)
     end = max(days) + timedelta(days=1) if is_over else None
     guessed = guessed_pipeline(name, columns, min(days), end)
@@ -185,32 +198,48 @@ def _declared_from(data: Path, folder: Path, name: str, notes: list[str]) -> dic
     if guessed is None:
         way_out = "none is written: no column looks like a label (a bool, or one named `clicked`)"
     notes.append(f"pipeline {name}: {way_out}")
-    found = {source: parquet_source(path, columns, pattern)}
+    found = {source: folder_source(kind, path, columns, pattern)}
     return found if guessed is None else found | {pipeline: guessed}
 
 
-def _files(data: Path) -> list[Path]:
-    """The Parquet files that a source at this path reads, in order."""
+def _suffixes(kind: str) -> tuple[str, ...]:
+    return cast("type[FolderKind]", kind_named(kind)).suffixes
+
+
+def _files(data: Path, written: str | None) -> tuple[str, list[Path]]:
+    """The kind of a source at this path, and the files that it reads, in order."""
     from forebay.datatasks.sources.common.files.listing import is_hidden
 
+    ends = {kind: _suffixes(kind) for kind in ([written] if written else _KINDS)}
     if data.is_file():
-        return [data]
-    found = [
+        named = (kind for kind, each in ends.items() if data.name.endswith(each))
+        return written or next(named, _KINDS[0]), [data]
+    every = tuple(itertools.chain(*ends.values()))
+    below = [
         path
-        for path in sorted(data.rglob("*.parquet"))
-        if path.is_file() and not any(map(is_hidden, path.relative_to(data).parts))
+        for path in sorted(data.rglob("*"))
+        if path.name.endswith(every)
+        and path.is_file()
+        and not any(map(is_hidden, path.relative_to(data).parts))
     ]
-    if not found:
-        raise UsageError(f"{data} contains no *.parquet file")
-    return found
+    found = {kind: [p for p in below if p.name.endswith(each)] for kind, each in ends.items()}
+    there = [kind for kind, files in found.items() if files]
+    if not there:
+        wanted = " or ".join(f"*{each[0]}" for each in ends.values())
+        raise UsageError(f"{data} contains no {wanted} file")
+    if len(there) > 1:
+        ways = " or ".join(f"{kind}://{data}" for kind in there)
+        raise UsageError(f"{data} contains files of several kinds: write {ways}")
+    return there[0], found[there[0]]
 
 
-def _by_path(data: Path, files: list[Path]) -> tuple[str | None, list[date]]:
+def _by_path(kind: str, data: Path, files: list[Path]) -> tuple[str | None, list[date]]:
     """The pattern of all paths, if their folders name a time, and the day of each."""
     from forebay.datatasks.sources.common.files.patterns import time_pattern
 
     folders = files[0].relative_to(data).parts[:-1] if data.is_dir() else ()
-    pattern = window_path(folders, "*.parquet")
+    ends = {end for end in _suffixes(kind) for file in files if file.name.endswith(end)}
+    pattern = window_path(folders, f"*{ends.pop()}" if len(ends) == 1 else "*")
     if pattern is None:
         return None, []
     regex = re.compile(time_pattern(pattern).regex)
@@ -222,27 +251,46 @@ def _by_path(data: Path, files: list[Path]) -> tuple[str | None, list[date]]:
     return (pattern, days) if len(days) == len(files) else (None, [])
 
 
-def _days_of(file: Path, event_time: str) -> list[date]:
+def _days_of(kind: str, file: Path, event_time: str) -> list[date]:
     """The days (UTC) of the first and the last event in a file; of 1970 where it has none."""
-    import pyarrow.parquet as pq
+    import numpy as np
 
-    from forebay.datatasks.sources.common.values.times import UNKNOWN, times_of
+    from forebay.datatasks.sources.common.row_groups.states import KNOWN, TO_READ
 
-    found = times_of(pq.read_table(file, columns=[event_time])[event_time].combine_chunks())
-    known = found[found != UNKNOWN]
-    ends = [int(known.min()), int(known.max())] if len(known) else [0]
+    source = _opened(kind, file, event_time)
+    (footer,) = source.read_footers([file.name])
+    if isinstance(footer, str):
+        raise DataError(f"{file} cannot be read: {footer}")
+    known = footer.state == KNOWN
+    with closing(source.planner()) as planner:
+        groups = np.flatnonzero(footer.state == TO_READ).tolist()
+        read = [planner.group_times(file.name, group, _EVER) for group in groups]
+    times = np.concatenate([footer.low[known], footer.high[known], *read])
+    times = times[times > _EVER[0]]
+    ends = [int(times.min()), int(times.max())] if len(times) else [0]
     return [shown_instant(each).date() for each in ends]
 
 
-def _columns(file: Path) -> list[StoredColumn]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        schema = pq.read_schema(file)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{file} is not a Parquet file: {error}") from error
+def _columns(kind: str, file: Path) -> list[StoredColumn]:
+    (schema,) = _opened(kind, file, "at").read_schemas([file.name])
+    if isinstance(schema, str):
+        raise DataError(f"{file} is not a file of kind {kind}: {schema}")
     return [StoredColumn(field.name, str(field.type), _declared(field.type)) for field in schema]
+
+
+def _opened(kind: str, file: Path, event_time: str) -> FolderSource:
+    from forebay.datatasks.planning.open_source import open_source
+
+    spec = SourceSpec.model_validate(
+        {
+            "name": "example",
+            "kind": kind,
+            "options": {"path": "."},
+            "columns": {event_time: "timestamp"},
+            "event_time": event_time,
+        }
+    )
+    return cast("FolderSource", open_source(spec, file.absolute().parent))
 
 
 def _declared(stored: pa.DataType) -> ColumnType | None:

@@ -142,13 +142,15 @@ def is_hidden(name: str) -> bool:
 class Files:
     """One place: a folder, a file or a glob. `calls` counts what the storage was asked."""
 
-    def __init__(self, place: str, root: Path, storage: Mapping[str, Any], suffix: str) -> None:
-        """Without a pattern, a folder stands for all files below it that end with `suffix`."""
+    def __init__(
+        self, place: str, root: Path, storage: Mapping[str, Any], suffixes: Sequence[str]
+    ) -> None:
+        """Without a pattern, a folder stands for all files below it that end with one of these."""
         self.place = place
         self.calls = 0
         self._root = root
         self._storage = dict(storage)
-        self._suffix = suffix
+        self._suffixes = suffixes
 
     @cached_property
     def _resolved(self) -> tuple[Any, str, str]:
@@ -162,7 +164,9 @@ class Files:
         if not pattern and _is_file(system, folder):
             folder, _, name = folder.rpartition("/")
             return system, folder or "/", re.escape(name)
-        return system, folder.rstrip("/") or "/", glob_regex(pattern or f"**/*{self._suffix}")
+        ends = "|".join(map(re.escape, self._suffixes))
+        regex = glob_regex(pattern) if pattern else f"{glob_regex('**/*')}(?:{ends})"
+        return system, folder.rstrip("/") or "/", regex
 
     @property
     def _fs(self) -> Any:  # noqa: ANN401 - fsspec ships no types
@@ -335,6 +339,12 @@ def _size(info: Mapping[str, Any]) -> int:
 def _is_file(system: Any, path: str) -> bool:  # noqa: ANN401 - fsspec ships no types
     with answering(path):
         return Path(path).is_file() if system is None else bool(system.isfile(path))
+
+
+def arrow_file(opened: Any) -> pa.NativeFile:  # noqa: ANN401 - a path or a file object
+    if isinstance(opened, str):
+        return pa.OSFile(opened, "rb")
+    return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
 
 
 def read_failure(

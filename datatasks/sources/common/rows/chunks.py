@@ -16,7 +16,7 @@ import pyarrow.types as pat
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES
 from forebay.datatasks.sources.common.values.casting import fit
-from forebay.datatasks.sources.common.values.row_texts import row_texts
+from forebay.datatasks.sources.common.values.row_texts import row_texts, written_text
 from forebay.datatasks.sources.common.values.times import falls
 from forebay.datatasks.tasks import Chunk, DeadRow, Position
 from forebay.errors import DataError
@@ -36,6 +36,7 @@ class Stored:
     locate: where a row is, for dead letters and error texts.
     bad: rows (index in the batch) that are bad already, and why.
     outside, published, times: as in `Chunk`.
+    text: the bytes of a row as people wrote them, where they did, for dead letters.
     """
 
     batch: pa.RecordBatch
@@ -49,6 +50,7 @@ class Stored:
     outside: npt.NDArray[np.int8] | None = None
     published: Ints | None = None
     times: Ints | None = None
+    text: Callable[[int], bytes] | None = None
 
 
 def to_chunk(
@@ -89,8 +91,10 @@ def to_chunk(
 
 def _dead_rows(stored: Stored, bad: Mapping[int, str]) -> tuple[DeadRow, ...]:
     dead, indices = [], sorted(bad)
-    for index, text in zip(indices, row_texts(stored.batch, indices), strict=True):
+    decoded = row_texts(stored.batch, indices if stored.text is None else [])
+    for number, index in enumerate(indices):
         row = int(stored.rows[index])
+        text = decoded[number] if stored.text is None else written_text(stored.text(row))
         place, location = Position(stored.part, row), stored.locate(row)
         dead.append(DeadRow(position=place, location=location, reason=bad[index], row=text))
     return tuple(dead)

@@ -245,6 +245,24 @@ def _fit_array(array: pa.Array, name: str, declared: ColumnType) -> tuple[pa.Arr
     return cast(kept), said
 
 
+def cast_or_null(
+    array: pa.Array, cast: _Cast, odd: Callable[[pa.Array], Mask], said: str
+) -> tuple[pa.Array, dict[int, str]]:
+    """Values as `cast` makes them, null where it makes none, and why there it does not.
+
+    odd: tells at once values that surely do not fit, of which `said` is the reason.
+    """
+    try:
+        return cast(array), {}
+    except pa.ArrowInvalid:
+        known = odd(array)
+    reasons = dict.fromkeys(np.flatnonzero(known).tolist(), said)
+    reasons |= _halved(_without(array, known), cast)
+    mask = np.zeros(len(array), np.bool_)
+    mask[list(reasons)] = True
+    return cast(_without(array, mask)), reasons
+
+
 def _failing(array: pa.Array, declared: ColumnType, cast: _Cast) -> dict[int, str]:
     """Rows whose value cannot be cast. Arrow says why for the first ones, which are enough."""
     odd = odd_values(array, declared)

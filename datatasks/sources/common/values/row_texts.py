@@ -13,6 +13,7 @@ import pyarrow.types as pat
 _VALUE_BYTES_MAX = 500
 _ITEMS_MAX = 50
 _TEXT_MAX = 4000
+_WRITTEN_MAX = 2000
 _MORE = "…"
 
 
@@ -29,6 +30,18 @@ def row_texts(batch: pa.RecordBatch, rows: Sequence[int]) -> list[str | None]:
     columns = [_texts(column) for column in some.columns]
     names = batch.schema.names
     return [_text(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def written_text(value: bytes | None) -> str | None:
+    """What did not decode, as JSON: itself where it is JSON, else a text of it."""
+    if value is None:
+        return None
+    text = value[:_WRITTEN_MAX].decode(errors="replace")
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return json.dumps(text, ensure_ascii=False)
+    return text
 
 
 def _texts(column: pa.Array) -> list[Any]:

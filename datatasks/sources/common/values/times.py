@@ -78,6 +78,20 @@ def as_utc(array: pa.Array) -> pa.Array:
         pyarrow.ArrowInvalid: for a text that is not a time.
     """
     array = array.cast(pa.string())
+    found = usual_instants(array)
+    if found is not None:
+        return found
+    rare = _rare(array)
+    try:
+        defined = [to_us(parse_instant(each)) for each in array.filter(rare).to_pylist()]
+    except ValueError as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    usual = pc.if_else(rare, pa.scalar(None, pa.string()), _utc_texts(array)).cast(_UTC)
+    return pc.replace_with_mask(usual, rare, pa.array(defined, _UTC))
+
+
+def usual_instants(array: pa.Array) -> pa.Array | None:
+    """As `as_utc` of texts that are all written in the usual ways, with dashes; None of others."""
     for form in (_same, _utc_texts):
         try:
             found = form(array).cast(_UTC)
@@ -86,13 +100,7 @@ def as_utc(array: pa.Array) -> pa.Array:
         ends = pc.min_max(found.cast(pa.int64())).as_py().values()
         if all(each is None or each in _CALENDAR_US for each in ends):
             return found
-    rare = _rare(array)
-    try:
-        defined = [to_us(parse_instant(each)) for each in array.filter(rare).to_pylist()]
-    except ValueError as error:
-        raise pa.ArrowInvalid(str(error)) from error
-    usual = pc.if_else(rare, pa.scalar(None, pa.string()), _utc_texts(array)).cast(_UTC)
-    return pc.replace_with_mask(usual, rare, pa.array(defined, _UTC))
+    return None
 
 
 def _same(array: pa.Array) -> pa.Array:

@@ -18,9 +18,10 @@ from support.parquet_files import contradict_types
 from support.parquet_source import START, days, source, table, write
 
 from forebay.datatasks.sources.common.cautious import child
+from forebay.datatasks.sources.common.row_groups.planner import Footer
 from forebay.datatasks.sources.parquet import footer_process, footer_reader, footers
 from forebay.datatasks.sources.parquet.footer_reader import COMMAND, FooterAnswer, FooterReader
-from forebay.datatasks.sources.parquet.footers import Footer, read_footers, read_schemas
+from forebay.datatasks.sources.parquet.footers import read_footers, read_schemas
 from forebay.errors import DataError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
 

@@ -13,9 +13,11 @@ from support.hostile.forged_footers import Claim, forged_file
 from support.parquet_source import DAY, START, days, evenly, numbers, read, source, table, write
 
 from forebay.config.specs.windows import HOUR
+from forebay.datatasks.sources.common.row_groups import planner
+from forebay.datatasks.sources.common.row_groups.planner import Candidates
 from forebay.datatasks.sources.common.values.times import Spans
-from forebay.datatasks.sources.parquet import footer_process, plan
-from forebay.datatasks.sources.parquet.plan import Candidates, ParquetPlanner
+from forebay.datatasks.sources.parquet import footer_process
+from forebay.datatasks.sources.parquet.plan import ParquetPlanner
 from forebay.errors import DataError
 from forebay.system.instants import to_us
 from forebay.testing.source_suite import tasks_of
@@ -61,7 +63,7 @@ def test_times_that_are_null_go_with_the_earliest_of_their_file(tmp_path: Path) 
 def test_a_row_group_of_too_many_rows_is_not_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "CUT_ROWS_MAX", 20)
+    monkeypatch.setattr(planner, "CUT_ROWS_MAX", 20)
     path = write(tmp_path / "data" / "a.parquet", table(evenly(START, 68, HOUR)), row_group_size=34)
     with pytest.raises(DataError, match=r"row group 0 has 34 rows, but to be cut by time"):
         source(tmp_path).scan(days(3))

@@ -34,12 +34,12 @@ def write_all(root: Path) -> None:
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
     if request.param == "local":
         write_all(tmp_path)
-        yield Files("data", tmp_path, {}, ".parquet")
+        yield Files("data", tmp_path, {}, (".parquet",))
         return
     system = fsspec.filesystem("memory")
     for name, size in NAMES.items():
         system.pipe_file(f"/bucket/data/{name}", bytes(size))
-    yield Files("memory://bucket/data", tmp_path, {}, ".parquet")
+    yield Files("memory://bucket/data", tmp_path, {}, (".parquet",))
     system.rm("/bucket", recursive=True)
 
 
@@ -69,7 +69,7 @@ def test_a_file_is_opened_where_it_lies(files: Files) -> None:
 
 
 def test_a_place_may_be_one_file(files: Files, tmp_path: Path) -> None:
-    one = Files(f"{files.place}/a.parquet", tmp_path, {}, ".parquet")
+    one = Files(f"{files.place}/a.parquet", tmp_path, {}, (".parquet",))
     assert (one.folder, one.regex) == (files.folder, r"a\.parquet")
 
 
@@ -86,7 +86,7 @@ def test_a_file_that_goes_away_meanwhile_is_left_out(
         return entries
 
     monkeypatch.setattr(os, "scandir", scan_and_lose)
-    assert Files(".", tmp_path, {}, ".parquet").listing().paths.to_pylist() == ["b.parquet"]
+    assert Files(".", tmp_path, {}, (".parquet",)).listing().paths.to_pylist() == ["b.parquet"]
 
 
 def test_things_exist(files: Files) -> None:
@@ -97,14 +97,14 @@ def test_things_exist(files: Files) -> None:
 
 
 def test_folders_that_are_not_there_or_empty(tmp_path: Path) -> None:
-    missing = Files("nowhere", tmp_path, {}, ".parquet")
+    missing = Files("nowhere", tmp_path, {}, (".parquet",))
     listing = missing.listing()
     assert (len(listing), listing.paths.to_pylist()) == (0, [])
     assert missing.lies_there(listing).endswith("nowhere does not exist")
     (tmp_path / "empty").mkdir()
-    empty = Files("empty", tmp_path, {}, ".parquet")
+    empty = Files("empty", tmp_path, {}, (".parquet",))
     assert empty.lies_there(empty.listing()).endswith("empty is empty")
-    remote = Files("memory://nowhere/at/all", tmp_path, {}, ".parquet")
+    remote = Files("memory://nowhere/at/all", tmp_path, {}, (".parquet",))
     assert len(remote.listing()) == 0
 
 
@@ -119,7 +119,7 @@ def test_folders_that_are_not_there_or_empty(tmp_path: Path) -> None:
 )
 def test_places(tmp_path: Path, place: str, folder: str, matching: list[str]) -> None:
     write_all(tmp_path)
-    files = Files(place, tmp_path, {}, ".parquet")
+    files = Files(place, tmp_path, {}, (".parquet",))
     assert files.folder == str(tmp_path / folder)
     paths = files.listing().paths.to_pylist()
     found = [path for path in paths if re.fullmatch(files.regex, path)]
@@ -131,20 +131,20 @@ def test_places(tmp_path: Path, place: str, folder: str, matching: list[str]) ->
 def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.parquet")
     with pytest.raises(DataError, match=r"rows\.parquet is not a file .*: move it away"):
-        Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
+        Files(str(tmp_path), tmp_path, {}, (".parquet",)).listing()
 
 
 def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff.parquet")).write_bytes(b"")
     with pytest.raises(DataError, match=r"udcff\.parquet': its name is not UTF-8: rename it"):
-        Files(str(tmp_path), tmp_path, {}, ".parquet").listing()
+        Files(str(tmp_path), tmp_path, {}, (".parquet",)).listing()
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_two_names_of_one_file(tmp_path: Path, scheme: str) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.parquet").write_bytes(b"same")
-    files = Files(f"{scheme}{tmp_path}", tmp_path, {}, ".parquet")
+    files = Files(f"{scheme}{tmp_path}", tmp_path, {}, (".parquet",))
     files.require_one_name(files.listing())
     (tmp_path / "z.parquet").hardlink_to(tmp_path / "b.parquet")
     with pytest.raises(DataError, match=r"b\.parquet and .*z\.parquet are the same file .*; rem"):
@@ -159,7 +159,7 @@ def test_two_names_of_one_file(tmp_path: Path, scheme: str) -> None:
 def test_a_link_that_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "gone.parquet").symlink_to(tmp_path / "nothing")
     with pytest.raises(DataError, match="is a broken link"):
-        Files(".", tmp_path, {}, ".parquet").listing()
+        Files(".", tmp_path, {}, (".parquet",)).listing()
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_bookkeeping(name: str, hidden: bool) -> None:
 
 def test_what_is_kept_of_a_place_is_named_without_its_secrets(tmp_path: Path) -> None:
     def identity(**storage: str) -> str:
-        return Files("data/*.parquet", tmp_path, storage, ".parquet").identity
+        return Files("data/*.parquet", tmp_path, storage, (".parquet",)).identity
 
     assert "planted" not in identity(secret="planted", key="k", endpoint_url="http://s3:1")
     assert identity(token="planted-one") == identity(token="planted-two")

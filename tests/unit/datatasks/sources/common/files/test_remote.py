@@ -28,7 +28,7 @@ def put(server: S3Server, bucket: str, day: int, rows: int) -> None:
 
 
 def files(storage: dict[str, Any], place: str = "s3://lake/clicks") -> Files:
-    return Files(place, Path("/"), storage, ".parquet")
+    return Files(place, Path("/"), storage, (".parquet",))
 
 
 def test_a_bucket_is_read_and_an_object_that_changed_is_not(
@@ -70,7 +70,7 @@ def test_a_path_that_is_no_folder_is_wrong_and_not_the_machine(tmp_path: Path, n
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match=rf"{name}.*correct `path`"):
-        Files(f"{name}/data/*", tmp_path, {}, ".parquet").listing()
+        Files(f"{name}/data/*", tmp_path, {}, (".parquet",)).listing()
 
 
 def test_a_scheme_that_nothing_is_installed_for() -> None:

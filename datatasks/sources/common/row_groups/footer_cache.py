@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
+from forebay.datatasks.sources.common.files.bundles import Ints
 from forebay.datatasks.sources.common.files.listing import Files, Listing
-from forebay.datatasks.sources.parquet.footers import Footer, Ints, read_footers
+from forebay.datatasks.sources.common.row_groups.planner import Footer
 
 FILES_MAX = 500_000
 _NUMBERS = ("rows", "size_bytes", "low", "high", "state")
@@ -28,17 +29,26 @@ _LOG = logging.getLogger(__name__)
 
 
 class FooterCache:
-    """Footers of the files of one place, cut by one column.
+    """Footers of the files of one place.
 
     A file that is not as it was has another state, and its footer is read again. What cannot be
     read is not kept.
+
+    read: the footer of each path, or the reason why it cannot be read. meaning: what else decides
+    what is read, such as the column that cuts.
     """
 
-    def __init__(self, cache: PlanCache, files: Files, event_time: str | None) -> None:
+    def __init__(
+        self,
+        cache: PlanCache,
+        files: Files,
+        read: Callable[[Sequence[str]], Sequence[Footer | str]],
+        meaning: str,
+    ) -> None:
         self._cache = cache
         self._files = files
-        self._event_time = event_time
-        of = hashlib.sha256(f"{files.identity}|{event_time}".encode()).hexdigest()
+        self._read = read
+        of = hashlib.sha256(f"{files.identity}|{meaning}".encode()).hexdigest()
         self._name = f"footers/{of[:32]}.arrow"
         self._schema = _SCHEMA.with_metadata({"footers": _MEANING, "of": of})
 
@@ -57,8 +67,7 @@ class FooterCache:
         missing = np.flatnonzero(at < 0)
         paths = chosen.take(missing).paths.to_pylist()
         self._files.calls += len(paths)
-        read = read_footers(paths, self._files.opened, self._files.full, self._event_time)
-        found = dict(zip(missing.tolist(), read, strict=True))
+        found = dict(zip(missing.tolist(), self._read(paths), strict=True))
         known = _Columns(kept)
         footers = [
             found[index] if row < 0 else known.footer(row) for index, row in enumerate(at.tolist())

@@ -14,7 +14,7 @@ from support.parquet_source import DAY, HOUR, START, days, evenly, source, table
 
 from forebay.datatasks.sources.common.contract.base import Scan, Source
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
-from forebay.datatasks.sources.parquet import footer_cache
+from forebay.datatasks.sources.common.row_groups import footer_cache
 from forebay.home.paths import Home
 
 FILES = 9_000

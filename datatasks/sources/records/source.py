@@ -1,0 +1,193 @@
+"""Kinds `json`, `csv` and `tfrecord`: files of records below a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import ClassVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from forebay.config.specs.base import Spec
+from forebay.config.specs.sources import ColumnType, SourceSpec
+from forebay.datatasks.sources.common.files.listing import arrow_file, read_failure
+from forebay.datatasks.sources.common.row_groups.folder import FolderSource
+from forebay.datatasks.sources.common.row_groups.planner import Footer, RangePlanner
+from forebay.datatasks.sources.common.row_groups.states import ALL_NULL, KNOWN, TO_READ
+from forebay.datatasks.sources.common.values.casting import column_problem
+from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
+from forebay.datatasks.sources.records.blocks import Block, Records
+from forebay.datatasks.sources.records.csv_lines import CsvLines
+from forebay.datatasks.sources.records.json_lines import JsonLines
+from forebay.datatasks.sources.records.kind import CsvKind, JsonKind, TfrecordKind
+from forebay.datatasks.sources.records.read import RecordFile, RecordReader
+from forebay.datatasks.sources.records.streams import compression_of, pieces
+from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.errors import DataError, InfrastructureError
+from forebay.system.extras import require_extra
+
+_THREADS = 4
+_NEVER = np.iinfo(np.int64).max
+_RECORD_OPTIONS = {"delimiter", "names", "nulls", "list_separator", "compression"}
+
+
+class _RecordPlanner(RangePlanner):
+    """A file is one row group."""
+
+    group = ""
+
+    def __init__(self, source: RecordSource) -> None:
+        spec = source.spec
+        super().__init__(spec.event_time, spec.bad_rows, source.place)
+        self._source = source
+
+    def close(self) -> None:
+        """No file stays open."""
+
+    def group_times(self, path: str, group: int, bounds: tuple[int, int] | None) -> Times:
+        del group, bounds  # the file itself says more
+        with self._source.opened(path, [], with_times=True) as file:
+            return np.concatenate([file.cut_times(file.times(block)) for block in file.blocks])
+
+
+class RecordSource(FolderSource):
+    """Files of records without a footer.
+
+    Planning reads each file once, and again those that cross the border of a window; what it finds
+    is kept like footers. Where paths say the time, it counts records and decodes none.
+    """
+
+    records: ClassVar[type[Records]]
+    newest_files = 1
+
+    def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
+        super().__init__(spec, options, root)
+        self._compression = cast("JsonKind.Options", options).compression
+
+    @property
+    def meaning(self) -> str:
+        written = self.options.model_dump(include=_RECORD_OPTIONS)
+        counted_only = self._pattern is not None
+        return json.dumps([self.name, self.spec.event_time, counted_only, written])
+
+    def place(self, path: str) -> str:
+        """The full name of a path."""
+        return self._files.full(path)
+
+    @contextmanager
+    def opened(
+        self, path: str, columns: Sequence[str], *, with_times: bool
+    ) -> Iterator[RecordFile]:
+        """A file, to be read for some columns, and for the event time where there is one."""
+        event_time = self.spec.event_time if with_times else None
+        names = dict.fromkeys([*columns, *([] if event_time is None else [event_time])])
+        records = self.records(list(names), self.spec.columns, self.options)
+        compression = self._compression or compression_of(path)
+        with self._files.opened(path) as handle, closing(arrow_file(handle)) as file:
+            blocks = self._blocks(path, records, pieces(file, compression))
+            bounds = self._bounds(path)
+            yield RecordFile(records, blocks, event_time, bounds, lambda: self._first_time(path))
+
+    def _blocks(self, path: str, records: Records, found: Iterator[bytes]) -> Iterator[Block]:
+        try:
+            yield from records.blocks(found)
+        except DataError as error:
+            way_out = f"rewrite the file, or correct source {self.spec.name!r}"
+            raise DataError(f"{self.place(path)}: {error} ({way_out})") from error
+
+    def _first_time(self, path: str) -> int | None:
+        with self.opened(path, [], with_times=True) as file:
+            for block in file.blocks:
+                times = file.times(block)
+                if (known := times[times != UNKNOWN]).size:
+                    return int(known[0])
+        return None
+
+    def read_footers(self, paths: Sequence[str]) -> list[Footer | str]:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(self._footer, paths))
+
+    def _footer(self, path: str) -> Footer:
+        rows = size = 0
+        low, high = _NEVER, UNKNOWN
+        with self._readable(path), self.opened(path, [], with_times=self._pattern is None) as file:
+            for block in file.blocks:
+                rows, size = block.end, size + len(block.data)
+                if file.event_time is not None:
+                    times = file.times(block)
+                    known = times[times != UNKNOWN]
+                    low, high = known.min(initial=low), known.max(initial=high)
+        state = TO_READ if self._pattern else KNOWN if low <= high else ALL_NULL
+        if state != KNOWN:
+            low = high = UNKNOWN
+        values = [rows, size, low, high, state] if rows else []
+        return Footer(*np.array(values, np.int64).reshape(5, -1))
+
+    @contextmanager
+    def _readable(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            place = self.place(path)
+            raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
+
+    def read_schemas(self, paths: Sequence[str]) -> list[pa.Schema | str]:
+        return [self._schema(path) for path in paths]
+
+    def _schema(self, path: str) -> pa.Schema | str:
+        try:
+            with self._readable(path), self.opened(path, [], with_times=False) as file:
+                block = next(file.blocks, None)
+                if block is None:
+                    return "it has no record"
+                good = min(block.bad, default=len(block))
+                return file.records.stored_schema(block.part(0, good)) if good else block.bad[0]
+        except pa.ArrowInvalid as error:
+            return str(error)
+
+    def column_problem(self, schema: pa.Schema, name: str, declared: ColumnType) -> str:
+        index = schema.get_field_index(name)
+        if index < 0:
+            return column_problem(schema, name, declared)
+        stored = schema.field(index).type
+        if pat.is_null(stored) or self.records.fits(stored, declared):
+            return ""
+        return f"column {name!r} is stored as {stored}, which cannot be read as {declared.value}"
+
+    def planner(self) -> RangePlanner:
+        return _RecordPlanner(self)
+
+    def open(
+        self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
+    ) -> Iterator[Chunk]:
+        reader = RecordReader(self.spec, self.opened, self._planned_file)
+        return reader.read(task, position, columns, chunk_rows)
+
+
+class JsonSource(JsonKind, RecordSource):
+    """Files of JSON lines."""
+
+    records = JsonLines
+
+
+class CsvSource(CsvKind, RecordSource):
+    """Files of fields."""
+
+    records = CsvLines
+
+
+class TfrecordSource(TfrecordKind, RecordSource):
+    """TFRecord files."""
+
+    @property
+    def records(self) -> type[Records]:  # type: ignore[override]
+        """Imported when it is wanted: its libraries are an extra."""
+        require_extra("tfrecord")
+        from forebay.datatasks.sources.records.tf_examples import TfExamples
+
+        return TfExamples
