@@ -89,6 +89,8 @@ def parse_instant(value: object) -> datetime:
         return datetime.combine(value, time(), tzinfo=UTC)
     if isinstance(value, str):
         try:
+            if value.isdecimal() and len(value) > len("20260301"):
+                raise ValueError("milliseconds: Python reads 1704010100000 as a time of 1704")
             instant = datetime.fromisoformat(value)
         except ValueError as error:
             raise ValueError(_WRITTEN.format(shown(value))) from error
