@@ -48,7 +48,7 @@ def test_no_problems(tmp_path: Path) -> None:
     write(tmp_path / "config", declarations())
     result = forebay(tmp_path, "check")
     assert result.returncode == 0
-    assert (result.stdout, result.stderr) == ("6 sources, 4 pipelines: no problems\n", "")
+    assert (result.stdout, result.stderr) == ("9 sources, 4 pipelines: no problems\n", "")
     result = forebay(tmp_path, "check", "--output", "json")
     assert (result.returncode, result.stdout, result.stderr) == (0, "[]\n", "")
 

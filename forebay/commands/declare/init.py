@@ -119,7 +119,8 @@ def init(
 
     --from PATH adds a source, and a pipeline where a column looks like a label. PATH is relative to
     the current folder or absolute, of Parquet, JSON, CSV or TFRecord files. The ends of their names
-    say which, or KIND://PATH does: parquet, json, csv or tfrecord.
+    say which, or KIND://PATH does: parquet, json, csv or tfrecord. Both are guesses by
+    names, types and times: see that start, event_id, label and features are what you mean.
     """
     if name is not None and origin is None:
         raise UsageError(f"--name {shown(name)} names the source of --from: add --from PATH")
@@ -216,13 +217,13 @@ def _declared_from(
         notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
     notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
     way_out = "see that start, event_id, label and features are what you mean"
-    if not is_whole:
+    if guessed is None:
+        way_out = "none is written: no column looks like a label (a bool, or one named `clicked`)"
+    elif not is_whole:
         notes.append(
             f"start is a guess by {len(looked_at):,} of {len(files):,} files: rows before it are "
             "not trained"
         )
-    if guessed is None:
-        way_out = "none is written: no column looks like a label (a bool, or one named `clicked`)"
     notes.append(f"pipeline {name}: {way_out}")
     found = {source: folder_source(kind, path, columns, pattern)}
     return found if guessed is None else found | {pipeline: guessed}
@@ -293,7 +294,8 @@ def _by_path(kind: str, data: Path, files: list[Path]) -> tuple[str | None, list
 
 def _looked_at(kind: str, files: list[Path]) -> list[Path]:
     """All files, or as many as are read in short time, spread evenly."""
-    size = 0 if kind == "parquet" else sum(file.stat().st_size for file in files)
+    has_footers = _opened(kind, files[0].absolute().parent, "at").has_footers
+    size = 0 if has_footers else sum(file.stat().st_size for file in files)
     count = int(min(_FILES_MAX, len(files), len(files) * _BYTES_MAX / max(size, 1)))
     last = len(files) - 1
     if count > last:
