@@ -323,6 +323,9 @@ def test_start_and_end_are_those_of_all_files(
     _, err = printed("init", ".", "--from", "lake", "--name", "some")
     assert f"start is a guess by 2 of {6 if kind == 'parquet' else 4} files" in err
     assert declared("some")[1] is None
+    monkeypatch.setattr("forebay.commands.declare.init._BYTES_MAX", 1)
+    printed("init", ".", "--from", f"lake/b.{kind}")
+    assert declared("b") == (date(2026, 3, 1), date(2026, 3, 10))
 
 
 def test_files_whose_times_nobody_can_tell(tmp_path: Path, printed: Any) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from forebay.datatasks.sources.common.files.folder_kind import FolderKind
     from forebay.datatasks.sources.common.row_groups.folder import FolderSource
+    from forebay.datatasks.sources.common.values.times import Times
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
@@ -119,8 +120,10 @@ def init(
 
     --from PATH adds a source, and a pipeline where a column looks like a label. PATH is relative to
     the current folder or absolute, of Parquet, JSON, CSV or TFRecord files. The ends of their names
-    say which, or KIND://PATH does: parquet, json, csv or tfrecord. Both are guesses by
-    names, types and times: see that start, event_id, label and features are what you mean.
+    say which, or KIND://PATH does: parquet, json, csv or tfrecord.
+
+    The YAML is a guess by names, types and times: see that start, event_id, label and features are
+    what you mean.
     """
     if name is not None and origin is None:
         raise UsageError(f"--name {shown(name)} names the source of --from: add --from PATH")
@@ -298,7 +301,7 @@ def _looked_at(kind: str, files: list[Path]) -> list[Path]:
     size = 0 if has_footers else sum(file.stat().st_size for file in files)
     count = int(min(_FILES_MAX, len(files), len(files) * _BYTES_MAX / max(size, 1)))
     last = len(files) - 1
-    if count > last:
+    if count > last or last < 2:
         return files
     steps = max(count, 2) - 1
     return [files[place * last // steps] for place in range(steps + 1)]
@@ -323,13 +326,17 @@ def _days_of(kind: str, files: list[Path], event_time: str) -> list[date]:
             fits = known & (footer.low >= _FIRST) & (footer.high < _END)
             to_read = np.flatnonzero((footer.state == TO_READ) | (known & ~fits))
             try:
-                read = [planner.group_times(path, group, _BOUNDS) for group in to_read.tolist()]
+                read = [_ends_of(planner.group_times(path, g, _BOUNDS)) for g in to_read.tolist()]
             except READ_ERRORS as error:
                 raise DataError(f"{folder / path} cannot be read: {error}") from error
-            times = np.concatenate([footer.low[fits], footer.high[fits], *read])
-            times = times[(times >= _FIRST) & (times < _END)]
-            found += [int(times.min()), int(times.max())] if len(times) else []
+            found += _ends_of(np.concatenate([footer.low[fits], footer.high[fits], *read])).tolist()
     return [from_us(each).date() for each in found]
+
+
+def _ends_of(times: Times) -> Times:
+    """The first and the last time that a declaration can name, if any."""
+    times = times[(times >= _FIRST) & (times < _END)]
+    return times[[times.argmin(), times.argmax()]] if len(times) else times
 
 
 def _columns(kind: str, file: Path) -> list[StoredColumn]:
