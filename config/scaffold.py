@@ -111,7 +111,7 @@ def event_time_of(columns: Sequence[StoredColumn]) -> str | None:
     return next((column.name for column in kept if column.type is ColumnType.TIMESTAMP), None)
 
 
-_SPECIAL = re.compile(r"[{*?\[]")  # what a pattern reads as more than itself
+_SPECIAL = re.compile(r"[{*?\[%]")  # what a pattern reads as more than itself
 
 
 # Folders that name a time: `dt=2026-03-01`, `20260301`, `year=2026`, `month=3`.
@@ -174,7 +174,8 @@ def guessed_pipeline(
     dataset |= {"event_id": event, "label": {"column": label}}
     dataset |= {"streams": {source: {"sources": [source]}}, "features": features}
     guess = (
-        "# A guess by names and types: see that event_id, label and features are what you mean.\n"
+        "# A guess by names, types and times: see that start, event_id, label and features are\n"
+        "# what you mean.\n"
     )
     guess += "# `end` is where the rows end: remove it when more come.\n" if end else ""
     text = yaml.safe_dump({"dataset": dataset}, sort_keys=False, default_flow_style=None, width=200)

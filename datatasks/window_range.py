@@ -30,9 +30,12 @@ def asked_range(
     the window before.
 
     Raises:
-        NotReadyError: when no window has ended yet.
-        UsageError, ConfigError: as `parse_range`.
+        NotReadyError: when no window, or not even the first, has ended yet.
+        UsageError: for `last` without `first`.
+        ConfigError: as `parse_range`.
     """
+    if last and not first:
+        raise UsageError("--to needs --from: write both, or neither for all that is due")
     if last:
         return parse_range(pipeline, first, last, now)
     grid, dataset = pipeline.dataset.grid, pipeline.dataset
@@ -47,6 +50,14 @@ def asked_range(
             f"no window of pipeline {pipeline.name!r} has ended yet: the first, {begin.key}, ends "
             f"at {begin.end:%Y-%m-%dT%H:%M}Z"
         )
+    if first:
+        begin = _between(pipeline, first, first, now)[0]
+        _require_inside(pipeline, [begin])
+        if begin.start > newest.start:
+            raise NotReadyError(
+                f"window {begin.key} of pipeline {pipeline.name!r} has not ended yet: it ends at "
+                f"{begin.end:%Y-%m-%dT%H:%M}Z"
+            )
     return parse_range(pipeline, first or begin.key, newest.key, now)
 
 
@@ -63,16 +74,20 @@ def parse_range(
     """
     if not first or not last:
         raise UsageError("a range of windows needs both ends: write both --from and --to")
+    windows = _between(pipeline, first, last, now or datetime.now(UTC))
+    _require_inside(pipeline, windows)
+    return windows
+
+
+def _between(pipeline: PipelineSpec, first: str, last: str, now: datetime) -> list[Window]:
     zone = "UTC" if pipeline.dataset.window is WindowSize.HOUR else pipeline.dataset.timezone
-    today = (now or datetime.now(UTC)).astimezone(ZoneInfo(zone)).date()
+    today = now.astimezone(ZoneInfo(zone)).date()
     day = (today - timedelta(days=1)).isoformat()
     first, last = (day if each == YESTERDAY else each for each in (first, last))
     try:
-        windows = pipeline.dataset.grid.between(first, last)
+        return pipeline.dataset.grid.between(first, last)
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"--from/--to of pipeline {pipeline.name!r}: {error}") from error
-    _require_inside(pipeline, windows)
-    return windows
 
 
 def parse_window(pipeline: PipelineSpec, key: str) -> Window:
@@ -121,5 +136,5 @@ def _require_inside(pipeline: PipelineSpec, windows: Sequence[Window]) -> None:
         last = dataset.grid.at(dataset.end - _MOMENT)
         raise ConfigError(
             f"window {windows[-1].key} is after the dataset's end "
-            f"({dataset.end:%Y-%m-%dT%H:%M}Z): end with {last.key}"
+            f"({dataset.end:%Y-%m-%dT%H:%M}Z): the last window is {last.key}"
         )

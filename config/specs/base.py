@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
@@ -58,10 +59,11 @@ def duration_words(value: timedelta) -> str:
     """A duration for people: `20 days`, `3 d 4 h`, `5 min 3 s`, `0.4 s`."""
     seconds = value.total_seconds()
     if seconds < 10:
-        return f"{seconds:.2g} s"
-    if value >= timedelta(days=10):
-        return f"{value.days:,} days"
-    minutes, rest = divmod(round(seconds), 60)
+        return f"{Decimal(f'{seconds:.2g}'):f} s"
+    whole = round(seconds)
+    if whole >= 10 * _SECONDS["d"]:
+        return f"{whole // _SECONDS['d']:,} days"
+    minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
@@ -71,7 +73,7 @@ def duration_words(value: timedelta) -> str:
 
 _WRITTEN = "write a time as 2026-03-01 or 2026-03-01T07:00:00Z, not {}"
 # Well inside datetime's range, so that windows, offsets and time zones never overflow it.
-_FIRST, _LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+FIRST_INSTANT, END_OF_INSTANTS = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def parse_instant(value: object) -> datetime:
@@ -101,7 +103,7 @@ def parse_instant(value: object) -> datetime:
 def _declared_instant(value: object) -> datetime:
     """An instant of a declaration: from the year 1000 to the year 9000."""
     found = parse_instant(value)
-    if not _FIRST <= found < _LAST:
+    if not FIRST_INSTANT <= found < END_OF_INSTANTS:
         raise ValueError(f"{found.isoformat()} is outside the years 1000 to 9000")
     return found
 

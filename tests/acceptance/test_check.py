@@ -14,6 +14,10 @@ from support import terminals
 from support.declarations import declarations, write
 from support.projects import Project
 
+from forebay.cli import run
+from forebay.config.specs.sources import SourceSpec
+from forebay.errors import InfrastructureError, MissingExtraError
+
 HEAVY = ["pyarrow", "tensorflow", "kafka", "pyiceberg", "pandas", "numpy", "rich", "grpc"]
 TYPES = "string, int, float, bool, timestamp, list<string>, list<int>, list<float>"
 HISTORY = """\
@@ -44,7 +48,7 @@ def test_no_problems(tmp_path: Path) -> None:
     write(tmp_path / "config", declarations())
     result = forebay(tmp_path, "check")
     assert result.returncode == 0
-    assert (result.stdout, result.stderr) == ("6 sources, 4 pipelines: no problems\n", "")
+    assert (result.stdout, result.stderr) == ("9 sources, 4 pipelines: no problems\n", "")
     result = forebay(tmp_path, "check", "--output", "json")
     assert (result.returncode, result.stdout, result.stderr) == (0, "[]\n", "")
 
@@ -129,6 +133,20 @@ def test_connect_to_a_storage_that_is_down(project: Path) -> None:
     assert json.loads(result.stdout) == []
     assert result.stderr.startswith("error: source 'history': ")
     assert "Traceback" not in result.stderr
+
+
+def test_an_outage_hides_no_missing_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuses(spec: SourceSpec, root: Path) -> None:
+        raise failures[spec.name]
+
+    failures = {"a": MissingExtraError("kind a needs an extra"), "b": InfrastructureError("down")}
+    for name in failures:
+        write(tmp_path, {f"sources/{name}.yaml": declarations()["sources/parquet.yaml"]})
+    monkeypatch.setattr("forebay.datatasks.planning.open_source.open_source", refuses)
+    assert run(["check", "--connect", "--config", str(tmp_path)]) == 1
+    assert "source 'b': down" in capsys.readouterr().err
 
 
 def test_check_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_a_source_out_of_a_parquet_file(tmp_path: Path, printed: Any) -> None:
         "left out: 'where' (struct<lat: double>)",
         "left out: 'raw' (binary)",
         "left out: 'flags' (list<element: bool>)",
-        "pipeline orders_2026: see that event_id, label and features are what you mean",
+        "pipeline orders_2026: see that start, event_id, label and features are what you mean",
     ]
     pipeline = yaml.safe_load(Path("config/pipelines/orders_2026.yaml").read_text())["dataset"]
     assert (pipeline["start"], pipeline["end"]) == (date(2026, 1, 1), date(2026, 1, 2))
@@ -308,6 +308,79 @@ def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> Non
         _, err = printed("init", str(shop), "--from", origin.format(tmp_path), code=code)
         assert message in err
         assert not shop.exists()
+
+
+def clicks(path: Path, *days: int, of: Any = None) -> None:
+    """One row a day of March 2026; or `of` any type, in the column of the time."""
+    times = [datetime(2026, 3, day, tzinfo=UTC) for day in days]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    at = pa.array(times, pa.timestamp("us", "UTC")) if of is None else of
+    words = pa.array(["x"] * len(at), pa.string())
+    rows = {"at": at, "user": words, "item": words, "clicked": pa.array([1] * len(at), pa.int64())}
+    if path.suffix == ".json":
+        lines = pa.table(rows).to_pylist()
+        path.write_text("".join(json.dumps(line, default=str) + "\n" for line in lines))
+    else:
+        pq.write_table(pa.table(rows), path)
+
+
+def declared(name: str) -> tuple[date, date | None]:
+    found = yaml.safe_load(Path(f"config/pipelines/{name}.yaml").read_text())["dataset"]
+    return found["start"], found.get("end")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json"])
+def test_start_and_end_are_those_of_all_files(
+    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    for name, days in {"a": [3], "b": [9, 1], "c": [4]}.items():
+        clicks(Path(f"lake/{name}.{kind}"), *days)
+    clicks(Path(f"elsewhere/d.{kind}"), 11)
+    Path("lake/link").symlink_to(tmp_path / "elsewhere")
+    if kind == "parquet":
+        clicks(Path("lake/0.parquet"))
+        clicks(Path("lake/e.parquet"), of=pa.array([-(2**61), 2**61, None], pa.timestamp("us")))
+    printed("init", ".", "--from", "lake/link/../lake" if kind == "json" else "lake")
+    assert declared("lake") == (date(2026, 3, 1), date(2026, 3, 12))
+    assert printed("check")[0] == "1 source, 1 pipeline: no problems\n"
+    monkeypatch.setattr("forebay.commands.declare.init._FILES_MAX", 2)
+    _, err = printed("init", ".", "--from", "lake", "--name", "some")
+    assert f"start is a guess by 2 of {6 if kind == 'parquet' else 4} files" in err
+    assert declared("some")[1] is None
+    monkeypatch.setattr("forebay.commands.declare.init._BYTES_MAX", 1)
+    printed("init", ".", "--from", f"lake/b.{kind}")
+    assert declared("b") == (date(2026, 3, 1), date(2026, 3, 10))
+
+
+def test_files_whose_times_nobody_can_tell(tmp_path: Path, printed: Any) -> None:
+    clicks(Path("none/a.parquet"))
+    clicks(Path("years/a.parquet"), of=pa.array([-(2**61)], pa.timestamp("us")))
+    for folder in ("torn", "other"):
+        clicks(Path(folder, "a.parquet"), 1)
+    Path("torn/z.parquet").write_bytes(b"PAR1")
+    clicks(Path("other/z.parquet"), of=[5])
+    clicks(Path("more/100%=2026-03-01/a.parquet"), 1)
+    for origin, code, message in [
+        ("none", 1, "none: no row has a time"),
+        ("years", 1, "years: no row has a time of the years 1000 to 8999"),
+        ("torn", 3, "torn/z.parquet cannot be read"),
+        ("other", 3, "other/z.parquet"),
+    ]:
+        _, err = printed("init", ".", "--from", origin, code=code)
+        assert message in err
+        assert "unexpected" not in err
+    printed("init", ".", "--from", "more")
+    assert "window_path" not in Path("config/sources/more.yaml").read_text()
+
+
+def test_an_example_that_was_begun_is_finished(tmp_path: Path, printed: Any) -> None:
+    (tmp_path / "data/example/date=2026-03-01").mkdir(parents=True)
+    mine = tmp_path / "data/example/mine.parquet"
+    clicks(mine, 1)
+    _, err = printed("init", ".", code=1)
+    assert "data/example/mine.parquet is not of the example" in err
+    mine.unlink()
+    assert printed("init", ".")[0].count("rows.parquet") == 3
 
 
 def test_a_folder_that_is_a_file(tmp_path: Path, printed: Any) -> None:

@@ -13,6 +13,7 @@ from support.written_messages import descriptor_set, protobuf_fields
 
 from forebay import cli
 from forebay.config.specs.sources import ColumnType
+from forebay.datatasks.sources.kafka.client import Cluster
 
 PAGE = Path("docs/kafka.md").read_text()
 COLUMNS = {"user": ColumnType.STRING, "price": ColumnType.FLOAT, "at": ColumnType.TIMESTAMP}
@@ -65,6 +66,15 @@ def test_a_topic_is_created_once_and_shown(
     place = f"at {kafka_bootstrap}: 2 partitions"
     assert capsys.readouterr().out == f"topic {name} created {place}\n"
     assert cli.run(["kafka", "topic", name]) == 0
+    assert capsys.readouterr().out == f"topic {name} exists {place}\n"
+    found, calls = Cluster.topic, []
+
+    def created_in_between(cluster: Cluster, topic: str) -> Any:
+        calls.append(topic)
+        return None if len(calls) == 1 else found(cluster, topic)
+
+    monkeypatch.setattr(Cluster, "topic", created_in_between)
+    assert cli.run(["kafka", "topic", name, "--partitions", "5"]) == 0
     assert capsys.readouterr().out == f"topic {name} exists {place}\n"
 
 

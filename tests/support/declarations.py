@@ -40,6 +40,10 @@ options:
   memory: {table: clicks}
   parquet: {path: data, window_path: "day={date}/*", storage: {anon: true}}
   log: {path: log, moved: old/log, close_delay: 2m, timestamp_jump_max: 30m}
+  json: {path: lines, window_path: "day={date}/*", storage: {anon: true}, compression: gzip}
+  csv: {path: fields, window_path: "day={date}/*", storage: {anon: true}, compression: gzip,
+    delimiter: ";", names: [event, at, user], nulls: [""], list_separator: ","}
+  tfrecord: {path: records, window_path: "day={date}/*", storage: {anon: true}, compression: gzip}
   iceberg: {catalog: {type: sql}, table: shop.clicks}
   kafka:
     bootstrap: localhost:9092
@@ -126,9 +130,8 @@ pipeline:
       task_attempts_max: 2
       progress_deadlines: {driver: 1m, data: 10m, trainer: 20m}
     checkpoint: {every_steps: 50, windows_kept: 10}
-    publish:
-      {when: gate, metric: log_loss, against: served, min_rows: 500, windows_kept: 10,
-       serving: exports, serving_kept: 4}
+    publish: {when: gate, metric: log_loss, against: served, min_rows: 500, windows_kept: 10,
+      serving_kept: 3}
     judge_rows_max: 1000
     windows_kept: 20
   schedule:
@@ -175,9 +178,9 @@ def declarations() -> dict[str, Value]:
     several["job"]["publish"] = {**several["job"]["publish"], "label": "expensive"}
     files["pipelines/several.yaml"] = several
     files = copy.deepcopy(files)
-    for file in files:
-        if file.startswith("pipelines/"):
-            files[file]["job"]["publish"]["serving"] = f"exports/{Path(file).stem}"
+    for file, value in files.items():
+        if file.startswith("pipelines/"):  # no two serve at one path
+            value["job"]["publish"]["serving"] = f"served/{Path(file).stem}"
     return files
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
 import ssl
@@ -293,26 +292,33 @@ class Cluster:
 
         self.call("committing offsets", action)
 
-    def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Create a topic and wait until every partition has a leader; one that exists stays."""
+    def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> bool:
+        """Create a topic and wait until every partition has a leader.
+
+        Returns whether it was created here: one that exists stays as it is.
+        """
         errors = kafka_library().errors
         declared = {"num_partitions": partitions, "replication_factor": 1, "configs": settings}
 
-        def action(admin: Any) -> None:  # noqa: ANN401
-            with contextlib.suppress(errors.TopicAlreadyExistsError):
+        def action(admin: Any) -> bool:  # noqa: ANN401
+            try:
                 admin.create_topics({name: declared})
+            except errors.TopicAlreadyExistsError:
+                return False
+            return True
 
         def is_led(admin: Any) -> bool:  # noqa: ANN401
             (found,) = admin.describe_topics([name])
             leaders = [each["leader_id"] for each in found["partitions"] if not each["error_code"]]
             return bool(leaders) and len(leaders) == len(found["partitions"]) and min(leaders) >= 0
 
-        self.call(f"creating topic {name}", action)
+        created: bool = self.call(f"creating topic {name}", action)
         deadline = time.monotonic() + self._call_seconds
         while not self.call("describing a topic", is_led):
             if time.monotonic() > deadline:
                 raise InfrastructureError(f"topic {name} at {self.bootstrap} has no leader")
             time.sleep(_LEADER_SECONDS)
+        return created
 
     def _connected(self, deadline: float) -> Any:  # noqa: ANN401
         if self._admin is None:

@@ -64,6 +64,7 @@ class RecordSource(FolderSource):
 
     records: ClassVar[type[Records]]
     newest_files = 1
+    has_footers = False
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         super().__init__(spec, options, root)

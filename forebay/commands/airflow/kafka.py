@@ -76,16 +76,19 @@ def topic(
     if not broker.running:
         raise InfrastructureError("no broker is running: `forebay kafka start` starts one")
     with Cluster(broker.bootstrap) as cluster:
-        found = cluster.topic(name)
+        found, created = cluster.topic(name), False
         if found is None:
-            cluster.create_topic(name, partitions, KEEP_ALL)
-    count = partitions if found is None else len(found.partitions)
-    facts = {"topic": name, "partitions": count, "created": found is None}
+            created = cluster.create_topic(name, partitions, KEEP_ALL)
+            found = cluster.topic(name)
+    if found is None:
+        raise InfrastructureError(f"topic {name} at {broker.bootstrap} was removed meanwhile")
+    count = len(found.partitions)
+    facts = {"topic": name, "partitions": count, "created": created}
     printed = Output(output)
     if printed.is_json:
         printed.json({"bootstrap": broker.bootstrap, **facts})
     else:
-        done = "created" if found is None else "exists"
+        done = "created" if created else "exists"
         printed.line(f"topic {name} {done} at {broker.bootstrap}: {counted(count, 'partition')}")
 
 

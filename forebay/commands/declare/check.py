@@ -52,11 +52,12 @@ def check(
     for failure in failures:
         note(f"error: {failure}")
     bad_data = [each for each in wrong if each.code in _BAD_DATA and each not in declared]
-    if len(bad_data) < len(wrong):
-        raise typer.Exit(ConfigError.exit_code)
-    codes = [failure.exit_code for failure in failures]
-    if codes or bad_data:
-        raise typer.Exit(max([*codes, *(DataError.exit_code for _ in bad_data)]))
+    codes = {failure.exit_code for failure in failures}
+    codes |= {DataError.exit_code} if bad_data else set()
+    codes |= {ConfigError.exit_code} if len(bad_data) < len(wrong) else set()
+    if codes:  # what has to be changed here comes first, then the storage that does not respond
+        is_ours = ConfigError.exit_code in codes
+        raise typer.Exit(ConfigError.exit_code if is_ours else max(codes))
 
 
 def _nothing_declared(project: Project) -> list[Problem]:

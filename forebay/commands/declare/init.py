@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import re
 from contextlib import closing, suppress
@@ -25,11 +26,12 @@ from forebay.config.scaffold import (
     window_path,
 )
 from forebay.config.schema import SchemaFor, json_schema
+from forebay.config.specs.base import END_OF_INSTANTS, FIRST_INSTANT
 from forebay.config.specs.registry import installed_kinds, kind_named
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType, SourceSpec
 from forebay.errors import DataError, UsageError
-from forebay.system.files.durable import writing
-from forebay.system.instants import shown_instant
+from forebay.system.files.durable import new_file, write_atomically
+from forebay.system.instants import from_us, to_us
 from forebay.system.names import shown
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from forebay.datatasks.sources.common.files.folder_kind import FolderKind
     from forebay.datatasks.sources.common.row_groups.folder import FolderSource
+    from forebay.datatasks.sources.common.values.times import Times
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
@@ -46,22 +49,28 @@ _USERS, _ITEMS, _SEED = 200, 30, 7
 
 
 def write_example_rows(project: Path) -> list[Path]:
-    """Parquet files of clicks, one for each day; the same rows each time. Returns their paths.
+    """Parquet files of clicks, one for each day; the same rows each time.
 
-    Raises InfrastructureError when they cannot be written.
+    Returns the paths of those that were not there.
+
+    Raises:
+        UsageError: when the folder holds a file of somebody else.
+        InfrastructureError: when they cannot be written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    written = []
-    for day in range(DAYS):
-        start = FIRST_DAY + day * timedelta(days=1)
-        path = project / DATA / f"date={start:%Y-%m-%d}" / "rows.parquet"
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.Table.from_pydict(_example_columns(start, day)), path)
-        written.append(path)
-    return written
+    data = project / DATA
+    starts = [FIRST_DAY + day * timedelta(days=1) for day in range(DAYS)]
+    paths = [data / f"date={start:%Y-%m-%d}" / "rows.parquet" for start in starts]
+    for other in _below(data) if data.exists() else ():
+        if other not in paths:
+            raise UsageError(f"{other} is not of the example: add --from {data}, or move it away")
+    missing = [day for day, path in enumerate(paths) if not path.exists()]
+    for day in missing:
+        with new_file(paths[day]) as file:
+            pq.write_table(pa.Table.from_pydict(_example_columns(starts[day], day)), file)
+    return [paths[day] for day in missing]
 
 
 def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
@@ -81,7 +90,11 @@ def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
 
 
 _KINDS = ("parquet", "json", "csv", "tfrecord")
-_EVER = (-(2**62), 2**62)  # microseconds
+# What a declaration may name, in microseconds, and a bound on each side for all other times.
+_FIRST, _END = to_us(FIRST_INSTANT), to_us(END_OF_INSTANTS)
+_BOUNDS = (_FIRST - 1, _END + 1)
+# Files whose times are read, and bytes of those that have no footer.
+_FILES_MAX, _BYTES_MAX = 1_000, 1 << 30
 _LIST_TYPES = {item: kind for kind, item in LIST_ITEMS.items()}
 
 
@@ -108,18 +121,22 @@ def init(
     --from PATH adds a source, and a pipeline where a column looks like a label. PATH is relative to
     the current folder or absolute, of Parquet, JSON, CSV or TFRecord files. The ends of their names
     say which, or KIND://PATH does: parquet, json, csv or tfrecord.
+
+    The YAML is a guess by names, types and times: see that start, event_id, label and features are
+    what you mean.
     """
     if name is not None and origin is None:
         raise UsageError(f"--name {shown(name)} names the source of --from: add --from PATH")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name one for the project")
+    folder = _straight(folder)
     files = project_files(folder.absolute().name) | _schemas()
     notes: list[str] = []
     output = Output(OutputFormat.TEXT)
     kind, data = (None, None) if origin is None else _local_path(origin)
     if data is None and not any((folder / "config").rglob("*.yaml")):
         data, name = folder / DATA, "example"
-        for rows in [] if data.exists() else write_example_rows(folder):
+        for rows in write_example_rows(folder):
             output.line(f"written  {rows}")
     if data is not None:
         files |= _declared_from(
@@ -135,9 +152,7 @@ def _write(target: Path, text: str, output: Output) -> None:
     if target.exists():
         output.line(f"kept     {target}")
         return
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+    write_atomically(target, text)
     output.line(f"written  {target}")
 
 
@@ -158,7 +173,15 @@ def _local_path(origin: str) -> tuple[str | None, Path]:
     path = Path(place if scheme else origin)
     if "\0" in origin or not path.exists():
         raise UsageError(f"--from {shown(origin)}: {path.absolute()} does not exist")
-    return kind if scheme else None, path
+    return kind if scheme else None, _straight(path)
+
+
+def _straight(path: Path) -> Path:
+    """Without `..`. Links after it stay: they may lead elsewhere later."""
+    ups = [place for place, part in enumerate(path.parts, 1) if part == ".."]
+    if not ups:
+        return path
+    return Path(*path.parts[: ups[-1]]).resolve().joinpath(*path.parts[ups[-1] :])
 
 
 def _declared_from(
@@ -184,22 +207,41 @@ def _declared_from(
     path = (absolute.relative_to(root) if inside else absolute).as_posix()
     if re.search(r"[{*?\[]", path):
         raise UsageError(f"{path}: a path with {{, *, ? or [ is read as a pattern: rename it")
-    for file in [] if days else dict.fromkeys([files[0], files[-1]]):
-        days += _days_of(kind, file, str(event_time))
-    is_over = max(days) < datetime.now(UTC).date() - timedelta(days=1)
-    end = max(days) + timedelta(days=1) if is_over else None
-    guessed = guessed_pipeline(name, columns, min(days), end)
+    looked_at = files
+    if pattern is None:
+        looked_at = _looked_at(kind, files)
+        days = _days_of(kind, looked_at, str(event_time))
+    start, end = _ends(days, f"{data}: no {'row' if pattern is None else 'path'}")
+    is_whole = len(looked_at) == len(files)
+    guessed = guessed_pipeline(name, columns, start, end if is_whole else None)
     if pattern is not None:
         notes.append(f"window_path is a guess: {pattern}, by the names of folders, in UTC")
     if event_time is not None:
         notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
     notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
-    way_out = "see that event_id, label and features are what you mean"
+    way_out = "see that start, event_id, label and features are what you mean"
     if guessed is None:
         way_out = "none is written: no column looks like a label (a bool, or one named `clicked`)"
+    elif not is_whole:
+        notes.append(
+            f"start is a guess by {len(looked_at):,} of {len(files):,} files: rows before it are "
+            "not trained"
+        )
     notes.append(f"pipeline {name}: {way_out}")
     found = {source: folder_source(kind, path, columns, pattern)}
     return found if guessed is None else found | {pipeline: guessed}
+
+
+def _ends(days: list[date], none: str) -> tuple[date, date | None]:
+    """The first of these days, and the one after the last; None if more may come."""
+    first, end = FIRST_INSTANT.year, END_OF_INSTANTS.year
+    days = [day for day in days if first <= day.year < end]
+    if not days:
+        raise UsageError(
+            f"{none} has a time of the years {first} to {end - 1}: it cannot be cut into windows"
+        )
+    is_over = max(days) < datetime.now(UTC).date() - timedelta(days=1)
+    return min(days), max(days) + timedelta(days=1) if is_over else None
 
 
 def _suffixes(kind: str) -> tuple[str, ...]:
@@ -208,20 +250,12 @@ def _suffixes(kind: str) -> tuple[str, ...]:
 
 def _files(data: Path, written: str | None) -> tuple[str, list[Path]]:
     """The kind of a source at this path, and the files that it reads, in order."""
-    from forebay.datatasks.sources.common.files.listing import is_hidden
-
     ends = {kind: _suffixes(kind) for kind in ([written] if written else _KINDS)}
     if data.is_file():
         named = (kind for kind, each in ends.items() if data.name.endswith(each))
         return written or next(named, _KINDS[0]), [data]
     every = tuple(itertools.chain(*ends.values()))
-    below = [
-        path
-        for path in sorted(data.rglob("*"))
-        if path.name.endswith(every)
-        and path.is_file()
-        and not any(map(is_hidden, path.relative_to(data).parts))
-    ]
+    below = [path for path in _below(data) if path.name.endswith(every)]
     found = {kind: [p for p in below if p.name.endswith(each)] for kind, each in ends.items()}
     there = [kind for kind, files in found.items() if files]
     if not there:
@@ -231,6 +265,16 @@ def _files(data: Path, written: str | None) -> tuple[str, list[Path]]:
         ways = " or ".join(f"{kind}://{data}" for kind in there)
         raise UsageError(f"{data} contains files of several kinds: write {ways}")
     return there[0], found[there[0]]
+
+
+def _below(folder: Path) -> list[Path]:
+    """The files that a source of this folder would see, in order."""
+    from forebay.datatasks.sources.common.files.listing import files_below, is_hidden
+    from forebay.datatasks.sources.common.files.remote import answering
+
+    with answering(str(folder)):
+        found = [Path(entry.path) for entry in files_below(str(folder), is_hidden)]
+    return sorted(path for path in found if path.is_file() and not is_hidden(path.name))
 
 
 def _by_path(kind: str, data: Path, files: list[Path]) -> tuple[str | None, list[date]]:
@@ -251,34 +295,58 @@ def _by_path(kind: str, data: Path, files: list[Path]) -> tuple[str | None, list
     return (pattern, days) if len(days) == len(files) else (None, [])
 
 
-def _days_of(kind: str, file: Path, event_time: str) -> list[date]:
-    """The days (UTC) of the first and the last event in a file; of 1970 where it has none."""
+def _looked_at(kind: str, files: list[Path]) -> list[Path]:
+    """All files, or as many as are read in short time, spread evenly."""
+    has_footers = _opened(kind, files[0].absolute().parent, "at").has_footers
+    size = 0 if has_footers else sum(file.stat().st_size for file in files)
+    count = int(min(_FILES_MAX, len(files), len(files) * _BYTES_MAX / max(size, 1)))
+    last = len(files) - 1
+    if count > last or last < 2:
+        return files
+    steps = max(count, 2) - 1
+    return [files[place * last // steps] for place in range(steps + 1)]
+
+
+def _days_of(kind: str, files: list[Path], event_time: str) -> list[date]:
+    """The days (UTC) of the first and the last event that a declaration can name, if any."""
     import numpy as np
 
+    from forebay.datatasks.sources.common.files.listing import READ_ERRORS
     from forebay.datatasks.sources.common.row_groups.states import KNOWN, TO_READ
 
-    source = _opened(kind, file, event_time)
-    (footer,) = source.read_footers([file.name])
-    if isinstance(footer, str):
-        raise DataError(f"{file} cannot be read: {footer}")
-    known = footer.state == KNOWN
-    with closing(source.planner()) as planner:
-        groups = np.flatnonzero(footer.state == TO_READ).tolist()
-        read = [planner.group_times(file.name, group, _EVER) for group in groups]
-    times = np.concatenate([footer.low[known], footer.high[known], *read])
-    times = times[times > _EVER[0]]
-    ends = [int(times.min()), int(times.max())] if len(times) else [0]
-    return [shown_instant(each).date() for each in ends]
+    folder = Path(os.path.commonpath([file.absolute().parent for file in files]))
+    source = _opened(kind, folder, event_time)
+    paths = [file.absolute().relative_to(folder).as_posix() for file in files]
+    found: list[int] = []
+    with closing(source), closing(source.planner()) as planner:
+        for path, footer in zip(paths, source.read_footers(paths), strict=True):
+            if isinstance(footer, str):
+                raise DataError(f"{folder / path} cannot be read: {footer}")
+            known = footer.state == KNOWN
+            fits = known & (footer.low >= _FIRST) & (footer.high < _END)
+            to_read = np.flatnonzero((footer.state == TO_READ) | (known & ~fits))
+            try:
+                read = [_ends_of(planner.group_times(path, g, _BOUNDS)) for g in to_read.tolist()]
+            except READ_ERRORS as error:
+                raise DataError(f"{folder / path} cannot be read: {error}") from error
+            found += _ends_of(np.concatenate([footer.low[fits], footer.high[fits], *read])).tolist()
+    return [from_us(each).date() for each in found]
+
+
+def _ends_of(times: Times) -> Times:
+    """The first and the last time that a declaration can name, if any."""
+    times = times[(times >= _FIRST) & (times < _END)]
+    return times[[times.argmin(), times.argmax()]] if len(times) else times
 
 
 def _columns(kind: str, file: Path) -> list[StoredColumn]:
-    (schema,) = _opened(kind, file, "at").read_schemas([file.name])
+    (schema,) = _opened(kind, file.absolute().parent, "at").read_schemas([file.name])
     if isinstance(schema, str):
         raise DataError(f"{file} is not a file of kind {kind}: {schema}")
     return [StoredColumn(field.name, str(field.type), _declared(field.type)) for field in schema]
 
 
-def _opened(kind: str, file: Path, event_time: str) -> FolderSource:
+def _opened(kind: str, folder: Path, event_time: str) -> FolderSource:
     from forebay.datatasks.planning.open_source import open_source
 
     spec = SourceSpec.model_validate(
@@ -290,7 +358,7 @@ def _opened(kind: str, file: Path, event_time: str) -> FolderSource:
             "event_time": event_time,
         }
     )
-    return cast("FolderSource", open_source(spec, file.absolute().parent))
+    return cast("FolderSource", open_source(spec, folder))
 
 
 def _declared(stored: pa.DataType) -> ColumnType | None:

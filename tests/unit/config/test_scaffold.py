@@ -95,7 +95,12 @@ def test_where_all_can_be_declared_nothing_is_said_of_the_rest() -> None:
         ("date=2026-03-01/hour=7/a", "date={date}/hour={hour}/*/*"),
         ("2026-03-01-07", "{date:%Y-%m-%d-%H}/*"),
         *(("year=2026/month=3", None), ("a/b", None), ("", None), ("id=12/2026", None)),
-        *(("{x}=2026-03-01", None), ("k[1]=2026-03-01", None), ("country=DE", None)),
+        *(
+            ("{x}=2026-03-01", None),
+            ("k[1]=2026-03-01", None),
+            ("100%=2026-03-01", None),
+            ("country=DE", None),
+        ),
     ],
 )
 def test_folders_that_name_a_time(folders: str, pattern: str | None) -> None:

@@ -108,5 +108,17 @@ def test_what_is_due_ends_with_the_dataset_and_begins_with_a_window_that_has_end
     assert asked(local, "yesterday", "", now=datetime(2026, 3, 4, 16, tzinfo=UTC)) == ["2026-03-04"]
     with pytest.raises(NotReadyError, match="the first, 2026-03-01, ends at 2026-03-02T00:00Z"):
         asked(ads(), "", "", now=datetime(2026, 3, 1, 23, tzinfo=UTC))
-    with pytest.raises(UsageError, match="write both"):
+    with pytest.raises(UsageError, match="--to needs --from: write both"):
         asked(ads(), "", "2026-03-01")
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "message"),
+    [
+        ("2026-03-04", ConfigError, "2026-03-05 is after the dataset's end .*: the last window is"),
+        ("2026-03-10", NotReadyError, "2026-03-05 .* has not ended yet: it ends at 2026-03-06T00"),
+    ],
+)
+def test_nobody_named_a_last_window(end: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        asked(ads(end=end), "2026-03-05", "")

@@ -56,11 +56,13 @@ class FolderSource(FolderKind, MarkerSource, Describes):
     Complete: with `ready.marker`, when the marker is in the folder of every hour or day of the
     span (`window_path`), or in the source's folder; otherwise when the clock has passed the span.
 
-    newest_files: how many of the last ones are asked for the newest time.
+    newest_files: how many of the last ones are asked for the newest time. has_footers: whether the
+    times in a file are known without reading all of it.
     """
 
     options: FolderOptions
     newest_files: ClassVar[int] = 16
+    has_footers: ClassVar[bool] = True
 
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         super().__init__(spec, options, root)

@@ -70,6 +70,8 @@ def test_what_is_no_instant(value: Any) -> None:
         *(
             (0, "0 s"),
             (0.4, "0.4 s"),
+            (1e-6, "0.000001 s"),
+            (863_999.9, "10 days"),
             (59.6, "1 min"),
             (75, "1 min 15 s"),
             (5_400, "1 h 30 min"),
