@@ -327,4 +327,4 @@ def test_without_dates_what_is_due_is_planned(project: Project, forebay: Caller)
     forebay.text("forget", "ads", "2026-03-01")
     assert {row["window"] for row in forebay.json("plan", "ads")} == days, "what was forgotten too"
     assert forebay.text("plan", "ads", "--to", "2026-03-02", code=1) == ""
-    assert "write both --from and --to" in forebay.errors
+    assert "--to needs --from" in forebay.errors
