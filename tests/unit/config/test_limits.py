@@ -95,7 +95,10 @@ _LIMITS = {
         "missing": "default 0.0",
         "scale": "default 1.0, > 0",
     },
-    "ParquetOptions": {"path": "length >= 1", "window_path": "length >= 1"},
+    **dict.fromkeys(
+        ("CsvOptions", "JsonOptions", "ParquetOptions", "TfrecordOptions"),
+        {"path": "length >= 1", "window_path": "length >= 1"},
+    ),
     "ProgressDeadlinesSpec": {
         "data": "default 5m",
         "driver": "default 5m",
@@ -140,6 +143,7 @@ _LIMITS = {
     "VocabularyFeature": {"dimension": "default 8, >= 1, <= 1024", "values": "items >= 1"},
 }
 NUMBERS = {f"{name}.{key}": rule for name, rules in _LIMITS.items() for key, rule in rules.items()}
+NUMBERS["CsvOptions.names"] = "items >= 1"
 _CLIENT_NUMBERS = (
     *("request_timeout_ms", "retry_backoff_ms", "reconnect_backoff_ms", "reconnect_backoff_max_ms"),
     *("connections_max_idle_ms", "metadata_max_age_ms", "fetch_max_wait_ms", "fetch_min_bytes"),
