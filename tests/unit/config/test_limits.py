@@ -95,10 +95,10 @@ _LIMITS = {
         "missing": "default 0.0",
         "scale": "default 1.0, > 0",
     },
-    **dict.fromkeys(
-        ("CsvOptions", "JsonOptions", "ParquetOptions", "TfrecordOptions"),
-        {"path": "length >= 1", "window_path": "length >= 1"},
-    ),
+    **{
+        key: {"path": "length >= 1", "window_path": "length >= 1"}
+        for key in ("CsvOptions", "JsonOptions", "ParquetOptions", "TfrecordOptions")
+    },
     "ProgressDeadlinesSpec": {
         "data": "default 5m",
         "driver": "default 5m",
