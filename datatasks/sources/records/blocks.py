@@ -83,6 +83,11 @@ def lost_rest(first: int, place: int, error: object) -> Block:
     return bad_record(first, place, reason, is_rest=True)
 
 
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Unlike `combine_chunks`, not copied where it is one already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def too_long(size: int) -> str:
     return f"it has {size:,} bytes or more, and at most {RECORD_BYTES_MAX:,} are read"
 

@@ -17,7 +17,7 @@ import pyarrow.types as pat
 from forebay.config.specs.sources import LIST_ITEMS, ColumnType
 from forebay.datatasks.sources.common.values.casting import Fitted, cast_or_null, column_problem
 from forebay.datatasks.sources.common.values.times import as_utc, no_instants, usual_instants
-from forebay.datatasks.sources.records.blocks import Block, lost_rest
+from forebay.datatasks.sources.records.blocks import Block, lost_rest, one_array
 from forebay.datatasks.sources.records.kind import CsvKind
 from forebay.datatasks.sources.records.lines import Lines, is_utf8
 from forebay.errors import DataError
@@ -136,7 +136,7 @@ class CsvLines(Lines):
         arrays, bad = [], dict[int, str]()
         for each in self.schema:
             declared = self.declared[each.name]
-            array, odd = self._array(table[each.name].combine_chunks(), declared)
+            array, odd = self._array(one_array(table[each.name]), declared)
             arrays.append(array)
             said = f"column {each.name!r} as {declared.value}"
             bad = {row: f"{said}: {reason}" for row, reason in odd.items()} | bad

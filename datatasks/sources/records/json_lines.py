@@ -20,7 +20,7 @@ from forebay.datatasks.sources.common.rows.chunks import without_columns
 from forebay.datatasks.sources.common.values.casting import Fitted
 from forebay.datatasks.sources.formats.decoder import MessageLimits
 from forebay.datatasks.sources.formats.json_rows import DIGITS_MAX, JsonDecoder, instants
-from forebay.datatasks.sources.records.blocks import Block
+from forebay.datatasks.sources.records.blocks import Block, one_array
 from forebay.datatasks.sources.records.lines import Lines, is_utf8
 
 _DECODED_BYTES_MAX = 256 << 20
@@ -28,6 +28,7 @@ _DECODED_BYTES_MAX = 256 << 20
 # too much memory.
 _SHORT = 900
 _SURELY_DECODED = _DECODED_BYTES_MAX >> 7
+_NO_NUMBERS = (b"Inf", b"NaN")
 _NO_NUMBER = re.compile(rb"[:,\[]\s*[-+]?\s*(?:Inf|NaN)")
 
 
@@ -79,7 +80,7 @@ class JsonLines(Lines):
     def _converted(self, table: pa.Table) -> pa.RecordBatch | None:
         if not self.columns:
             return without_columns(table.num_rows)
-        columns = [table[name].combine_chunks() for name in self.columns]
+        columns = [one_array(table[name]) for name in self.columns]
         is_time = [name in self._times for name in self.columns]
         try:
             arrays = [instants(c) if t else c for c, t in zip(columns, is_time, strict=True)]
@@ -114,7 +115,8 @@ def _is_plain(block: Block) -> bool:
         return False
     if b"\0" in data or not is_utf8(data):
         return False
-    if (b"Inf" in data or b"NaN" in data) and _NO_NUMBER.search(data):
+    odd = any(word[:1] in data and word in data for word in _NO_NUMBERS)  # one byte is found faster
+    if odd and _NO_NUMBER.search(data):
         return False
     longest = int(lengths.max())
     if longest < _SHORT:
