@@ -25,6 +25,7 @@ from support.projects import (
     rows_of_day,
     topic_source,
 )
+from support.record_files import tf_rows
 from support.summaries import summary
 from support.wheels import built_wheel, installed
 
@@ -35,7 +36,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
 CORE = ""
 USERS_EXTRAS = (
     *("airflow", "avro", "demo", "embedded", "iceberg", "kafka", "postgres"),
-    *("protobuf", "report", "s3", "train"),
+    *("protobuf", "report", "s3", "tfrecord", "train"),
 )
 WINDOW = "2026-03-01"
 ROWS = 2_000
@@ -83,6 +84,13 @@ def with_iceberg(project: Alone) -> Alone:
     iceberg_tables.append(project.root, rows_of_day(FIRST_DAY, ROWS, seed=1))
     options = {"catalog": iceberg_tables.CATALOG, "table": iceberg_tables.TABLE}
     project.write_source("history", history_source(kind="iceberg", options=options))
+    return project
+
+
+def with_tfrecord(project: Alone) -> Alone:
+    """The stored rows become a TFRecord file."""
+    (project.root / "rows.tfrecord").write_bytes(tf_rows(rows_of_day(FIRST_DAY, ROWS, seed=1)))
+    project.write_source("history", history_source(kind="tfrecord", options={"path": "."}))
     return project
 
 
@@ -146,6 +154,7 @@ def test_core_plans_and_counts(python_with: Callable[[str], Path], tmp_path: Pat
     [
         ("iceberg", with_iceberg, ["preview", "history"]),
         ("kafka", with_kafka, ["preview", "clicks"]),
+        ("tfrecord", with_tfrecord, ["preview", "history"]),
         ("report", with_summary, ["report", "run.json"]),
         ("embedded", with_summary, ["airflow", "dags", "list"]),
     ],
@@ -206,10 +215,18 @@ def test_kafka_checks_and_says_that_no_broker_answers(
     assert "Traceback" not in done.stderr
 
 
-def test_iceberg_plans_and_previews(python_with: Callable[[str], Path], tmp_path: Path) -> None:
-    project = with_iceberg(small_project(tmp_path, python_with("iceberg")))
+@pytest.mark.parametrize(
+    ("extra", "change"), [("iceberg", with_iceberg), ("tfrecord", with_tfrecord)]
+)
+def test_a_source_plans_and_previews(
+    python_with: Callable[[str], Path],
+    tmp_path: Path,
+    extra: str,
+    change: Callable[[Alone], Alone],
+) -> None:
+    project = change(small_project(tmp_path, python_with(extra)))
     shown = as_json(project.forebay("preview", "history", "--output", "json"))
-    assert (shown["kind"], len(shown["rows"]), shown["problems"]) == ("iceberg", 5, [])
+    assert (shown["kind"], len(shown["rows"]), shown["problems"]) == (extra, 5, [])
     assert project.forebay("plan", "ads", "--from", WINDOW, "--to", WINDOW).stdout
 
 
