@@ -19,7 +19,6 @@ class LabelRows:
     """
 
     labels: npt.NDArray[np.float32]
-    label_ages: npt.NDArray[np.float32] | None = None
     known: npt.NDArray[np.float32] | None = None
     waits: npt.NDArray[np.float32] | None = None
     held: npt.NDArray[np.bool_] | None = None
@@ -37,13 +36,11 @@ class Minibatch:
     a row lacks it; None if no source has it.
     waits: float32[N], seconds from the event to the publication of its stream row; for a batch row,
     of its copy in the stream. NaN where unknown. None if nothing needs it.
-    label_ages: float32[N], of batch rows: seconds from the event to when its label was known. NaN
-    where unknown. None if no source has it.
     known: float32[N], of batch rows: 1 where the stream's copy already had the complete label, 0
     where not, NaN where unknown. None if nothing needs it.
     held: bool[N], of stream rows trained on: which of them the guard held. None if there is no
     guard, or before the rows are trained on.
-    further: labels after the first, each with its own ages, `known` and `held`.
+    further: labels after the first, each with its own `known` and `held`.
     """
 
     feed: Feed
@@ -56,7 +53,6 @@ class Minibatch:
     lists: tuple[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], ...] = ()
     event_times: npt.NDArray[np.int64] | None = None
     waits: npt.NDArray[np.float32] | None = None
-    label_ages: npt.NDArray[np.float32] | None = None
     known: npt.NDArray[np.float32] | None = None
     held: npt.NDArray[np.bool_] | None = None
     further: tuple[LabelRows, ...] = ()
@@ -70,7 +66,6 @@ class Minibatch:
         return replace(
             self,
             labels=one.labels,
-            label_ages=one.label_ages,
             known=one.known,
             waits=waits,
             held=one.held,

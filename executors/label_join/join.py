@@ -219,10 +219,8 @@ class LabelJoin:
 
     def joined(self, minibatch: Minibatch) -> Minibatch:
         fresh, waits = self._found(minibatch)
+        # Whatever `known_at` says: what counts is the label that the stream was trained on.
         known = np.where(np.isnan(waits), np.nan, fresh == minibatch.labels)
-        if minibatch.label_ages is not None:
-            dated = ~np.isnan(minibatch.label_ages) & ~np.isnan(waits)
-            known = np.where(dated, minibatch.label_ages <= waits, known)
         return replace(minibatch, waits=waits, known=known.astype(np.float32))
 
     def _found(self, minibatch: Minibatch) -> tuple[Floats, Floats]:

@@ -120,7 +120,7 @@ class Encoder:
             pa.array(row_ids),
             event_ids(identity),
             *(pa.array(values) for values in in_time),
-            *(pa.array(values) for values in self._served_times(happened, known, published)),
+            *(pa.array(values) for values in self._served_times(happened, published)),
             *([encoded.dense] if layout.dense else []),
             *([encoded.ids] if layout.ids else []),
             *encoded.lists,
@@ -155,7 +155,7 @@ class Encoder:
         return instants(batch.column(column))
 
     def _served_times(
-        self, happened: Ints, known: Sequence[Ints], published: Ints | None
+        self, happened: Ints, published: Ints | None
     ) -> Iterator[Ints | npt.NDArray[np.float32]]:
         if self._times.event_times:
             yield happened
@@ -164,5 +164,3 @@ class Encoder:
                 yield np.full(len(happened), np.nan, np.float32)
             else:
                 yield seconds_between(happened, published)
-        if self._times.label_ages:
-            yield from (seconds_between(happened, each) for each in known)

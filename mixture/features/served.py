@@ -19,7 +19,7 @@ from forebay.mixture.features.served_times import NO_TIMES, ServedTimes
 from forebay.mixture.features.values import Ints
 from forebay.mixture.minibatch import LabelRows, Minibatch
 
-EVENT_TIME, WAIT, LABEL, LABEL_AGE = "event_time", "wait", "label", "label_age"
+EVENT_TIME, WAIT, LABEL = "event_time", "wait", "label"
 DENSE, IDS = "dense", "ids"
 LIST_PREFIX = "feature."  # so that no feature can be mistaken for another column
 
@@ -34,7 +34,6 @@ def served_schema(layout: FeatureLayout, times: ServedTimes = NO_TIMES) -> pa.Sc
         *(pa.field(_of_label(LABEL, name), pa.float32()) for name in names),
         *([pa.field(EVENT_TIME, pa.int64())] if times.event_times else []),
         *([pa.field(WAIT, pa.float32())] if times.waits else []),
-        *(pa.field(_of_label(LABEL_AGE, name), pa.float32()) for name in names * times.label_ages),
         *([pa.field(DENSE, pa.list_(pa.float32(), dense))] if dense else []),
         *([pa.field(IDS, pa.list_(pa.int64(), ids))] if ids else []),
         *(pa.field(LIST_PREFIX + column.name, pa.list_(pa.int64())) for column in layout.lists),
@@ -74,7 +73,6 @@ def to_minibatch(
         lists=lists,
         event_times=_optional(batch, EVENT_TIME),
         waits=_optional(batch, WAIT),
-        label_ages=_optional(batch, LABEL_AGE),
         further=tuple(_label_rows(batch, name) for name in layout.further_labels),
     )
 
@@ -99,8 +97,7 @@ def _array_of(batch: pa.RecordBatch, name: str) -> npt.NDArray[Any] | tuple[Ints
 
 
 def _label_rows(batch: pa.RecordBatch, name: str) -> LabelRows:
-    values = batch.column(_of_label(LABEL, name)).to_numpy()
-    return LabelRows(values, _optional(batch, _of_label(LABEL_AGE, name)))
+    return LabelRows(batch.column(_of_label(LABEL, name)).to_numpy())
 
 
 def _of_label(column: str, name: str) -> str:

@@ -15,12 +15,10 @@ class ServedTimes(NamedTuple):
     """Each is a column that executors serve, if a source declares what it is computed from.
 
     event_times: when the event happened. waits: from the event to its publication in a stream.
-    label_ages: from the event to when a batch row's label was known; one for each label.
     """
 
     event_times: bool = False
     waits: bool = False
-    label_ages: bool = False
 
     @classmethod
     def of(cls, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> Self:
@@ -31,9 +29,7 @@ class ServedTimes(NamedTuple):
         dated = {
             feed for name, feed in feeds.items() if sources[source_of(name)].event_time is not None
         }
-        labels = pipeline.dataset.targets.values()
-        ages = any(label.known_at is not None for label in labels) and "batch" in dated
-        return cls(bool(dated), "stream" in dated, ages)
+        return cls(bool(dated), "stream" in dated)
 
 
 NO_TIMES = ServedTimes()

@@ -5,36 +5,41 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.label_lines import SOURCES, SegmentLine, begin, joining_pipeline, same, timed_rows
+from support.learning import dataset, record_batch, source
 from support.there import there
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.label_join.join import LabelJoin
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import ScoreWriter
+from forebay.mixture.features.encode import Encoder
+from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.features.served import to_minibatch
+from forebay.mixture.features.served_times import ServedTimes
 from forebay.mixture.minibatch import Minibatch
+from forebay.system.instants import to_us
 
 NAN = math.nan
-Row = tuple[int, float, str, float]  # event id, label, event time, wait or label age in hours
+Row = tuple[int, float, str, float]  # event id, label, event time, wait in hours
 
 
 def spec(*declared: Any, **more: Any) -> PipelineSpec:
     return joining_pipeline({"label": {"column": "clicked"}}, *declared, **more)
 
 
-def minibatch(feed: Any, rows: Sequence[Row], *, ages: bool = False) -> Minibatch:
+def minibatch(feed: Any, rows: Sequence[Row]) -> Minibatch:
     ids, labels, times, seconds = zip(*rows, strict=True)
     hours, unknown = np.array(seconds, np.float32) * 3600, np.full(len(rows), NAN, np.float32)
     return replace(
         timed_rows(feed, ids, labels, times),
         waits=hours if feed == "stream" else unknown,
-        label_ages=hours if ages else None,
     )
 
 
@@ -68,9 +73,9 @@ def begun(line: Line, pipeline: PipelineSpec, key: str, before: Link | None) -> 
     return join
 
 
-def found(join: LabelJoin, rows: Sequence[Row], *, ages: bool = False) -> list[list[float]]:
+def found(join: LabelJoin, rows: Sequence[Row]) -> list[list[float]]:
     """(wait in hours, known) of each row."""
-    joined = join.joined(minibatch("batch", rows, ages=ages))
+    joined = join.joined(minibatch("batch", rows))
     return np.stack([there(joined.waits) / 3600, there(joined.known)], axis=1).tolist()
 
 
@@ -119,16 +124,35 @@ def test_what_the_guard_held_is_no_copy(line: Line) -> None:
         assert not any(known[:2])
 
 
-def test_with_known_at_the_wait_of_the_copy_decides(line: Line) -> None:
-    last = line.trained("2026-03-01T07", [(each, 0, "01T06:00", 1) for each in (1, 2, 3)])
-    join = begun(line, spec(), "2026-03-02T06", last)
-    asked: list[Row] = [
-        (1, 1, "01T06:00", 1.0),
-        (2, 1, "01T06:00", 1.5),
-        (3, 1, "01T06:00", NAN),  # not dated: as the stream had it
-        (4, 1, "01T06:00", 0.1),
-    ]
-    same(found(join, asked, ages=True), [[1, 1], [1, 0], [1, 0], [NAN, NAN]])
+@pytest.mark.parametrize("known_at", [None, "known"])
+def test_each_positive_is_learnt_once_whatever_known_at_says(
+    line: Line, known_at: str | None
+) -> None:
+    """A label became known between writing a row and committing it, 50 rows with one."""
+    hours, positives = np.arange(100) / 50, np.arange(100) % 2 == 0  # known after; in the end
+    early = positives & (hours <= 0.5)  # when the stream's rows are written; an hour: readable
+    at = datetime(2026, 3, 1, 6, tzinfo=UTC)
+    rows = {
+        "e": list(map(str, range(100))),
+        "y": positives.astype(int).tolist(),
+        "n": [0] * 100,
+        "at": [at] * 100,
+        "known": [at + timedelta(hours=float(each)) for each in hours],
+    }
+    data = dataset({"n": {"encode": "numeric"}}, label={"column": "y", "known_at": known_at})
+    stored = source({"n": "int", "at": "timestamp", "known": "timestamp"})
+    stored = stored.model_copy(update={"event_time": "at"})
+    layout = FeatureLayout.of(data, stored.columns)
+    encoder = Encoder(data, stored, layout, ServedTimes(event_times=True, waits=True), "batch")
+    end = to_us(at + timedelta(days=1))  # of the window: by then all labels are known
+    encoded = encoder.encode(record_batch(stored, rows), np.arange(100), None, end).batch
+    batch = to_minibatch(encoded, [(0, 100)], "batch", layout)
+    copies = zip(batch.event_ids.tolist(), early.tolist(), strict=True)
+    last = line.trained("2026-03-01T07", [(n, said, "01T06:00", 1) for n, said in copies])
+    joined = begun(line, spec(), "2026-03-02T06", last).joined(batch)
+    late = (joined.labels == 1) & (there(joined.known) == 0)
+    assert (late + early == positives).all()
+    assert 0 < late.sum() < positives.sum()
 
 
 def test_copies_are_looked_for_as_far_back_as_label_join(line: Line) -> None:

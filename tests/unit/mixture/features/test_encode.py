@@ -192,7 +192,7 @@ def _timed_batch() -> pa.RecordBatch:
     return record_batch(_timed_parts()[1], {"n": [0] * 5, "at": at, "known": known})
 
 
-ALL_TIMES = ServedTimes(event_times=True, waits=True, label_ages=True)
+ALL_TIMES = ServedTimes(event_times=True, waits=True)
 
 
 def test_stream_rows_say_when_they_happened_and_how_long_they_waited() -> None:
@@ -207,10 +207,9 @@ def test_stream_rows_say_when_they_happened_and_how_long_they_waited() -> None:
     assert there(batch.event_times).tolist() == [0, HOUR, -(2**63), 0, 5 * HOUR]
     # The second was published before its event.
     np.testing.assert_array_equal(there(batch.waits), [3600, 0, math.nan, math.nan, 7200])
-    assert np.isnan(there(batch.label_ages)).all()
 
 
-def test_batch_rows_count_from_when_their_label_was_known() -> None:
+def test_batch_rows_have_a_label_that_was_known_in_the_window() -> None:
     data, spec, layout = _timed_parts()
     encoder = Encoder(data, spec, layout, ALL_TIMES, "batch")
     assert encoder.columns == ("n", "y", "e", "at", "known")
@@ -220,8 +219,6 @@ def test_batch_rows_count_from_when_their_label_was_known() -> None:
     assert dict(found.bad) == {4: "its label was known before the event"}
     batch = to_minibatch(found.batch, [(0, 5)], "batch", layout)
     assert np.isnan(there(batch.waits)).all()
-    ages = there(batch.label_ages)
-    np.testing.assert_array_equal(ages, [7200, math.nan, math.nan, 9 * 3600, 0])
 
 
 def test_without_times_nothing_of_them_is_read_or_served() -> None:
@@ -231,7 +228,7 @@ def test_without_times_nothing_of_them_is_read_or_served() -> None:
     found = plain.encode(_timed_batch(), np.arange(5))
     assert found.batch.schema == served_schema(layout)
     batch = to_minibatch(found.batch, [(0, 5)], "stream", layout)
-    assert (batch.event_times, batch.waits, batch.label_ages) == (None, None, None)
+    assert (batch.event_times, batch.waits) == (None, None)
 
 
 @pytest.mark.parametrize("wrong", [10, -1])

@@ -26,7 +26,7 @@ LABELS = {
     "sale": {"column": "z", "positive": 2, "negative": 1, "known_at": "sold"},
     "visit": {"column": "v", "known_at": "seen"},
 }
-TIMES = ServedTimes(event_times=True, waits=True, label_ages=True)
+TIMES = ServedTimes(event_times=True, waits=True)
 
 
 def encoded(
@@ -67,8 +67,6 @@ def test_a_label_that_is_known_too_late_is_not_said_and_the_others_are() -> None
     assert not there(found.not_known).any()
     sale, visit = rows.further
     assert (shown(sale.labels), shown(visit.labels)) == ([0, None, None], [0, 1, 1])
-    assert there(sale.label_ages).tolist() == [9 * 3600, 10 * 3600, 11 * 3600]
-    assert np.isnan(there(visit.label_ages)).all()
     every, _ = encoded({"y": [0], "z": [1], "v": [0], "sold": hours(99)}, end=None)
     assert every.not_known is None
 
