@@ -266,9 +266,10 @@ def rows_by_span(
     times, size_bytes: of all these rows. first: the row number of the first one.
     """
     found = spans.index(times)
+    order = np.argsort(found, kind="stable")[np.count_nonzero(found < 0) :]
+    chosen, begins = np.unique(found[order], return_index=True)
     rows: list[tuple[int, ...]] = []
-    for span in np.unique(found[found >= 0]):
-        at = np.flatnonzero(found == span)
+    for span, at in zip(chosen, np.split(order, begins[1:]), strict=False):  # of none, one part
         low, end = first + int(at[0]), first + int(at[-1]) + 1
         hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
         size = size_bytes * len(at) // len(times)
