@@ -150,16 +150,14 @@ class _RangeReader:
             return
         self.planned.require_unchanged()
         try:
-            for chunk in self._lost(first) if is_lost else self._read(first, end):
+            why = self.no_times(self.row_range.path) if is_lost else ""
+            for chunk in [self._dead(first, why)] if is_lost else self._read(first, end):
                 if chunk.dead or chunk.end.part > self.index:
                     self.planned.require_unchanged()
                 yield chunk
         except OSError as error:
             place = self.planned.place
             raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
-
-    def _lost(self, first: int) -> Iterator[Chunk]:
-        yield self._dead(first, self.no_times(self.row_range.path))
 
     def _read(self, first: int, end: int) -> Iterator[Chunk]:
         at, place = 0, 1
