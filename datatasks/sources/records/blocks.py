@@ -61,6 +61,13 @@ class Block:
             {index - low: why for index, why in self.bad.items() if low <= index < high},
         )
 
+    def only(self, rows: Ints) -> Block:
+        """Some records of the block, as lines if they are some, and none of them bad."""
+        values, lengths = self.values(), (self.ends - self.starts)[rows]
+        ends = np.cumsum(lengths + 1) - 1
+        data = b"\n".join([values[row] for row in rows.tolist()])
+        return Block(data, ends - lengths, ends, self.first, self.places[rows])
+
     def values(self) -> list[bytes]:
         each = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return [self.data[start:end] for start, end in each]
@@ -137,11 +144,8 @@ class Records(ABC):
         """The rows of a block in which no record is bad yet."""
 
     @abstractmethod
-    def stored_schema(self, block: Block) -> pa.Schema:
-        """What the records of a block hold, as far as they say it. ArrowInvalid where they do not.
-
-        Of a block in which no record is bad yet.
-        """
+    def stored_schema(self, values: Sequence[bytes]) -> pa.Schema:
+        """What good records hold, as far as they say it."""
 
     @staticmethod
     def fits(stored: pa.DataType, declared: ColumnType) -> bool:
@@ -154,19 +158,10 @@ class Records(ABC):
         """The rows of a block. Bad ones hold nulls, and say why they are bad."""
         if not block.bad:
             return self.decode(block)
-        fitted, after = [], 0
-        for index in [*sorted(block.bad), len(block)]:
-            if index > after:
-                fitted.append((after, self.decode(block.part(after, index))))
-            after = index + 1
-        bad = dict(block.bad)
-        for low, each in fitted:
-            bad |= {low + row: reason for row, reason in each.bad.items()}
-        places = np.setdiff1d(np.arange(len(block)), np.fromiter(block.bad, np.int64))
-        if not self.columns or not fitted:
-            return Fitted(self.spread(self.nothing(), places[:0], len(block)), bad)
-        batch = pa.concat_batches([each.batch for _, each in fitted])
-        return Fitted(self.spread(batch, places, len(block)), bad)
+        good = np.setdiff1d(np.arange(len(block)), np.fromiter(block.bad, np.int64))
+        fitted = self.decode(block.only(good)) if len(good) else Fitted(self.nothing())
+        bad = {int(good[row]): reason for row, reason in fitted.bad.items()}
+        return Fitted(self.spread(fitted.batch, good, len(block)), dict(block.bad) | bad)
 
     def nothing(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=self.schema)

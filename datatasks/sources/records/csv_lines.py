@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
@@ -19,7 +20,7 @@ from forebay.datatasks.sources.common.values.casting import Fitted, cast_or_null
 from forebay.datatasks.sources.common.values.times import as_utc, no_instants, usual_instants
 from forebay.datatasks.sources.records.blocks import Block, lost_rest, one_array
 from forebay.datatasks.sources.records.kind import CsvKind
-from forebay.datatasks.sources.records.lines import Lines, is_utf8
+from forebay.datatasks.sources.records.lines import BOM, Lines, is_utf8, seen_type
 from forebay.errors import DataError
 
 # What Arrow itself makes of texts as this module does, only faster.
@@ -29,6 +30,7 @@ _TYPED: Mapping[ColumnType, pa.DataType] = {
 }
 _NUMBER = r"^-?[0-9]+$"
 _SENTINEL = b"\n0"
+_NO_ROW = "it is no row: a quoted field does not end, or it has a carriage return"
 
 
 class CsvLines(Lines):
@@ -36,6 +38,8 @@ class CsvLines(Lines):
 
     def prepare(self) -> None:
         self._options = cast("CsvKind.Options", self.options)
+        self._nulls = ["", *self._options.nulls]
+        self._delimiter = self._options.delimiter or ","
 
     def blocks(self, pieces: Iterator[bytes]) -> Iterator[Block]:
         blocks = super().blocks(pieces)
@@ -60,7 +64,7 @@ class CsvLines(Lines):
         if block.bad.get(0):
             raise ValueError(block.bad[0])
         (header,) = block.part(0, 1).values()
-        return next(csv.reader([header.decode()], delimiter=self._options.delimiter, strict=True))
+        return next(csv.reader([header.decode()], delimiter=self._delimiter, strict=True))
 
     def _require_columns(self) -> None:
         schema = pa.schema([(name, pa.string()) for name in self._names])
@@ -71,14 +75,16 @@ class CsvLines(Lines):
     def decode(self, block: Block) -> Fitted:
         if not is_utf8(block.data):
             lines = enumerate(block.values())
-            bad = dict.fromkeys((n for n, line in lines if not is_utf8(line)), "it is not UTF-8")
+            bad = {row: "it is not UTF-8" for row, line in lines if not is_utf8(line)}
             return self.decode_all(replace(block, bad=bad))
         fitted = self._read(block, _TYPED) or self._read(block, {})
         if fitted is not None:
             return fitted
         if len(block) == 1:
-            reason = "it is no row: a quoted field does not end, or it has a carriage return"
-            return Fitted(self.spread(self.nothing(), np.zeros(0, np.int64), 1), {0: reason})
+            return Fitted(self.spread(self.nothing(), np.zeros(0, np.int64), 1), {0: _NO_ROW})
+        bad = {row: _NO_ROW for row, line in enumerate(block.values()) if self._is_open(line)}
+        if bad:
+            return self.decode_all(replace(block, bad=bad))
         half = len(block) // 2
         one = self.decode(block.part(0, half))
         other = self.decode(block.part(half, len(block)))
@@ -87,8 +93,12 @@ class CsvLines(Lines):
             return Fitted(self.spread(one.batch, np.zeros(0, np.int64), len(block)), bad)
         return Fitted(pa.concat_batches([one.batch, other.batch]), bad)
 
-    def sample(self, block: Block) -> pa.Table:
-        return self._table(_data(block), pv.ConvertOptions(null_values=self._options.nulls), {})
+    def stored_schema(self, values: Sequence[bytes]) -> pa.Schema:
+        """As Arrow understands them by itself."""
+        options = pv.ConvertOptions(null_values=self._nulls)
+        table = self._table(b"\n".join(values), options, {})
+        columns = zip(table.column_names, table.columns, strict=True)  # some names are there twice
+        return pa.schema([(name, seen_type(each.combine_chunks())) for name, each in columns])
 
     @staticmethod
     def fits(stored: pa.DataType, declared: ColumnType) -> bool:
@@ -99,6 +109,13 @@ class CsvLines(Lines):
         is_flag = declared is ColumnType.BOOL and pat.is_integer(stored)
         return is_flag or Lines.fits(stored, declared)
 
+    def _is_open(self, line: bytes) -> bool:
+        """Whether a line surely is no row. Others are found by halving, which takes long."""
+        reader = csv.reader([line.decode(), ""], delimiter=self._delimiter)
+        with suppress(csv.Error):
+            next(reader)
+        return reader.line_num > 1 or b"\r" in line
+
     def _read(self, block: Block, typed: Mapping[ColumnType, pa.DataType]) -> Fitted | None:
         """The rows of a block; None where a typed value does not fit, or rows are not its lines."""
         types = {name: typed.get(self.declared[name], pa.string()) for name in self.columns}
@@ -108,7 +125,7 @@ class CsvLines(Lines):
         options = pv.ConvertOptions(
             column_types=types or {self._names[0]: pa.string()},
             include_columns=self.columns or self._names[:1],
-            null_values=self._options.nulls,
+            null_values=self._nulls,
             strings_can_be_null=True,
             check_utf8=False,  # `decode` does
         )
@@ -151,7 +168,7 @@ class CsvLines(Lines):
         return pv.read_csv(
             pa.BufferReader(data),
             pv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._names),
-            pv.ParseOptions(delimiter=self._options.delimiter, invalid_row_handler=skip),
+            pv.ParseOptions(delimiter=self._delimiter, invalid_row_handler=skip),
             options,
         )
 
@@ -178,14 +195,14 @@ def _renumbered(block: Block) -> Block:
 
 
 def _data(block: Block) -> bytes:
-    """Its lines alone: a mark of the byte order would be of the first field."""
-    return block.data[int(block.starts[0]) :]
+    """Its lines alone. Arrow passes over a mark of the byte order, but only where data begins."""
+    data = block.data[int(block.starts[0]) : int(block.ends[-1])]
+    return BOM + data if data.startswith(BOM) else data
 
 
 def _has_lone_returns(data: bytes) -> bool:
     """Carriage returns that end no line here, but would for Arrow."""
-    returns = data.count(b"\r") if b"\r" in data else 0
-    return returns > 0 and returns != data.count(b"\r\n") + data.endswith(b"\r")
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
 
 
 def _trimmed(target: pa.DataType) -> Callable[[pa.Array], pa.Array]:

@@ -7,6 +7,8 @@ Arrow reads many lines at once. Where it might not do what the definition of a J
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +21,14 @@ from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.common.rows.chunks import without_columns
 from forebay.datatasks.sources.common.values.casting import Fitted
 from forebay.datatasks.sources.formats.decoder import MessageLimits
-from forebay.datatasks.sources.formats.json_rows import DIGITS_MAX, JsonDecoder, instants
+from forebay.datatasks.sources.formats.json_rows import (
+    DIGITS_MAX,
+    JsonDecoder,
+    instants,
+    json_object,
+)
 from forebay.datatasks.sources.records.blocks import Block, one_array
-from forebay.datatasks.sources.records.lines import Lines, is_utf8
+from forebay.datatasks.sources.records.lines import Lines, is_utf8, seen_type
 
 _DECODED_BYTES_MAX = 256 << 20
 # No shorter line is nested too deeply for Python, has a number that is too long for it, or takes
@@ -60,8 +67,13 @@ class JsonLines(Lines):
         batch = self.spread(decoded.batch, decoded.messages, len(block))
         return Fitted(batch, decoded.bad_messages)
 
-    def sample(self, block: Block) -> pa.Table:
-        return _read(block, pj.ParseOptions())
+    def stored_schema(self, values: Sequence[bytes]) -> pa.Schema:
+        """Each key alone: what is odd about others matters to no reader."""
+        seen: dict[str, list[Any]] = {}
+        for line in values:
+            for name, value in json_object(line).items():
+                seen.setdefault(name, []).append(value)
+        return pa.schema([(name, _type_of(each)) for name, each in seen.items()])
 
     def _by_arrow(self, block: Block) -> pa.RecordBatch | None:
         for schema in self._read_as:
@@ -89,6 +101,16 @@ class JsonLines(Lines):
         if not all(map(_is_finite, arrays)):
             return None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _type_of(values: list[Any]) -> pa.DataType:
+    """Of JSON values; where no type holds all of them, of the first one that has some."""
+    for some in (values, *([each] for each in values)):
+        try:
+            return seen_type(pa.array(some))
+        except (ValueError, TypeError, OverflowError):
+            continue
+    return pa.null()
 
 
 def _read(block: Block, options: pj.ParseOptions) -> pa.Table:

@@ -27,6 +27,9 @@ def _suffixes(*plain: str) -> tuple[str, ...]:
     return tuple(end + compressed for end in plain for compressed in ("", *COMPRESSED))
 
 
+TSV = _suffixes(".tsv")
+
+
 class JsonKind(FolderKind):
     """Files of JSON objects, one in each line."""
 
@@ -49,7 +52,7 @@ class CsvKind(FolderKind):
 
     name: ClassVar[str] = "csv"
     source: ClassVar[str] = "forebay.datatasks.sources.records.source:CsvSource"
-    suffixes: ClassVar[tuple[str, ...]] = _suffixes(".csv", ".tsv")
+    suffixes: ClassVar[tuple[str, ...]] = (*_suffixes(".csv"), *TSV)
 
     class Options(FolderOptions):
         """Files of fields with a delimiter between them, one row in each line.
@@ -59,14 +62,18 @@ class CsvKind(FolderKind):
         """
 
         compression: Compression | None = Field(default=None, description=_COMPRESSION)
-        delimiter: _Character = Field(default=",", description='Between two fields, such as "\\t"')
+        delimiter: _Character | None = Field(
+            default=None,
+            description="Between two fields; without it, a tab in *.tsv files, a comma in others",
+        )
         names: list[Text] | None = Field(
             default=None,
             min_length=1,
             description="Names of all fields, for files whose first line does not say them",
         )
         nulls: list[str] = Field(
-            default=[""], description="Fields that are a missing value, exactly as written"
+            default=[],
+            description="Fields that are a missing value like an empty one, exactly as written",
         )
         list_separator: _Character = Field(
             default="|", description="Between two values of a list in one field"

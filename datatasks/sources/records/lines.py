@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,8 +19,7 @@ from forebay.datatasks.sources.records.blocks import (
 )
 from forebay.datatasks.sources.records.streams import DamageError
 
-_BOM = b"\xef\xbb\xbf"
-_SAMPLE_ROWS = (1000, 100, 10, 1)
+BOM = b"\xef\xbb\xbf"
 
 
 class Lines(Records):
@@ -43,21 +41,6 @@ class Lines(Records):
                     yield block
         except DamageError as error:
             yield lost_rest(first, lines + 1, error)
-
-    @abstractmethod
-    def sample(self, block: Block) -> pa.Table:
-        """A block as Arrow's reader understands it by itself."""
-
-    def stored_schema(self, block: Block) -> pa.Schema:
-        for rows in _SAMPLE_ROWS:
-            try:
-                table = self.sample(block.part(0, min(rows, len(block))))
-            except pa.ArrowInvalid:
-                if rows == _SAMPLE_ROWS[-1]:
-                    raise
-            else:
-                break
-        return pa.schema([(name, _seen_type(table[name])) for name in table.column_names])
 
 
 def is_utf8(data: bytes) -> bool:
@@ -99,8 +82,8 @@ def _cut(data: bytes, first: int, lines: int) -> tuple[Block, int]:
     if not data.endswith(b"\n"):
         ends = np.append(ends, len(data))
     starts = np.append(0, ends[:-1] + 1)
-    if not lines and data.startswith(_BOM):
-        starts[0] = len(_BOM)
+    if not lines and data.startswith(BOM):
+        starts[0] = len(BOM)
     if b"\r" in data:
         ends = ends - ((codes[ends - 1] == ord("\r")) & (ends > starts))
     after = lines + len(ends)
@@ -113,9 +96,9 @@ def _cut(data: bytes, first: int, lines: int) -> tuple[Block, int]:
     return Block(data, starts, ends, first, places, bad), after
 
 
-def _seen_type(column: pa.ChunkedArray) -> pa.DataType:
+def seen_type(column: pa.Array) -> pa.DataType:
     """The type of values; a time, where all of them are texts of times."""
     if not pat.is_string(column.type) or column.null_count == len(column):
         return column.type
-    times = usual_instants(column.combine_chunks())
+    times = usual_instants(column)
     return column.type if times is None else times.type

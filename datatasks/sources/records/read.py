@@ -38,7 +38,6 @@ from forebay.errors import DataError, InfrastructureError
 from forebay.system.instants import to_us
 
 Bounds = tuple[int, int]
-NO_TIMES = "no record has a time in {!r} (event_time)"
 
 
 @dataclass
@@ -95,14 +94,22 @@ class Opened(Protocol):
 
 
 class RecordReader:
-    """planned: the file of a row range as it was planned, in a task of a window."""
+    """planned: the file of a row range as it was planned, in a task of a window.
+
+    no_times: says of a path why nobody knows when any of its records happened.
+    """
 
     def __init__(
-        self, spec: SourceSpec, opened: Opened, planned: Callable[[RowRange, str], PlannedFile]
+        self,
+        spec: SourceSpec,
+        opened: Opened,
+        planned: Callable[[RowRange, str], PlannedFile],
+        no_times: Callable[[str], str],
     ) -> None:
         self.spec = spec
         self.opened = opened
         self.planned = planned
+        self.no_times = no_times
 
     def read(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
@@ -129,6 +136,7 @@ class _RangeReader:
         chunk_rows: int,
     ) -> None:
         self.spec, self.opened, self.index = reader.spec, reader.opened, index
+        self.no_times = reader.no_times
         self.row_range = row_range = task.ranges[index]
         self.planned = reader.planned(row_range, task.window)
         self.columns, self.step = list(columns), stored_rows(chunk_rows)
@@ -142,8 +150,8 @@ class _RangeReader:
             return
         self.planned.require_unchanged()
         try:
-            lost = NO_TIMES.format(self.spec.event_time)
-            for chunk in [self._dead(first, lost)] if is_lost else self._read(first, end):
+            why = self.no_times(self.row_range.path) if is_lost else ""
+            for chunk in [self._dead(first, why)] if is_lost else self._read(first, end):
                 if chunk.dead or chunk.end.part > self.index:
                     self.planned.require_unchanged()
                 yield chunk

@@ -17,14 +17,14 @@ from forebay.config.specs.base import Spec
 from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.datatasks.sources.common.files.listing import arrow_file, read_failure
 from forebay.datatasks.sources.common.row_groups.folder import FolderSource
-from forebay.datatasks.sources.common.row_groups.planner import Footer, RangePlanner
+from forebay.datatasks.sources.common.row_groups.planner import Footer, RangePlanner, no_times
 from forebay.datatasks.sources.common.row_groups.states import ALL_NULL, KNOWN, TO_READ
 from forebay.datatasks.sources.common.values.casting import column_problem
 from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
 from forebay.datatasks.sources.records.blocks import Block, Records
 from forebay.datatasks.sources.records.csv_lines import CsvLines
 from forebay.datatasks.sources.records.json_lines import JsonLines
-from forebay.datatasks.sources.records.kind import CsvKind, JsonKind, TfrecordKind
+from forebay.datatasks.sources.records.kind import TSV, CsvKind, JsonKind, TfrecordKind
 from forebay.datatasks.sources.records.read import RecordFile, RecordReader
 from forebay.datatasks.sources.records.streams import compression_of, pieces
 from forebay.datatasks.tasks import Chunk, DataTask, Position
@@ -32,6 +32,7 @@ from forebay.errors import DataError, InfrastructureError
 from forebay.system.extras import require_extra
 
 _THREADS = 4
+_SAMPLE_ROWS = 1000
 _NEVER = np.iinfo(np.int64).max
 _RECORD_OPTIONS = {"delimiter", "names", "nulls", "list_separator", "compression"}
 
@@ -49,10 +50,14 @@ class _RecordPlanner(RangePlanner):
     def close(self) -> None:
         """No file stays open."""
 
+    def no_times(self, path: str) -> str:
+        return self._source.no_times(path)
+
     def group_times(self, path: str, group: int, bounds: tuple[int, int] | None) -> Times:
         del group, bounds  # the file itself says more
         with self._source.opened(path, [], with_times=True) as file:
-            return np.concatenate([file.cut_times(file.times(block)) for block in file.blocks])
+            found = [file.cut_times(file.times(block)) for block in file.blocks]
+            return np.concatenate([np.zeros(0, np.int64), *found])  # it may be empty by now
 
 
 class RecordSource(FolderSource):
@@ -87,12 +92,17 @@ class RecordSource(FolderSource):
         """A file, to be read for some columns, and for the event time where there is one."""
         event_time = self.spec.event_time if with_times else None
         names = dict.fromkeys([*columns, *([] if event_time is None else [event_time])])
-        records = self.records(list(names), self.spec.columns, self.options)
+        records = self.records(list(names), self.spec.columns, self.options_of(path))
         compression = self._compression or compression_of(path)
         with self._files.opened(path) as handle, closing(arrow_file(handle)) as file:
             blocks = self._blocks(path, records, pieces(file, compression))
             bounds = self._bounds(path)
             yield RecordFile(records, blocks, event_time, bounds, lambda: self._first_time(path))
+
+    def options_of(self, path: str) -> Spec:
+        """Where the name of a file says some of them."""
+        del path
+        return self.options
 
     def _blocks(self, path: str, records: Records, found: Iterator[bytes]) -> Iterator[Block]:
         try:
@@ -137,21 +147,29 @@ class RecordSource(FolderSource):
             place = self.place(path)
             raise read_failure(error, place) or InfrastructureError(f"{place}: {error}") from error
 
+    def no_times(self, path: str) -> str:
+        """Why no record of a file has a time: the first ones are all bad, or say none."""
+        found = self._schema(path)
+        return found if isinstance(found, str) else no_times(self.spec.event_time)
+
     def read_schemas(self, paths: Sequence[str]) -> list[pa.Schema | str]:
         return [self._schema(path) for path in paths]
 
     def _schema(self, path: str) -> pa.Schema | str:
         try:
             with self._readable(path), self.opened(path, [], with_times=False) as file:
-                block = next(file.blocks, None)
-                if block is None:
-                    return "it has no record"
-                good = min(block.bad, default=len(block))
-                return file.records.stored_schema(block.part(0, good)) if good else block.bad[0]
-        except pa.ArrowInvalid as error:
+                for block in file.blocks:
+                    some = block.part(0, min(_SAMPLE_ROWS, len(block)))
+                    bad = file.records.decode_all(some).bad
+                    good = [each for row, each in enumerate(some.values()) if row not in bad]
+                    return file.records.stored_schema(good) if good else bad[0]
+                return pa.schema([])
+        except ValueError as error:  # such as names that are no texts
             return str(error)
 
     def column_problem(self, schema: pa.Schema, name: str, declared: ColumnType) -> str:
+        if not len(schema):  # of a file without records
+            return ""
         index = schema.get_field_index(name)
         if index < 0:
             return column_problem(schema, name, declared)
@@ -166,7 +184,7 @@ class RecordSource(FolderSource):
     def open(
         self, task: DataTask, position: Position | None, columns: Sequence[str], chunk_rows: int
     ) -> Iterator[Chunk]:
-        reader = RecordReader(self.spec, self.opened, self._planned_file)
+        reader = RecordReader(self.spec, self.opened, self._planned_file, self.no_times)
         return reader.read(task, position, columns, chunk_rows)
 
 
@@ -179,7 +197,12 @@ class JsonSource(JsonKind, RecordSource):
 class CsvSource(CsvKind, RecordSource):
     """Files of fields."""
 
+    options: CsvKind.Options
     records = CsvLines
+
+    def options_of(self, path: str) -> Spec:
+        delimiter = self.options.delimiter or ("\t" if path.endswith(TSV) else ",")
+        return self.options.model_copy(update={"delimiter": delimiter})
 
 
 class TfrecordSource(TfrecordKind, RecordSource):

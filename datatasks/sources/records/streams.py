@@ -30,11 +30,25 @@ def compression_of(path: str) -> Compression:
 def pieces(file: Any, compression: Compression) -> Iterator[bytes]:  # noqa: ANN401 - Arrow's
     """Content of an Arrow file, in pieces of at most PIECE_BYTES but for Snappy's blocks.
 
+    Small ones are joined: to whoever cuts and decodes them, each costs as much as a large one.
+
     Raises:
         DamageError: after all that could be read.
         OSError: when the storage fails.
     """
-    return _READ[compression](file)
+    found: list[bytes] = []
+    size = 0
+    try:
+        for piece in _READ[compression](file):
+            if size + len(piece) > PIECE_BYTES:
+                yield b"".join(found)
+                found, size = [], 0
+            found.append(piece)
+            size += len(piece)
+    except DamageError:
+        yield b"".join(found)
+        raise
+    yield b"".join(found)
 
 
 def _plain(file: Any) -> Iterator[bytes]:  # noqa: ANN401
@@ -67,21 +81,17 @@ def _gzip(file: Any) -> Iterator[bytes]:  # noqa: ANN401
 
 def _zstd(file: Any) -> Iterator[bytes]:  # noqa: ANN401
     stream = pa.CompressedInputStream(file, "zstd")
-    found: list[bytes] = []
     while True:
         try:
             # Little, since what a failed call has made is lost. Not `read`, which then leaks it.
-            found.append(stream.read_buffer(_STEP_BYTES).to_pybytes())
+            piece = stream.read_buffer(_STEP_BYTES).to_pybytes()
         except (OSError, pa.ArrowException) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            yield b"".join(found)
             raise DamageError(f"its zstd stream is damaged: {error}") from error
-        if not found[-1] or len(found) * _STEP_BYTES >= PIECE_BYTES:
-            yield b"".join(found)
-            if not found[-1]:
-                return
-            found = []
+        if not piece:
+            return
+        yield piece
 
 
 def _snappy(file: Any) -> Iterator[bytes]:  # noqa: ANN401

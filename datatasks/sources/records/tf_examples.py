@@ -37,7 +37,6 @@ from forebay.datatasks.sources.records.streams import DamageError
 
 _HEAD, _CHECKSUM = struct.Struct("<QI"), struct.Struct("<I")
 _LENGTH_BYTES = 8
-_SAMPLE_ROWS = 200
 _KINDS: Mapping[str, pa.DataType] = {
     "bytes_list": pa.binary(),
     "float_list": pa.float32(),
@@ -156,17 +155,13 @@ class TfExamples(Records):
         fitted = fit(stored, self.columns, self.declared)
         return Fitted(fitted.batch, fitted.bad | bad)
 
-    def stored_schema(self, block: Block) -> pa.Schema:
+    def stored_schema(self, values: Sequence[bytes]) -> pa.Schema:
         found: dict[str, pa.DataType] = {}
-        for value in block.part(0, min(_SAMPLE_ROWS, len(block))).values():
-            try:
-                features = EXAMPLE.FromString(value).features.feature
-            except DecodeError as error:
-                raise pa.ArrowInvalid(f"a record is no tf.Example: {error}") from error
-            for name, feature in features.items():
+        for value in values:
+            for name, feature in EXAMPLE.FromString(value).features.feature.items():
                 kind = feature.WhichOneof("kind")
-                values = [] if kind is None else _VALUES_OF[kind](feature)
-                stored = _seen_type(str(kind), values) if values else pa.null()
+                items = [] if kind is None else _VALUES_OF[kind](feature)
+                stored = _seen_type(str(kind), items) if items else pa.null()
                 found[name] = max(found.get(name, stored), stored, key=_says_most)
         return pa.schema(sorted(found.items()))
 
@@ -228,7 +223,7 @@ class _Column:
     def __init__(self, maps: Sequence[Any], name: str, declared: ColumnType) -> None:
         self._item = LIST_ITEMS.get(declared, declared)
         self._is_list = declared in LIST_ITEMS
-        self._said = f"column {name!r} as {declared.value}"
+        self._name, self._said = name, f"column {name!r} as {declared.value}"
         self._found = [
             each[name] if name in each else _ABSENT  # noqa: SIM401 - `get` takes twice as long
             for each in maps
@@ -281,21 +276,18 @@ class _Column:
 
     def _instants(self, ticks: pa.Array, texts: Mapping[int, Any]) -> pa.Array:
         """From milliseconds since 1970 or ISO 8601 texts."""
-        times = ticks.cast(pa.timestamp("ms", tz="UTC"))
+        times = self._fitted(ticks.cast(pa.timestamp("ms", tz="UTC")))
         if not texts:
             return times
         lists = [texts.get(row, ()) for row in range(len(ticks))]
         written = self._array(lists, pa.binary(), _lengths(lists))
-        if ticks.null_count == len(ticks):
-            return written
-        fitted = fit(
-            pa.RecordBatch.from_arrays([times, written], names=["times", "written"]),
-            ["times", "written"],
-            {"times": ColumnType.TIMESTAMP, "written": ColumnType.TIMESTAMP},
-        )
-        for row, reason in fitted.bad.items():
-            self.bad[row] = f"{self._said}: {reason}"
-        return pc.coalesce(*fitted.batch.columns)
+        return pc.coalesce(times, self._fitted(written))
+
+    def _fitted(self, array: pa.Array) -> pa.Array:
+        batch = pa.RecordBatch.from_arrays([array], names=[self._name])
+        fitted = fit(batch, [self._name], {self._name: ColumnType.TIMESTAMP})
+        self.bad |= fitted.bad
+        return fitted.batch.column(0)
 
     def _flags(self, numbers: pa.Array) -> pa.Array:
         wrong = pc.fill_null(pc.and_(pc.not_equal(numbers, 0), pc.not_equal(numbers, 1)), False)  # noqa: FBT003

@@ -192,7 +192,7 @@ def _declared_from(
     if (folder / source).exists():
         raise UsageError(f"{folder / source} already exists: choose another --name")
     kind, files = _files(data, written)
-    columns = _columns(kind, files[0])
+    columns = next(filter(None, (_columns(kind, file) for file in files)), [])
     kept, event_time = usable(columns), event_time_of(columns)
     if not kept:
         raise UsageError(f"{files[0]}: no column has a type that can be declared")

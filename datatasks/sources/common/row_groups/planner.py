@@ -95,6 +95,11 @@ class RangePlanner(ABC):
     def close(self) -> None:
         """Close what `group_times` has open."""
 
+    def no_times(self, path: str) -> str:
+        """Why nobody knows when any row of a file happened."""
+        del path  # files of some kinds say more
+        return no_times(self._event_time)
+
     def ranges(self, files: Candidates, spans: Spans) -> RowRanges:
         """Row ranges of all files, by span.
 
@@ -105,7 +110,8 @@ class RangePlanner(ABC):
             DataError: for an unreadable file when the policy is `fail`.
         """
         counts = [1 if isinstance(each, str) else int(each.rows.sum()) for each in files.footers]
-        files = replace(files, footers=[self._dated(each, files) for each in files.footers])
+        dated = [self._dated(index, files) for index in range(len(files.footers))]
+        files = replace(files, footers=dated)
         bad = [index for index, footer in enumerate(files.footers) if isinstance(footer, str)]
         if bad and self._policy == "fail":
             path = files.paths[bad[0]].as_py()
@@ -128,13 +134,14 @@ class RangePlanner(ABC):
         parts = [self._whole(groups, np.flatnonzero(whole), spans), *crossing, *lost]
         return RowRanges.concatenate(parts)
 
-    def _dated(self, footer: Footer | str, files: Candidates) -> Footer | str:
+    def _dated(self, index: int, files: Candidates) -> Footer | str:
         """A footer, or that nothing says when its rows happened."""
+        footer = files.footers[index]
         if isinstance(footer, str) or files.low is not None:
             return footer
         if ALL_NULL not in footer.state or KNOWN in footer.state:
             return footer
-        return no_times(self._event_time)
+        return self.no_times(files.paths[index].as_py())
 
     def _groups(self, files: Candidates) -> _Groups:
         known = [
@@ -266,9 +273,10 @@ def rows_by_span(
     times, size_bytes: of all these rows. first: the row number of the first one.
     """
     found = spans.index(times)
+    order = np.argsort(found, kind="stable")[np.count_nonzero(found < 0) :]
+    chosen, begins = np.unique(found[order], return_index=True)
     rows: list[tuple[int, ...]] = []
-    for span in np.unique(found[found >= 0]):
-        at = np.flatnonzero(found == span)
+    for span, at in zip(chosen, np.split(order, begins[1:]), strict=False):  # of none, one part
         low, end = first + int(at[0]), first + int(at[-1]) + 1
         hour = int(spans.hours(np.array([span]), times[at].min(keepdims=True))[0])
         size = size_bytes * len(at) // len(times)

@@ -113,14 +113,15 @@ def no_instants(array: pa.Array) -> npt.NDArray[np.bool_]:
     found = np.asarray(_rare(array)).copy()
     begins = np.asarray(pc.fill_null(pc.match_substring_regex(array, _BEGINS), fill_value=False))
     open_ones = np.flatnonzero(found & begins)
-    texts = array.take(pa.array(open_ones)).to_pylist()
+    texts = array.take(pa.array(open_ones)).cast(pa.binary()).to_pylist()
     found[open_ones] = [not _is_instant(each) for each in texts]
     return found
 
 
-def _is_instant(text: str) -> bool:
+def _is_instant(text: bytes) -> bool:
+    """Of a text that may be none: some formats say that any bytes are one."""
     try:
-        parse_instant(text)
+        parse_instant(text.decode())
     except ValueError:
         return False
     return True

@@ -138,6 +138,28 @@ def test_a_csv_row_is_read_alike_alone_and_among_others(
     assert read(kept) == [each for line in kept for each in read([line])]
 
 
+def test_a_mark_of_the_byte_order_is_text_in_all_lines_but_the_first() -> None:
+    """Wherever a piece begins: files that were joined have such lines."""
+    content = "\ufeffs\na\n\ufeffb\nc\n".encode()
+    for step in (1, 100):
+        found = outcome(csv_records({"s": T.STRING}), content, step)
+        assert [row["s"] for row, _ in found] == ["a", "\ufeffb", "c"]
+
+
+def test_a_carriage_return_before_the_end_of_a_line_is_no_end() -> None:
+    content = b"a\r\r\nb\r\n"
+    records = csv_records({"s": T.STRING}, names=["s"])
+    (block,) = records.blocks(iter([content]))
+    for part in (block, block.part(0, 1)):
+        assert list(records.decode_all(part).bad) == [0]
+
+
+def test_other_texts_are_nulls_too() -> None:
+    records = csv_records({"i": T.INT, "s": T.STRING}, nulls=["NA"])
+    found = [list(row.values()) for row, _ in outcome(records, b"i,s\n,\nNA,NA\n1,x\n")]
+    assert found == [[None, None], [None, None], [1, "x"]]
+
+
 def test_what_a_csv_row_holds() -> None:
     content = (
         b"\xef\xbb\xbfs,i,f,b,t,ls,li,lf\r\n"
@@ -155,6 +177,22 @@ def test_what_a_csv_row_holds() -> None:
     assert empty == (dict.fromkeys(DECLARED), "")
     assert short[1] == "it has 2 fields, and there are 8"
     assert "a quoted field does not end" in open_quote[1]
+
+
+def test_lines_that_are_no_rows_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each by a search, and not their neighbours: many texts begin with a quote."""
+    reads: list[int] = []
+    read = CsvLines._read
+
+    def counted(self: CsvLines, *arguments: Any) -> Any:
+        reads.append(1)
+        return read(self, *arguments)
+
+    monkeypatch.setattr(CsvLines, "_read", counted)
+    lines = [*[b'1,"open', b'2,"a,""b"""', b'3,a"b', b"4,\xff", b"5,a\rb"] * 40]
+    found = outcome(csv_records({"i": T.INT, "s": T.STRING}, names=["i", "s"]), b"\n".join(lines))
+    assert [row and row["i"] for row, _ in found] == [None, 2, 3, None, None] * 40
+    assert len(reads) < 10
 
 
 def test_digits_alone_are_milliseconds_although_iso_8601_reads_days_in_some() -> None:
@@ -223,6 +261,7 @@ def test_a_feature_that_does_not_fit_makes_its_row_bad_alone(name: str) -> None:
     odd = good | {name: value}
     found = tf_outcome(b"".join(framed(tf_example(each)) for each in (good, odd, also)))
     assert reason in found[1][1]
+    assert found[1] == tf_outcome(framed(tf_example(odd)))[0]
     assert [bool(why) for _, why in found] == [False, True, False]
     assert found[0][0]["happened"] == found[2][0]["happened"]
     assert found[2][0]["counts"] == [1, 2]
@@ -241,6 +280,6 @@ def test_what_is_stored_is_seen_in_the_first_rows() -> None:
         (TfExamples([], {}, TfrecordKind.Options(path="x")), tf_rows(table)),
     ):
         block = next(iter(records.blocks(iter([content]))))
-        schema = records.stored_schema(block)
+        schema = records.stored_schema(block.values())
         assert all(records.fits(schema.field(name).type, kind) for name, kind in COLUMNS.items())
         assert pa.types.is_timestamp(schema.field("happened").type)

@@ -13,6 +13,8 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
+from forebay.datatasks.sources.common.row_groups.planner import rows_by_span
+from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.tasks import Chunk, DeadRow
 from forebay.errors import ConfigError, DataError
 from forebay.home.paths import Home
@@ -98,6 +100,46 @@ def test_a_file_without_any_time_is_told_in_each_window(tmp_path: Path) -> None:
         read(opened(tmp_path))
 
 
+NO_TIMES = {
+    "not.json.gz": (line(1, 0), r"gzip stream is damaged"),
+    "list.json": (b"[" + line(1, 0) + b"]", "a JSON object is needed, not list"),
+    "wide.csv": ("number,at\n".encode("utf-16"), "first line does not name its columns"),
+}
+
+
+@pytest.mark.parametrize("name", NO_TIMES)
+def test_what_is_wrong_with_a_file_of_bad_records_is_said(name: str, tmp_path: Path) -> None:
+    """They have no times either, but that would mislead."""
+    content, reason = NO_TIMES[name]
+    kind = "csv" if name.endswith("csv") else "json"
+    write(tmp_path, name, content)
+    with pytest.raises(DataError, match=f"{name} cannot be read: .*{reason}"):
+        read(opened(tmp_path, kind))
+    for _, [dead] in read(opened(tmp_path, kind, bad_rows="dead_letter")):
+        assert reason in dead.reason
+
+
+ODD_FILES = {
+    "no record": ("json", b"\n", ""),
+    "only a header": ("csv", b"number,at,word\n", ""),
+    "mixed kinds": ("json", line(1, 0, word="a", x=[1, "b"]) + b"\n" + line(2, 0, x=1), ""),
+    "a key twice": ("json", line(1, 0, word="a")[:-1] + b', "x": 1, "x": "b"}', ""),
+    "bad lines": ("json", b'{"\xff": 1}\n' + line(1, 0, word="a") + b"\n[", ""),
+    "other names twice": ("csv", b"number,at,word,,\n1,2026-03-01,a,,\n", ""),
+    "a name twice": ("csv", b"number,at,word,at\n1,2026-03-01,a,\n", "'at' appears more than"),
+    "a name of no text": ("json", b'{"\\ud800": 1}', "surrogates not allowed"),
+    "lines that are not whole": ("json", b'{\n"at": 1\n}', "not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_findings_are_what_reading_would_mind(name: str, tmp_path: Path) -> None:
+    kind, content, problem = ODD_FILES[name]
+    write(tmp_path, f"a.{kind}", content)
+    found = opened(tmp_path, kind).findings()
+    assert [problem in each.message for each in found] == [True] * bool(problem)
+
+
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_a_file_that_ends_early_is_read_to_there(ending: str, tmp_path: Path) -> None:
     content = b"\n".join(line(number, 1, word=f"{number * 7919}") for number in range(9000))
@@ -129,6 +171,14 @@ def test_a_file_is_read_once_for_all_plans(tmp_path: Path) -> None:
     assert opened(tmp_path, options=other).scan(SPANS).storage_calls == 3
 
 
+def test_a_file_that_is_empty_by_now_has_no_times(tmp_path: Path) -> None:
+    """Whoever reads it says that it has changed: planning must only get that far."""
+    write(tmp_path, "a.json", b"")
+    source: Any = opened(tmp_path)
+    times = source.planner().group_times("a.json", 0, None)
+    assert rows_by_span(Spans(SPANS), times, 0, 0, 0) == []
+
+
 def test_by_path_nothing_is_decoded_to_be_counted(tmp_path: Path) -> None:
     write(tmp_path, "2026-03-01T06.csv", b"number,at,word\nno number,soon,x\n2,,y\n")
     options = {"path": "data", "window_path": "{date:%Y-%m-%dT%H}.csv"}
@@ -136,6 +186,12 @@ def test_by_path_nothing_is_decoded_to_be_counted(tmp_path: Path) -> None:
     assert source.scan(SPANS).tasks["rows"].to_pylist() == [2]
     _, (rows, [dead]), _ = read(source)
     assert (rows, dead.location["line"], dead.row) == ([2], 2, '"no number,soon,x"')
+
+
+def test_names_say_the_delimiter(tmp_path: Path) -> None:
+    write(tmp_path, "a.csv", b"number,at,word\n1,2026-03-01T05:00Z,a\tb")
+    write(tmp_path, "b.tsv.gz", compressed(b"number\tat\tword\n2\t2026-03-01T05:00Z\ta,b", ".gz"))
+    assert [rows for rows, _ in read(opened(tmp_path, "csv"))] == [[1, 2], [], []]
 
 
 def test_what_a_declaration_may_not_say(tmp_path: Path) -> None:

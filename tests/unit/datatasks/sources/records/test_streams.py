@@ -66,6 +66,11 @@ def test_gzip_members_follow_each_other_with_zeros_at_the_end() -> None:
     assert "incorrect header check" in reason
 
 
+def test_small_pieces_are_joined() -> None:
+    stored = gzip.compress(b"a line\n") * 1000
+    assert list(pieces(pa.BufferReader(stored), "gzip")) == [b"a line\n" * 1000]
+
+
 def test_a_checksum_that_is_wrong_is_damage() -> None:
     stored = bytearray(gzip.compress(b"a\n" * 50))
     stored[-6] ^= 1

@@ -92,6 +92,12 @@ def test_texts_are_read_by_one_definition(texts: list[str]) -> None:
         assert times_of(array).tolist() == [*wanted, UNKNOWN]
 
 
+def test_bytes_that_are_no_text_are_no_time() -> None:
+    """As some formats let them be: that alone must not end the reading of their neighbours."""
+    array = pa.array([b"2026-03-01", b"2026-0\xb6-01", b"2026-W09-7"]).view(pa.string())
+    assert odd_values(array, ColumnType.TIMESTAMP).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("stored", "wanted"),
     [
