@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay.system.message import Message
@@ -159,6 +161,31 @@ class ReadUnit(Message):
     first: Position
     end: Position
     location: dict[str, str | int]
+
+    @classmethod
+    def of_ranges(
+        cls,
+        task: DataTask,
+        position: Position,
+        locate: Callable[[Position], dict[str, str | int]],
+        borders: Callable[[RowRange], Sequence[int]] = lambda _: (),
+    ) -> Iterator[ReadUnit]:
+        """Row ranges from the one that holds `position`, parted at `borders`: rows inside of one.
+
+        Not one that a window cuts: nobody knows how many rows of a part of it are in the window.
+        """
+        for part in range(position.part, len(task.ranges)):
+            each = task.ranges[part]
+            inside = borders(each) if each.rows == each.end - each.first else ()
+            done = bisect_right(inside, position.row) if part == position.part else 0
+            first = inside[done - 1] if done else each.first
+            for end in chain(inside[done:], [each.end]):
+                yield cls(
+                    first=Position(part, first if first > each.first else 0),
+                    end=Position(part, end) if end < each.end else Position(part + 1, 0),
+                    location=locate(Position(part, first)),
+                )
+                first = end
 
 
 class DeadRow(Message):

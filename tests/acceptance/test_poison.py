@@ -151,8 +151,8 @@ def test_a_death_that_does_not_come_again_is_nobodys(tmp_path: Path, number: int
 
 @pytest.mark.guarantee(
     "the kernel kills the reader of a payload (SIGKILL, twice at one place)",
-    "red with topic, partition and offset (or file and row group, or segment), or a dead letter"
-    " by policy; the rest is trained; read again: what is left of the chunk",
+    "red with topic, partition and offset (or file and line or row group, or segment), or a dead"
+    " letter by policy; the rest is trained; read again: what is left of the chunk",
 )
 def test_two_sigkills_at_the_same_place_are_a_payload(tmp_path: Path) -> None:
     project = log_project(tmp_path)
@@ -167,8 +167,8 @@ def test_two_sigkills_at_the_same_place_are_a_payload(tmp_path: Path) -> None:
 
 @pytest.mark.guarantee(
     "the reader of a payload computes for ever (a hang, twice at one place)",
-    "red with topic, partition and offset (or file and row group, or segment), or a dead letter"
-    " by policy; the rest is trained; read again: what is left of the chunk",
+    "red with topic, partition and offset (or file and line or row group, or segment), or a dead"
+    " letter by policy; the rest is trained; read again: what is left of the chunk",
 )
 @pytest.mark.chaos
 @pytest.mark.timeout(900)
@@ -185,8 +185,8 @@ def test_a_payload_that_is_read_for_ever_is_a_dead_letter(tmp_path: Path) -> Non
 
 @pytest.mark.guarantee(
     "a payload kills its reader (SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE)",
-    "red with topic, partition and offset (or file and row group, or segment), or a dead letter"
-    " by policy; the rest is trained; read again: what is left of the chunk",
+    "red with topic, partition and offset (or file and line or row group, or segment), or a dead"
+    " letter by policy; the rest is trained; read again: what is left of the chunk",
 )
 @pytest.mark.kafka
 def test_messages_are_dead_letters_wherever_they_lie(

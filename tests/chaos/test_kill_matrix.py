@@ -16,7 +16,18 @@ from typing import Any
 import pytest
 from support.kill_cases import KillCase, settles_at_the_seal
 from support.kills import is_alive, log_of, pid_of, signal_role
-from support.projects import Project, Topic, ads_pipeline, ads_project
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    Topic,
+    ads_pipeline,
+    ads_project,
+    declared_project,
+    rows_of_day,
+    write_history,
+)
+from support.record_files import compressed, json_rows
 
 from forebay.datatasks.sources.kafka.producer import create_topic
 from forebay.embedded.kafka.broker import BOOTSTRAP_NAME, Broker
@@ -46,6 +57,13 @@ def case(request: pytest.FixtureRequest, on_log: Project, tmp_path: Path) -> Kil
         return KillCase(Project(on_log.root, ads_pipeline(), home_folder=tmp_path / "home"), ROWS)
     if kind == "towers":
         return own_case(on_log, tmp_path, model="towers")
+    if kind == "json":
+        project = declared_project(tmp_path, clicks={"kind": "json"})
+        write_history(project.files, FIRST_DAY - DAY, ROWS)
+        path = project.log / f"date={FIRST_DAY:%Y-%m-%d}/all.json.gz"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(compressed(json_rows(rows_of_day(FIRST_DAY, ROWS, 1)), path.suffix))
+        return KillCase(project, ROWS)
     topic = Topic(
         request.getfixturevalue("kafka_bootstrap"), request.getfixturevalue("new_topic")(2)
     )
@@ -73,7 +91,7 @@ def test_the_trainer(case: KillCase) -> None:
 @pytest.mark.guarantee(
     "a data executor dies", "nothing; read again: frames in flight: at most credits times minibatch"
 )
-@pytest.mark.parametrize("case", KINDS, indirect=True)
+@pytest.mark.parametrize("case", [*KINDS, "json"], indirect=True)
 def test_a_data_executor(case: KillCase) -> None:
     case.data_side("data")
 

@@ -6,17 +6,28 @@ from __future__ import annotations
 import signal
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.data_path import DataPath
-from support.killing_code import KillingCode, mark_segment
+from support.killing_code import KillingCode, mark_segment, marked
 from support.poisons import poison_of
-from support.projects import DAY, FIRST_DAY, Project, write_history, write_log
+from support.projects import (
+    DAY,
+    FIRST_DAY,
+    Project,
+    clicks_source,
+    history_source,
+    rows_of_day,
+    write_history,
+    write_log,
+)
+from support.record_files import csv_rows
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.cautious.read_units import Poison
-from forebay.datatasks.sources.common.cautious.search import ReaderDiedError
-from forebay.datatasks.tasks import DataTask, Position
+from forebay.datatasks.sources.common.cautious.search import PoisonSearch, ReaderDiedError
+from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import DataError
 from forebay.executors.poison import trial
 from forebay.executors.poison.examination import Examiner
@@ -44,8 +55,8 @@ def written(root: Path) -> Path:
     return root
 
 
-def planned(root: Path) -> DataPath:
-    made = DataPath.of(root)
+def planned(root: Path, sources: dict[str, dict[str, Any]] | None = None) -> DataPath:
+    made = DataPath.of(root, sources=sources)
     made.plan("2026-03-01", "2026-03-01")
     return made
 
@@ -118,6 +129,27 @@ def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
             with pytest.raises(expected, match=says):
                 reading.read(Position(7, 0), Position(8, 0))
             monkeypatch.setattr(reading, "_deadline", 60.0)
+
+
+def test_of_a_file_of_records_one_record_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(written(tmp_path))
+    KillingCode(project, tmp_path / "code")
+    monkeypatch.setenv("PYTHONPATH", project.environment["PYTHONPATH"])
+    content = b"\n" + csv_rows(marked(rows_of_day(FIRST_DAY, ROWS, 1), 5))
+    project.log.with_name("clicks.csv").write_bytes(content)
+    declared = clicks_source(kind="csv", options={"path": "data/clicks.csv"})
+    path = planned(tmp_path, {"history": history_source(), "clicks": declared})
+    task, known = clicks(path), list[Poison]()
+
+    def found(unit: ReadUnit, _reason: str) -> None:
+        known.append(poison_of(task, unit))
+
+    with closing(Trial(path.job_dir, task, 100, known, 60.0, crashed=True)) as trial:
+        PoisonSearch(trial, 200, found, found).run(START)
+        assert trial.read(START, Position(1, 0)) == ROWS - 1
+    assert [each.unit.location for each in known] == [{"file": "clicks.csv", "line": 8, "row": 5}]
 
 
 def test_what_kills_is_red_or_set_aside_by_policy(

@@ -6,6 +6,7 @@ wrapping.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +72,16 @@ def log_sums(folder: Path, first_ms: int, end_ms: int) -> Sums:
             table = pa.ipc.open_file(source).read_all()
         numbers = int(base) + np.arange(table.num_rows, dtype=np.int64)
         parts.append(row_ids(path.parent.name, numbers))
+    return sums(parts)
+
+
+def line_sums(folder: Path, files: str) -> Sums:
+    """Sums over the lines of files in gzip."""
+    parts = []
+    for path in folder.glob(files):
+        with gzip.open(path) as lines:
+            count = sum(1 for _ in lines)
+        parts.append(row_ids(path.relative_to(folder).as_posix(), np.arange(count)))
     return sums(parts)
 
 

@@ -172,7 +172,10 @@ def expected(project: Project, day: int = 0) -> dict[str, independent.Sums]:
         "clicks": (
             independent.kafka_sums(topic.bootstrap, topic.name, first_ms, end_ms)
             if topic
-            else independent.log_sums(project.log, first_ms, end_ms)
+            else independent.added(
+                independent.log_sums(project.log, first_ms, end_ms),
+                independent.line_sums(project.log, f"date={start:%Y-%m-%d}/*.json.gz"),
+            )
         ),
     }
 

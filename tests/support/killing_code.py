@@ -69,6 +69,7 @@ if MODULES & set(sys.orig_argv):
     patch("formats.arrow_ipc", "ArrowDecoder._read", of_message)
     patch("parquet.read", "to_chunk", of_batch)
     patch("log.read", "to_chunk", of_batch)
+    patch("records.read", "to_chunk", of_batch)
 """
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -20,7 +19,7 @@ from forebay.datatasks.sources.common.row_groups.planner import Footer
 from forebay.datatasks.sources.common.values.casting import column_problem, event_times
 from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
 from forebay.datatasks.sources.parquet.footer_reader import FooterAnswer, FooterReader
-from forebay.datatasks.tasks import DataTask, Position, ReadUnit
+from forebay.datatasks.tasks import DataTask, Position, ReadUnit, RowRange
 from forebay.errors import DataError
 
 # Planning holds a few of them at a time.
@@ -136,21 +135,16 @@ class RowGroups:
         return {"file": path, "row_group": group, "row": row}
 
     def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
-        """See `SourceReader.units`: row groups. Of one that a window cuts, the range is a unit."""
-        for part in range(position.part, len(task.ranges)):
-            row_range = task.ranges[part]
-            borders = [row_range.first, row_range.end]
-            if row_range.rows == row_range.end - row_range.first:
-                ends = self._ends_of(row_range.path)
-                inside = ends[(ends > row_range.first) & (ends < row_range.end)]
-                borders = [row_range.first, *np.unique(inside).tolist(), row_range.end]
-            for first, end in itertools.pairwise(borders):
-                begin = Position(part, first if first > row_range.first else 0)
-                behind = Position(part, end) if end < row_range.end else Position(part + 1, 0)
-                if behind > position:
-                    yield ReadUnit(
-                        first=begin, end=behind, location=self.location(row_range.path, first)
-                    )
+        """See `SourceReader.units`: row groups."""
+
+        def borders(each: RowRange) -> list[int]:
+            ends = self._ends_of(each.path)
+            return [*np.unique(ends[(ends > each.first) & (ends < each.end)]).tolist()]
+
+        def locate(at: Position) -> dict[str, str | int]:
+            return self.location(task.ranges[at.part].path, at.row)
+
+        return ReadUnit.of_ranges(task, position, locate, borders)
 
     def _ends_of(self, path: str) -> Ints:
         if path not in self._ends:

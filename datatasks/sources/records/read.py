@@ -93,6 +93,16 @@ class Opened(Protocol):
     ) -> AbstractContextManager[RecordFile]: ...
 
 
+def shifts(file: RecordFile) -> tuple[Ints, Ints]:
+    """By how much the place of a record is more than its row, and from which rows on."""
+    rows, found = [np.zeros(1, np.int64)], [np.ones(1, np.int64)]
+    for block in file.blocks:
+        values, at = np.unique(block.places - np.arange(block.first, block.end), return_index=True)
+        rows.append(block.first + at)
+        found.append(values)
+    return np.concatenate(rows), np.concatenate(found)
+
+
 class RecordReader:
     """planned: the file of a row range as it was planned, in a task of a window.
 
@@ -167,25 +177,19 @@ class _RangeReader:
                     yield self._dead(max(first, at), block.bad[0])
                     return
                 at, place = block.end, int(block.places[-1]) + 1
-                if at > first:
-                    part = block.part(max(first - block.first, 0), min(end, at) - block.first)
-                    fitted = file.records.decode_all(part)
-                    times = None if file.event_time is None else file.times(part, fitted)
-                    for row in range(0, len(part), self.step):
-                        yield self._chunk(file, part, fitted, times, row)
+                low, high = max(first - block.first, 0), min(end, at) - block.first
+                # What kills is looked for within two chunks: no more is decoded at a time.
+                for row in range(low, high, self.step):
+                    yield self._chunk(file, block.part(row, min(row + self.step, high)))
                 if at >= end:
                     return
         yield self._dead(max(first, at), f"the file ends before {file.records.place} {place}")
 
-    def _chunk(
-        self, file: RecordFile, block: Block, fitted: Fitted, every: Ints | None, at: int
-    ) -> Chunk:
-        """Some records of a block from `at` on. every: the times of all of them."""
-        batch = fitted.batch.slice(at, self.step)
-        last = at + batch.num_rows
-        bad = {row - at: why for row, why in fitted.bad.items() if at <= row < last}
-        rows = np.arange(block.first + at, block.first + last)
-        times = None if every is None else every[at:last]
+    def _chunk(self, file: RecordFile, block: Block) -> Chunk:
+        fitted = file.records.decode_all(block)
+        batch, bad = fitted.batch, dict(fitted.bad)
+        rows = np.arange(block.first, block.end)
+        times = None if file.event_time is None else file.times(block, fitted)
         kept: npt.NDArray[np.bool_] = np.ones(len(rows), np.bool_)
         if times is None:
             cut_times = np.full(len(rows), self.span[0] if file.bounds is None else file.bounds[0])
@@ -215,7 +219,7 @@ class _RangeReader:
             rows=rows,
             row_ids=row_ids(path, rows),
             hours=hours_within(cut_times, *self.span),
-            end=self._position(block.first + last),
+            end=self._position(block.end),
             locate=locate,
             bad=bad,
             times=None if times is None else np.where(times == UNKNOWN, cut_times, times),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -21,13 +22,13 @@ from forebay.datatasks.sources.common.row_groups.planner import Footer, RangePla
 from forebay.datatasks.sources.common.row_groups.states import ALL_NULL, KNOWN, TO_READ
 from forebay.datatasks.sources.common.values.casting import column_problem
 from forebay.datatasks.sources.common.values.times import UNKNOWN, Times
-from forebay.datatasks.sources.records.blocks import Block, Records
+from forebay.datatasks.sources.records.blocks import Block, Ints, Records
 from forebay.datatasks.sources.records.csv_lines import CsvLines
 from forebay.datatasks.sources.records.json_lines import JsonLines
 from forebay.datatasks.sources.records.kind import TSV, CsvKind, JsonKind, TfrecordKind
-from forebay.datatasks.sources.records.read import RecordFile, RecordReader
+from forebay.datatasks.sources.records.read import RecordFile, RecordReader, shifts
 from forebay.datatasks.sources.records.streams import compression_of, pieces
-from forebay.datatasks.tasks import Chunk, DataTask, Position
+from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import DataError, InfrastructureError
 from forebay.system.extras import require_extra
 
@@ -74,6 +75,7 @@ class RecordSource(FolderSource):
     def __init__(self, spec: SourceSpec, options: Spec, root: Path) -> None:
         super().__init__(spec, options, root)
         self._compression = cast("JsonKind.Options", options).compression
+        self._places = lru_cache(1)(self._look)  # `units` asks about each record
 
     @property
     def meaning(self) -> str:
@@ -186,6 +188,21 @@ class RecordSource(FolderSource):
     ) -> Iterator[Chunk]:
         reader = RecordReader(self.spec, self.opened, self._planned_file, self.no_times)
         return reader.read(task, position, columns, chunk_rows)
+
+    def units(self, task: DataTask, position: Position) -> Iterator[ReadUnit]:
+        locate = partial(self._location, task)
+        return ReadUnit.of_ranges(task, position, locate, lambda r: range(r.first + 1, r.end))
+
+    def _location(self, task: DataTask, at: Position) -> dict[str, str | int]:
+        path = task.ranges[at.part].path
+        word, rows, more = self._places(path)
+        place = at.row + int(more[np.searchsorted(rows, at.row, side="right") - 1])
+        return {"file": path, word: place, "row": at.row}
+
+    def _look(self, path: str) -> tuple[str, Ints, Ints]:
+        """The word for places in a file, and what they are; see `shifts`."""
+        with self.opened(path, [], with_times=False) as file:
+            return file.records.place, *shifts(file)
 
 
 class JsonSource(JsonKind, RecordSource):

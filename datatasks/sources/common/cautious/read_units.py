@@ -30,13 +30,9 @@ class Poison(Message):
 
 def whole_ranges(task: DataTask, position: Position) -> Iterator[ReadUnit]:
     """Each row range as one unit, without a look at the storage, which may kill whoever looks."""
-    for part in range(position.part, len(task.ranges)):
-        row_range = task.ranges[part]
-        yield ReadUnit(
-            first=Position(part, 0),
-            end=Position(part + 1, 0),
-            location={"file": row_range.path, "row": row_range.first},
-        )
+    return ReadUnit.of_ranges(
+        task, position, lambda at: {"file": task.ranges[at.part].path, "row": at.row}
+    )
 
 
 def read_around(

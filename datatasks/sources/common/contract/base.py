@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -266,13 +267,7 @@ class SourceReader(OpenedSource, ABC):
         units are taken. Override it and `before` where a row range is more than has to be lost
         together, or a position's `part` is not the index of its range.
         """
-        for part in range(position.part, len(task.ranges)):
-            row = task.ranges[part].first
-            yield ReadUnit(
-                first=Position(part, 0),
-                end=Position(part + 1, 0),
-                location=self.location(task, Position(part, row)),
-            )
+        return ReadUnit.of_ranges(task, position, partial(self.location, task))
 
     def before(self, task: DataTask, position: Position) -> DataTask:
         """The task without what comes from `position` on: the first or the end of one of its units.

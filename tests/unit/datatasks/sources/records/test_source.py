@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.record_files import compressed, framed, tf_example
+from support.record_files import WRITERS, compressed, framed, tf_example
+from support.s3_server import S3Server
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.sources.common.row_groups.planner import rows_by_span
+from forebay.datatasks.sources.common.values.casting import Fitted
 from forebay.datatasks.sources.common.values.times import Spans
-from forebay.datatasks.tasks import Chunk, DeadRow
+from forebay.datatasks.sources.records.blocks import Block
+from forebay.datatasks.sources.records.json_lines import JsonLines
+from forebay.datatasks.tasks import Chunk, DeadRow, Position
 from forebay.errors import ConfigError, DataError
 from forebay.home.paths import Home
-from forebay.testing.source_data import hours
+from forebay.testing.source_data import hours, rows
 from forebay.testing.source_suite import numbers, tasks_of
 
 SPANS = hours(0, 2)
@@ -192,6 +196,60 @@ def test_names_say_the_delimiter(tmp_path: Path) -> None:
     write(tmp_path, "a.csv", b"number,at,word\n1,2026-03-01T05:00Z,a\tb")
     write(tmp_path, "b.tsv.gz", compressed(b"number\tat\tword\n2\t2026-03-01T05:00Z\ta,b", ".gz"))
     assert [rows for rows, _ in read(opened(tmp_path, "csv"))] == [[1, 2], [], []]
+
+
+def test_no_record_is_decoded_but_those_that_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one that kills its reader would kill who reads its neighbours, or be far ahead."""
+    write(tmp_path, "a.json", b"\n\n".join(line(number, 1) for number in range(20)))
+    source, decoded = opened(tmp_path), list[list[int]]()
+    (task,) = tasks_of(source.scan(SPANS), SPANS, 1)
+    decode = JsonLines.decode
+
+    def noted(self: JsonLines, block: Block) -> Fitted:
+        decoded.append(block.places.tolist())
+        return decode(self, block)
+
+    monkeypatch.setattr(JsonLines, "decode", noted)
+    units = list(source.units(task, Position(0, 0)))
+    assert (len(units), decoded) == (20, [])
+    assert units[5].location == {"file": "a.json", "line": 11, "row": 5}
+    list(source.open(source.before(task, units[5].end), units[5].first, ["number"], 8))
+    assert decoded.pop() == [11]
+    list(source.open(task, None, ["number"], 8))
+    assert max(map(len, decoded)) <= 8
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_bucket_with_folders_of_hours(
+    kind: str, tmp_path: Path, s3_server: S3Server, s3_access: None
+) -> None:
+    bucket = s3_server.new_bucket()
+
+    def put(hour: int, count: int) -> None:
+        key = f"data/2026-03-01/{5 + hour:02d}/a.{kind}.gz"
+        content = compressed(WRITERS[kind](rows(hour, range(count))), ".gz")
+        s3_server.client.put_object(Bucket=bucket, Key=key, Body=content)
+
+    for hour in range(len(SPANS)):
+        put(hour, 10 + hour)
+    options = {
+        "path": f"s3://{bucket}/data",
+        "storage": {"endpoint_url": f"http://{s3_server.endpoint}"},
+        "window_path": "{date}/{hour}/*",
+    }
+    columns = {"number": "int", "word": "string"}
+    source = opened(tmp_path, kind, options=options, columns=columns, event_time=None)
+    assert [found for found, _ in read(source)] == [[*range(10 + hour)] for hour in range(3)]
+    scan = source.scan(SPANS[1:2])
+    assert source.look(SPANS[1:2]).fingerprints == scan.fingerprints
+    (task,) = tasks_of(scan, SPANS[1:2], 0)
+    chunks = list(source.open(task, Position(0, 4), ["number"], 3))
+    assert numbers(chunks) == [*range(4, 11)]
+    put(1, 12)
+    with pytest.raises(DataError, match=r"03-01/06/a.*changed after it was planned.*run window"):
+        list(source.open(task, None, ["number"], 3))
 
 
 def test_what_a_declaration_may_not_say(tmp_path: Path) -> None:
