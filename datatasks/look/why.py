@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -18,15 +18,19 @@ from forebay.datatasks.planning.listings import Listings
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.planning.operations import (
     Clock,
+    Listed,
     Share,
+    left_out,
     not_complete,
     nothing_in,
     scan_shares,
     shares_of,
+    too_late,
 )
 from forebay.datatasks.plans import plan_rows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.datatasks.sources.common.contract.base import SourcePlanner
 from forebay.datatasks.sources.common.contract.deleted_rows import MINUTE
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import ForebayError
@@ -122,6 +126,20 @@ def _why_source(
     return NotPlanned("waiting", not_complete(share.source, share.span, reason), advice)
 
 
+def _listed_now(source: SourcePlanner, asked: Sequence[Share]) -> dict[str, Listed]:
+    """Shares that have time in the source: late ones as if a run had waited for them."""
+    complete, found = list[Share](), dict[str, Listed]()
+    states = source.readiness_of([share.span for share in asked if share.span is not None])
+    for share, state in zip(asked, states, strict=True):
+        if state.ready:
+            complete.append(share)
+        elif source.spec.ready.late == "skip":
+            found[share.window.key] = left_out(share, state.reason)
+        else:
+            raise too_late(share.source, timedelta(0), share.window.key, state.reason)
+    return found | (scan_shares(source, complete)[0] if complete else {})
+
+
 def plans_now(
     root: Path,
     pipeline: PipelineSpec,
@@ -147,7 +165,7 @@ def plans_now(
         cache = PlanCache(ledger.home, only_look=True)
         if asked:
             with closing(open_source(spec, root, borders, cache)) as source:
-                listed |= scan_shares(source, asked)[0]
+                listed |= _listed_now(source, asked)
         for key, of_source in listed.items():
             found[key][name] = of_source.plan
     return [

@@ -215,6 +215,7 @@ def test_a_killed_keeper_is_seen_and_replaced(cluster: Cluster) -> None:
     state = cluster.embedded.state()
     assert state is not None
     os.kill(state.keeper_pid, signal.SIGKILL)
+    until(lambda: cluster.status()[1]["state"] == "lost", 20)  # a killed process takes its time
     code, lost = cluster.status()
     assert (code, lost["state"]) == (4, "lost")
     assert "`forebay up`" in lost["problem"]

@@ -106,6 +106,9 @@ def _micros(value: Any) -> int:
     if isinstance(value, int):
         return value
     if isinstance(value, str):
+        count, _, rest = value.partition(" ")
+        if rest == "microseconds after 1970":  # what no date can say
+            return int(count)
         value = datetime.fromisoformat(value)
     if not isinstance(value, datetime) and isinstance(value, date):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)

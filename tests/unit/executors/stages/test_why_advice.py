@@ -10,7 +10,7 @@ import pytest
 from support.jobs import ToldJob, failed
 from support.model_lines import drop_checkpoints, record_link
 from support.scripted_runs import FIRST, SECOND, Runs, scripted_runs
-from support.stages import noon, table
+from support.stages import START, noon, table
 
 from forebay import cli
 from forebay.datatasks.planning.operations import Share, scan_shares
@@ -242,6 +242,22 @@ def test_what_is_lost_by_training_stale_windows_again_is_said(runs: Runs) -> Non
     assert reason.count("trained again, ") == 1
     assert runs.stages.ledger.forget(FOURTH)
     assert "; trained again, window 2026-03-03: " in why(runs, 3).reason, "what it starts from"
+
+
+@pytest.mark.parametrize("policy", ["skip", "fail"])
+def test_what_a_late_source_keeps_from_stale_windows_is_said(runs: Runs, policy: str) -> None:
+    stale(runs)
+    found = runs.stages
+    found.late["a"] = START
+    ready = found.sources["a"].ready.model_copy(update={"late": policy})
+    found.sources["a"] = found.sources["a"].model_copy(update={"ready": ready})
+    answer = why(runs, 3)
+    if policy == "skip":
+        lost = "source a has 0 rows now, and had 2 when it was trained (skipped: no marker)"
+        assert f"; trained again, window 2026-03-04: {lost}" in answer.reason
+    else:
+        assert (answer.next, answer.command) == ("correct that, then run it", "")
+        assert "source 'a' is not complete: no marker" in answer.reason
 
 
 def test_no_command_for_another_cut(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
