@@ -17,7 +17,7 @@ from typing import Any, Self
 from forebay.datatasks.planning import planner as planning
 from support.sequences.live_reader import LiveReader
 from support.sequences.operations import Ended, attempt
-from support.whole_life.faults import Faults
+from support.whole_life.faults import Faults, die
 from support.whole_life.in_process import run_jobs_here
 
 KILLED = -9
@@ -69,7 +69,7 @@ def _work(work: Callable[[], Any], dies_at: int | None, writing: int) -> None:
     code, told = 1, b""
     try:
         work_here()
-        Faults(dies_at).install()
+        Faults({dies_at: die}).install()
         told, code = json.dumps(asdict(attempt(work)), default=str).encode(), 0
     except BaseException:  # noqa: BLE001 - a child of a fork must not return
         told = traceback.format_exc().encode()

@@ -2,9 +2,9 @@
 
 `--share 1/2` tries every second of these points, from the second on.
 
-Each point that kills is a life of its own, in a child of this process: killed there, looked at,
-gone on with by the next child, and looked at again. Cuts of power leave images of one life's home,
-and each of them is gone on with in the same way. A line of JSON for each point.
+One life in a child of this process leaves images of its home at its points, as a kill or a cut of
+power there would; once it is dead each is looked at by a child, gone on with, and looked at again.
+A line of JSON for each point.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from forebay.config.load import load_project
@@ -94,56 +95,52 @@ class Lives:
         self.lived(lambda: _require(self.child(whole)))
         return json.loads((self.root / "counts").read_text())
 
-    def try_kills(self, points: Sequence[int]) -> None:
-        """Each in children of its own."""
+    def try_deaths(self, points: Sequence[int], cut_seed: int | None) -> None:
+        """One life that leaves an image of its home at each point, and then a start with each.
 
-        def each() -> None:
-            for point in points:
-                _say(point, self.try_kill(point))
-
-        self.lived(each)
-
-    def try_kill(self, point: int) -> list[str]:
-        """What is wrong after a death at one point; nothing when all is as it must be."""
-        home = self._home(f"homes/{point}")
-        target, known = self.target(home), home.parent.with_suffix(".synced")
-
-        def killed() -> None:
-            disk = WatchedDisk(home)
-            disk.install()
-            Faults(point, lambda: disk.remember(known)).install()
-            live(target)
-
-        died = self.child(killed)
-        if died == 0:
-            return [NOBODY_DIED]
-        seen = self.child(lambda: _none(faults_at_any_moment(target, self.recorded)))
-        ended = self.child(lambda: self._go_on(target, known))
-        names, codes = ("killed", "look", "go on"), (0 if died == -9 else died, seen, ended)
-        return [f"{name}: {code}" for name, code in zip(names, codes, strict=True) if code != 0]
-
-    def try_cuts(self, points: Sequence[int], seed: int) -> None:
-        """One life that leaves an image of its home at each point, and then a start with each."""
-        home = self._home("cut")
-        disk, images = WatchedDisk(home), home.parent / "images"
+        cut_seed: of what cuts of power take; None for kills.
+        """
+        home, images = self._home("dying"), self.root / "images"
+        target = self.target(home)
 
         def whole() -> None:
-            target = self.target(home)
-            disk.cut_at(points, images, seed)
+            disk, faults = WatchedDisk(home), Faults()
+            if cut_seed is None:
+                image = disk.leave_image
+                faults.before = {
+                    point: partial(image, images / str(point), images / f"{point}.synced")
+                    for point in points
+                }
+            else:
+                disk.cut_at(points, images, cut_seed)
             disk.install()
+            faults.install()
             live(target)
-            disk.leave()
+
+        def each() -> None:
+            _require(self.child(whole))  # rows name a process that is dead by now
             for point in points:
-                shutil.rmtree(home, ignore_errors=True)
-                if (images / str(point)).exists():
-                    (images / str(point)).rename(home)
-                started = self.child(lambda: self._start(target))
-                _say(point, [f"start: {started}"] if started != 0 else [])
+                _say(point, self._tried(target, images / str(point), is_kill=cut_seed is None))
 
-        self.lived(lambda: _require(self.child(whole)))
+        shutil.rmtree(images, ignore_errors=True)
+        self.lived(each)
 
-    def _start(self, target: LineTarget) -> None:
+    def _tried(self, target: LineTarget, image: Path, *, is_kill: bool) -> list[str]:
+        """What is wrong after a death; nothing when all is as it must be."""
+        home, known = target.home.root, image.with_suffix(".synced") if is_kill else None
+        if known is not None and not known.exists():
+            return [NOBODY_DIED]
+        shutil.rmtree(home, ignore_errors=True)
+        if image.exists():
+            image.rename(home)
+        started = self.child(lambda: self._start(target, known))
+        return [f"start: {started}"] if started != 0 else []
+
+    def _start(self, target: LineTarget, known: Path | None) -> None:
+        """known: what of the disk was synced; all of it without one."""
         _none(faults_at_any_moment(target, self.recorded))
+        if known is not None:
+            WatchedDisk(target.home.root, known).install()
         live(target)
         _none(faults_at_the_end(target, self.recorded))
 
@@ -153,12 +150,6 @@ class Lives:
         shutil.rmtree(home.parent, ignore_errors=True)
         home.parent.mkdir(parents=True)
         return home
-
-    def _go_on(self, target: LineTarget, known: Path) -> None:
-        """The next start, which knows what of the disk was synced, to the end and no fault."""
-        WatchedDisk(target.home.root, known).install()
-        live(target)
-        _none(faults_at_the_end(target, self.recorded))
 
     def lived(self, work: Callable[[], object]) -> None:
         """Do this in a process that has lived once: its children need not import anything."""
@@ -224,11 +215,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         points = sorted(random.Random(given.seed).sample(range(1, most), given.count))
     share, shares = map(int, given.share.split("/"))
     points = points[share::shares]
-    if given.death == "cut":
-        for first in range(0, len(points), IMAGES):
-            lives.try_cuts(points[first : first + IMAGES], given.seed)
-    else:
-        lives.try_kills(points)
+    for first in range(0, len(points), IMAGES):
+        cut_seed = given.seed if given.death == "cut" else None
+        lives.try_deaths(points[first : first + IMAGES], cut_seed)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Counts what a process does to disk and database, and kills it before a chosen operation."""
+"""Counts what a process does to disk and database, and acts before chosen operations."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,16 +16,20 @@ from forebay.system.files import trees
 from support.whole_life.watched_disk import CALLS
 
 
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @dataclass
 class Faults:
-    """One process's operations, numbered from 1. It dies before number `dies_at`."""
+    """One process's operations, numbered from 1. before: what is done before some of them."""
 
-    dies_at: int | None = None
-    # What is kept of the process for who comes after it.
-    last_words: Callable[[], None] = lambda: None
+    before: Mapping[int, Callable[[], None]] = field(default_factory=dict)
     count: int = 0
     transactions: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    # What is done before an operation is none itself, and other threads wait for it.
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _is_acting: bool = False
 
     def install(self) -> None:
         for name in CALLS:
@@ -47,7 +51,10 @@ class Faults:
 
     def _touch(self) -> None:
         with self._lock:
+            if self._is_acting:
+                return
             self.count += 1
-            if self.count == self.dies_at:
-                self.last_words()
-                os.kill(os.getpid(), signal.SIGKILL)
+            if self.count in self.before:
+                self._is_acting = True
+                self.before[self.count]()
+                self._is_acting = False

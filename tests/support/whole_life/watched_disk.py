@@ -13,7 +13,7 @@ import resource
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,25 @@ class Loss:
         return self.chance.choice((least, some, bytes(len(now)), now))
 
 
+class NoLoss(Loss):
+    """A kill takes nothing: the page cache outlives the process."""
+
+    def entry(self, synced: int | None, now: int | None) -> int | None:
+        del synced
+        return now
+
+    def content(self, synced: bytes | None, now: bytes) -> bytes:
+        del synced
+        return now
+
+
 @dataclass(frozen=True)
 class Image:
-    """Writes what a loss of power leaves of a home."""
+    """Writes what a kill or a loss of power leaves of a home. copies: of each inode."""
 
     synced: Synced
     loss: Loss
+    copies: dict[int, Path] = field(default_factory=dict)
 
     def write(self, home: Path, target: Path) -> None:
         """`target` is the home then; it is not made where nothing is left."""
@@ -80,6 +93,10 @@ class Image:
     def _write(self, number: int, target: Path, *, is_home: bool = False) -> None:
         place = self.synced.place(number)
         mode = Path(place).stat().st_mode & 0o7777
+        first = self.copies.setdefault(number, target)
+        if first is not target:
+            target.hardlink_to(first)
+            return
         if os.path.isdir(place):  # noqa: PTH112 - as the kernel names it
             target.mkdir()
             for name, entry in self._entries(number, place, is_home=is_home).items():
@@ -148,10 +165,26 @@ class WatchedDisk:
         self._is_left = True
         self._synced.close()
 
-    def remember(self, path: Path) -> None:
-        """Leave to `known` of another process what was synced, as a kill leaves it to the disk."""
+    def leave_image(self, target: Path, known: Path) -> None:
+        """Write what a kill would leave now, and what of that was synced: see `known`."""
+        synced = self._synced
+        image = Image(synced, NoLoss(None))
         with self._apart():
-            path.write_bytes(pickle.dumps((self._synced.files, self._synced.folders)))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            image.write(self._home, target)
+            copies = {number: path.stat().st_ino for number, path in image.copies.items()}
+            root = synced.root.stat().st_ino
+            copies[root] = root
+            files = {copies[one]: synced.files[one] for one in synced.files.keys() & copies.keys()}
+            folders = {
+                copies[one]: {
+                    name: copies[each]
+                    for name, each in synced.folders[one].items()
+                    if each in copies
+                }
+                for one in synced.folders.keys() & copies.keys()
+            }
+            known.write_bytes(pickle.dumps((files, folders)))
 
     def _recall(self, path: Path) -> None:
         files, folders = pickle.loads(path.read_bytes())
