@@ -69,7 +69,7 @@ def _work(work: Callable[[], Any], dies_at: int | None, writing: int) -> None:
     code, told = 1, b""
     try:
         work_here()
-        Faults({dies_at: die}).install()
+        Faults({} if dies_at is None else {dies_at: die}).install()
         told, code = json.dumps(asdict(attempt(work)), default=str).encode(), 0
     except BaseException:  # noqa: BLE001 - a child of a fork must not return
         told = traceback.format_exc().encode()
