@@ -1,4 +1,4 @@
-"""Names from outside that become parts of paths: checked, or refused by an error that quotes them.
+"""Texts from outside: names that become paths are checked, and errors quote any text safely.
 
 Code that turns a pipeline, a line, a window or a job id into a path checks it here first, and so
 does code that takes a name from a command line, a file name or a YAML key.

@@ -1,4 +1,4 @@
-"""Appending to a `log` directory: whole segments, never a half one, offsets without holes."""
+"""Segments of a `log`: their file names, which readers parse too, and appending whole ones."""
 
 from __future__ import annotations
 
