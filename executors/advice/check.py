@@ -97,6 +97,7 @@ def _advice(
         known,
         Situation(
             completeness=known.value if known else None,
+            interval=(known.low, known.high) if known else None,
             stream_share=_stream_share(sampled),
             has_batch=any(each.feed == "batch" for each in sampled.values()),
             has_stream=True,

@@ -44,6 +44,7 @@ def advice_on_windows(
         known,
         Situation(
             completeness=known.value if known else None,
+            interval=(known.low, known.high) if known else None,
             stream_share=min(1.0, rows["stream"] / rows["batch"]) if rows.get("batch") else None,
             has_batch=rows.get("batch", 0) > 0,
             has_stream=rows["stream"] > 0,

@@ -89,7 +89,7 @@ def _differences(columns: Sequence[str], auc: AucEstimate | None) -> list[Json]:
     for (a, first), (b, second) in combinations(answers, 2):
         difference = auc.difference(first, second)
         row: Json = {"a": a, "b": b, **difference.as_json()}
-        row["differ"] = difference.excludes_zero
+        row["differ"] = difference.is_clear()
         row["words"] = difference_words(a, b, difference)
         rows.append(row)
     return rows

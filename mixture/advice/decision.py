@@ -30,7 +30,8 @@ _NEEDS_WARM_START = "batch_then_stream"
 class Situation:
     """What is known about a data set before a model is trained on it.
 
-    completeness: share of complete positives that the stream knew; None if unknown. stream_share:
+    completeness: share of complete positives that the stream knew; None if unknown. interval: what
+    it may be, where it is the share of a sample. stream_share:
     share of events that the stream has; None if unknown, which counts as all. can_correct: whether
     late labels can be recognised: by twins, or by when they were known. has_warm_start: whether
     history is replayed before the first window; without it, `batch_then_stream` trains on no batch
@@ -44,6 +45,13 @@ class Situation:
     can_correct: bool = True
     has_warm_start: bool = True
     crowded: bool = False
+    interval: tuple[float, float] | None = None
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What the completeness may be; an unknown one counts as complete."""
+        known = 1.0 if self.completeness is None else self.completeness
+        return self.interval or (known, known)
 
 
 def learns_late_labels(variant: str) -> bool:
@@ -51,9 +59,9 @@ def learns_late_labels(variant: str) -> bool:
     return variant in _STREAM_READERS
 
 
-def is_incomplete(completeness: float | None) -> bool:
+def is_incomplete(completeness: float) -> bool:
     """Whether too few positives are known when a stream's rows are published."""
-    return completeness is not None and completeness < COMPLETENESS_MIN
+    return completeness < COMPLETENESS_MIN
 
 
 def advise(
@@ -65,7 +73,7 @@ def advise(
 ) -> Advice:
     """The advice for a pipeline. known: positives that its stream knew; see `recommend`."""
     enough = known is not None and known.whole >= POSITIVES_MIN
-    late = enough and is_incomplete(situation.completeness) and learns_late_labels(declared)
+    late = enough and is_incomplete(situation.span[1]) and learns_late_labels(declared)
     return Advice(
         declared=declared,
         known=known,
@@ -96,11 +104,20 @@ def recommend(
 
 
 def regimes_like(situation: Situation, table: RegimeTable) -> list[Regime]:
-    """Regimes that resemble a situation: in late labels first, then in sparseness, then in ids."""
+    """Regimes that resemble a situation: in late labels first, then in sparseness, then in ids.
+
+    What lies between two measured completenesses resembles both, and so do all that are complete.
+    """
     found = list(table.regimes)
     share = 1.0 if situation.stream_share is None else situation.stream_share
+    low, high = situation.span
+    below = max((each.completeness for each in found if each.completeness <= low), default=0.0)
+    above = min((each.completeness for each in found if each.completeness >= high), default=1.0)
     for is_like in (
-        lambda each: is_incomplete(each.completeness) == is_incomplete(situation.completeness),
+        lambda each: (
+            below <= each.completeness <= above
+            or not (is_incomplete(each.completeness) or is_incomplete(high))
+        ),
         lambda each: (each.stream_share < SPARSE) == (share < SPARSE),
         lambda each: each.crowded == situation.crowded,
     ):

@@ -16,16 +16,13 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from forebay.errors import DataError
+from forebay.mixture.metrics.estimate import SEEDS_MIN, student_quantile
 from forebay.system.message import Message
 
 TABLE = Path(__file__).with_name("regimes.json")
 Setting = bool | int | float | str
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Auc = Annotated[float, Field(ge=0, le=1)]
-# Two-sided 95% quantiles of Student's t for 1 to 9 degrees of freedom; above that, the normal
-# quantile is within 0.27 of them.
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-_NORMAL = 1.960
 
 
 class MeasuredVariant(Message):
@@ -115,13 +112,12 @@ def difference_of(one: MeasuredVariant, other: MeasuredVariant) -> tuple[float, 
     Seeds are paired: both were trained on the same rows in the same order.
     """
     seeds = len(one.auc_by_seed)
-    if seeds < 3 or seeds != len(other.auc_by_seed):
+    if seeds < SEEDS_MIN or seeds != len(other.auc_by_seed):
         return one.auc - other.auc, None
     apart = [a - b for a, b in zip(one.auc_by_seed, other.auc_by_seed, strict=True)]
     mean = sum(apart) / seeds
     variance = sum((each - mean) ** 2 for each in apart) / (seeds - 1)
-    quantile = _T[seeds - 2] if seeds - 2 < len(_T) else _NORMAL
-    return mean, quantile * math.sqrt(variance / seeds)
+    return mean, student_quantile(seeds - 1) * math.sqrt(variance / seeds)
 
 
 def fits(options: Mapping[str, Setting], settings: Mapping[str, object]) -> bool:

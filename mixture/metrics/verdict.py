@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.estimate import SEED_NOISE, Estimate
 
 COMPLETENESS_MIN = 0.9
 # These never train their output on complete labels: a label not known by publication trains as 0.
 _TRUSTS_FRESH_LABELS = ("mixture", "stream", "batch_then_stream")
 
 
-def difference_words(first: str, second: str, difference: Estimate) -> str:
+def difference_words(
+    first: str, second: str, difference: Estimate, noise: float = SEED_NOISE
+) -> str:
+    """Whether two variants differ. noise: see `Estimate.is_clear`; 0 where it was not measured."""
     figures = (
         f"(difference {difference.value:.4f}, "
         f"95% interval {difference.low:.4f} to {difference.high:.4f}, {difference.covers})"
     )
     if not difference.excludes_zero:
         return f"{first} and {second} do not differ {figures}"
+    if not difference.is_clear(noise):
+        return f"{first} and {second} do not differ by more than another seed may move {figures}"
     verb = "is better than" if difference.value > 0 else "is worse than"
-    return f"{first} {verb} {second} {figures}"
+    limit = "" if difference.covers_seeds else " on these rows only"
+    return f"{first} {verb} {second}{limit} {figures}"
 
 
 def partial_words(value: float | None, judged: int, rows: int | None = None) -> str:
