@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from forebay.config.specs.labels import delay_of
@@ -10,23 +11,29 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.judging.event_figures import label_part
 from forebay.executors.model_line.chain import ModelChain
 from forebay.mixture.advice.decision import Situation, advise
+from forebay.mixture.advice.own_figures import with_own_figures
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
 from forebay.mixture.advice.regimes import measured_regimes
 from forebay.mixture.advice.share import Share
+from forebay.mixture.metrics.estimate import Estimate
 
 Json = dict[str, Any]
 WINDOWS_MAX = 24  # labels of earlier windows may say little about those of today
 
 
 def advice_on_windows(
-    pipeline: PipelineSpec, windows: Collection[Json], label: str = ""
+    pipeline: PipelineSpec,
+    windows: Collection[Json],
+    label: str = "",
+    differences: Collection[Json] = (),
 ) -> Advice | None:
     """What trained and judged windows say about a pipeline.
 
     None where no model learns labels, and where no stream is read, whose labels may be late.
 
     windows: as in the summary, with the counts of their labels. Rows of one window are alike,
-    which widens the interval. label: which one, see `label_part`. What is recommended was
+    which widens the interval. label: which one, see `label_part`. differences: by its complete
+    labels, of the variants in pairs; see `summarise_scores`. What is recommended without them was
     measured on models of one label.
     """
     if pipeline.model.kind != "towers" or not windows:
@@ -40,7 +47,8 @@ def advice_on_windows(
     rows = _rows_by_feed(windows)
     if "stream" not in rows:
         return None
-    return advise(
+    declared = declared_for(pipeline, label)
+    found = advise(
         known,
         Situation(
             completeness=known.value if known else None,
@@ -50,10 +58,27 @@ def advice_on_windows(
             has_stream=rows["stream"] > 0,
             has_warm_start=pipeline.train.warm_start is not None,
         ),
-        declared_for(pipeline, label),
+        declared,
         settings_of(pipeline),
         measured_regimes(),
     )
+    own = _own_gains(declared, differences, corrected_as(pipeline, label))
+    return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
+
+
+def _own_gains(
+    declared: str, differences: Collection[Json], names: Mapping[str, str]
+) -> dict[str, Estimate]:
+    """AUC of each variant minus the declared one's. names: what they are to the label."""
+    found: dict[str, Estimate] = {}
+    for row in differences:
+        one, other = names[row["a"]], names[row["b"]]
+        value, low, high, seeds = (row[key] for key in ("value", "low", "high", "seeds"))
+        if other == declared:
+            found[one] = Estimate(value, low, high, seeds)
+        elif one == declared:
+            found[other] = Estimate(-value, -high, -low, seeds)
+    return found
 
 
 def line_windows(pipeline: PipelineSpec, chain: ModelChain) -> dict[str, Json]:

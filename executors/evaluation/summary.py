@@ -217,15 +217,19 @@ def _newest_model(chain: ModelChain, links: Sequence[Link]) -> Json:
 def _advised(pipeline: PipelineSpec, evaluation: Evaluation, windows: Mapping[str, Json]) -> Json:
     """Advice, for each of several labels too. windows: these, and the newest of the line."""
     labels = {
-        name: {"pooled": of.pooled, "advice": _advice(pipeline, windows.values(), name)}
+        name: {"pooled": of.pooled, "advice": _advice(pipeline, windows.values(), name, of.pooled)}
         for name, of in evaluation.labels.items()
     }
     several = {"first_label": next(iter(pipeline.dataset.targets)), "labels": labels}
-    return {"advice": _advice(pipeline, windows.values(), ""), **(several if labels else {})}
+    advice = _advice(pipeline, windows.values(), "", evaluation.pooled)
+    return {"advice": advice, **(several if labels else {})}
 
 
-def _advice(pipeline: PipelineSpec, windows: Collection[Json], label: str) -> Json | None:
-    found = advice_on_windows(pipeline, windows, label)
+def _advice(
+    pipeline: PipelineSpec, windows: Collection[Json], label: str, pooled: Json
+) -> Json | None:
+    measured = pooled["differences"] if pooled["label"] == "complete" else ()
+    found = advice_on_windows(pipeline, windows, label, measured)
     return found.as_json() if found else None
 
 

@@ -29,7 +29,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
-from forebay.mixture.metrics.verdict import completeness_words, difference_words
+from forebay.mixture.metrics.verdict import completeness_words, difference_words, doubtful_words
 from forebay.mixture.score_columns import over_seeds
 from forebay.system.instants import to_us
 
@@ -58,7 +58,7 @@ def summarise_scores(
         variants, completeness["fresh_positives"], completeness["complete_positives"]
     )
     counted = counted_windows(events)
-    event = pool(one.auc for one in counted)
+    event, pooled = pool(one.auc for one in counted), pooled_block(events)
     waits = any(not board.all_here and not board.joined.all() for board in boards)
     return {
         "paradigms": {
@@ -68,7 +68,7 @@ def summarise_scores(
             }
             for column, places in answers.items()
         },
-        "event": pooled_block(events),
+        "event": pooled,
         "scored_at": "event" if event else "publication",
         "label": "complete" if event or true else "fresh",
         "differences": _differences(counted[0].columns, event)
@@ -76,7 +76,7 @@ def summarise_scores(
         else _differences(columns, true or (None if waits else fresh)),
         "label_completeness": completeness,
         "label_ages": label_ages(boards),
-        "warnings": [warning] if warning else [],
+        "warnings": [*([warning] if warning else []), *doubtful_words(pooled["answers"])],
     }
 
 

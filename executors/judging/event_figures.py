@@ -64,7 +64,6 @@ def _number(value: float) -> str:
 
 
 Json = dict[str, Any]
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 # For each sliced feature, the values with the most rows; the others share one slice.
 SLICE_VALUES_MAX = 20
@@ -86,14 +85,10 @@ class Part(NamedTuple):
 class EventFigures(WindowFigures):
     """Figures of one window's judged rows, and what pooled figures take from them.
 
-    positives: among the judged rows. expected: float64[C], positives that each column expected.
-    curves: of each column.
-    block: the window's `event` in a summary. sources, slices: its parts by source, and by feature
-    and value.
+    curves: of each column. block: the window's `event` in a summary. sources, slices: its parts by
+    source, and by feature and value.
     """
 
-    positives: int
-    expected: Floats
     curves: tuple[CalibrationCurve, ...]
     block: Json
     sources: dict[str, Part]
@@ -146,6 +141,7 @@ def pooled_block(windows: Iterable[EventFigures]) -> Json:
                 "log_loss": losses.interval(places).as_json(),
                 "normalised_entropy": losses.normalised().interval(places).as_json(),
                 "calibration": float(expected[list(places)].mean()) / positives,
+                "positives": positives,
                 "curve": _curve(counted, places[0]),
             }
             for column, places in over_seeds(columns).items()

@@ -15,10 +15,10 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
-from forebay.mixture.metrics.estimate import Estimate, student_quantile
+from forebay.mixture.metrics.estimate import SEED_NOISE, SEEDS_MIN, Estimate, student_quantile
 from forebay.mixture.metrics.losses import LossEstimate, pool_losses
 from forebay.mixture.metrics.seeds import Columns
-from forebay.mixture.metrics.verdict import difference_words
+from forebay.mixture.metrics.verdict import difference_words, is_calibrated
 from forebay.mixture.score_columns import ScoreColumn, over_seeds
 from forebay.system.message import Message
 
@@ -73,7 +73,10 @@ def decide(
     incumbent is the declared variant, or with `against: served` that of the newest decision.
     Windows with missing complete labels, or with one class only, are not used. The interval allows
     for other rows having been drawn and, from three windows on, for other windows too: what is
-    better at night may be worse by day, and what serves will answer in future windows.
+    better at night may be worse by day, and what serves will answer in future windows. Another
+    choice of seeds moves a difference too: with fewer than `SEEDS_MIN` of them it takes three
+    windows, and an AUC that is better by more than seeds move it. A variant that expects less than
+    half of the positives, or more than twice as many, is not chosen.
 
     variants: those that are trained, the declared one first.
     windows: event scores, in order; the newest that together have `min_rows` rows decide.
@@ -86,35 +89,62 @@ def decide(
     if len(variants) == 1:
         words = f"{declared} serves: nothing else is trained"
         return found.model_copy(update={"words": words})
-    chosen, rows = _newest(windows, spec.min_rows)
-    if rows < spec.min_rows:
+    counted = counted_windows(windows)
+    seeds = max(map(len, over_seeds(counted[0].columns).values()), default=1) if counted else 1
+    least = 1 if seeds >= SEEDS_MIN else SPREAD_WINDOWS_MIN
+    chosen, rows = _newest(counted, spec.min_rows, least)
+    if rows < spec.min_rows or len(chosen) < least:
         how = "as declared" if incumbent == declared else "as before"
+        windows_too = f" of {least} windows (train.seeds is below {SEEDS_MIN})" if least > 1 else ""
         words = (
             f"{incumbent} serves {how}: the gate needs {spec.min_rows:,} judged rows "
-            f"(job.publish.min_rows), and windows with all their labels and both classes have "
-            f"{rows:,}"
+            f"(job.publish.min_rows){windows_too}, and windows with all their labels and both "
+            f"classes have {rows:,}{f' of {len(chosen)}' if least > 1 else ''}"
         )
         return found.model_copy(update={"words": words, "rows": rows})
-    best, difference = _best(spec.metric, chosen, variants, incumbent)
+    noise = SEED_NOISE if spec.metric == "auc" else 0.0  # of losses it is not measured
+    best, difference = _best(
+        spec.metric, chosen, _calibrated(chosen, variants, incumbent), incumbent
+    )
     words = f"{incumbent} serves: it is the best at event time, by {spec.metric}"
     if difference is not None:
-        variant = best if difference.excludes_zero else incumbent
-        compared = difference_words(best, incumbent, difference)
+        variant = best if difference.is_clear(noise) else incumbent
+        compared = difference_words(best, incumbent, difference, noise)
         words = f"{variant} serves: at event time, by {spec.metric}, {compared}"
         found = found.model_copy(update={"variant": variant})
     keys = [one.window for one in chosen]
     return found.model_copy(update={"words": words, "windows": keys, "rows": rows})
 
 
-def _newest(windows: Sequence[WindowFigures], rows_min: int) -> tuple[list[WindowFigures], int]:
-    """The newest counting windows with that many rows together, or all, in order; their rows."""
+def _newest(
+    counted: Sequence[WindowFigures], rows_min: int, windows_min: int
+) -> tuple[list[WindowFigures], int]:
+    """The newest windows with that many rows together, or all, in order; their rows."""
     chosen: list[WindowFigures] = []
     rows = 0
-    for one in reversed(counted_windows(windows)):
-        if rows < rows_min and one.losses is not None:
+    for one in reversed(counted):
+        if (rows < rows_min or len(chosen) < windows_min) and one.losses is not None:
             chosen.insert(0, one)
             rows += one.losses.rows
     return chosen, rows
+
+
+def _calibrated(
+    chosen: Sequence[WindowFigures], variants: Sequence[str], incumbent: str
+) -> list[str]:
+    """The incumbent, and variants whose expected positives are those that came, by a factor of 2.
+
+    Twice as many cost money wherever a probability is used, however well they order the rows.
+    """
+    positives = sum(one.positives for one in chosen)
+    expected = np.sum([one.expected for one in chosen], axis=0) / positives
+    places = over_seeds(chosen[0].columns)
+    shares = {
+        name: float(expected[list(places[ScoreColumn(name)])].mean())
+        for name in variants
+        if ScoreColumn(name) in places
+    }
+    return [name for name in variants if name == incumbent or is_calibrated(shares.get(name, 1.0))]
 
 
 def _best(

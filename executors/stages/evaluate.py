@@ -41,6 +41,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     from forebay.executors.advice.line import line_warnings
     from forebay.executors.advice.repeated_events import repeat_warnings
     from forebay.executors.evaluation.windows import complete_judgements, evaluate
+    from forebay.mixture.metrics.verdict import doubtful_words
 
     chain, ledger, key = target.chain, target.ledger, target.key
     standing = chain.standing(key)
@@ -83,7 +84,16 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
             ),
             *(f"window {key}: {words}" for words in evaluation_words(document)),
         ],
-        warnings=[*line_warnings(target.pipeline, chain), *repeat_warnings([document])],
+        warnings=[
+            *line_warnings(target.pipeline, chain),
+            *repeat_warnings([document]),
+            *(
+                f"window {one['window']}: {words}"
+                for one in (*completed.values(), document)
+                if (one.get("event") or {}).get("complete")
+                for words in doubtful_words(event_answers(one))
+            ),
+        ],
     )
 
 

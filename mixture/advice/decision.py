@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from forebay.mixture.advice.recommendation import Advice, Gain, Recommendation
 from forebay.mixture.advice.regimes import MeasuredVariant, Regime, RegimeTable, difference_of, fits
 from forebay.mixture.advice.share import Share
-from forebay.mixture.metrics.verdict import COMPLETENESS_MIN
+from forebay.mixture.metrics.verdict import COMPLETENESS_MIN, POSITIVES_MIN
 
 LOSS_MAX = 0.003  # AUC: a variant that loses more against the best of a regime is not recommended
 SAME = 0.001  # AUC: differences below this are within the noise of seeds, so the declared one stays
 SPARSE = 0.5  # share of events that are in the stream
-POSITIVES_MIN = 30  # fewer say too little about the rest
 
 _BATCH_READERS = {"batch", "batch_then_stream", "mixed", "mixture"}
 # In a window, these train on the label that a stream row carries, as it is.
@@ -113,11 +112,14 @@ def regimes_like(situation: Situation, table: RegimeTable) -> list[Regime]:
     low, high = situation.span
     below = max((each.completeness for each in found if each.completeness <= low), default=0.0)
     above = min((each.completeness for each in found if each.completeness >= high), default=1.0)
+    late = {
+        each.name
+        for each in found
+        if below <= each.completeness <= above
+        or not (is_incomplete(each.completeness) or is_incomplete(high))
+    }
     for is_like in (
-        lambda each: (
-            below <= each.completeness <= above
-            or not (is_incomplete(each.completeness) or is_incomplete(high))
-        ),
+        lambda each: each.name in late,
         lambda each: (each.stream_share < SPARSE) == (share < SPARSE),
         lambda each: each.crowded == situation.crowded,
     ):

@@ -14,33 +14,38 @@ INCOMPLETE_LABELS = "incomplete_labels"  # as `train.accept` names it
 
 @dataclass(frozen=True)
 class Gain:
-    """What the recommended variant is expected to gain in one measured regime.
+    """What the recommended variant gained: in a measured regime, or in windows of the line itself.
 
-    auc: its AUC minus the declared one's; None if the declared one was not measured there.
-    plus_minus: half of the 95% interval over seeds, if known.
+    regime: None for the line's own. auc: its AUC minus the declared one's; None if the declared one
+    was not measured there. plus_minus: half of the 95% interval over seeds, if known.
     """
 
-    regime: str
+    regime: str | None
     seeds: int
     auc: float | None
     plus_minus: float | None
+
+    @property
+    def place(self) -> str:
+        return "windows of this line" if self.regime is None else repr(self.regime)
 
     @property
     def words(self) -> str:
         """`+.0104 ± .0040 in 'late conversions' (5 seeds)`."""
         seeds = f"{self.seeds} seed{'s' * (self.seeds != 1)}"
         if self.auc is None:
-            return f"not measured as declared in {self.regime!r} ({seeds})"
+            return f"not measured as declared in {self.place} ({seeds})"
         interval = f" ± {_figure(self.plus_minus)}" if self.plus_minus is not None else ""
         sign = "+" if self.auc >= 0 else "-"
-        return f"{sign}{_figure(abs(self.auc))}{interval} in {self.regime!r} ({seeds})"
+        return f"{sign}{_figure(abs(self.auc))}{interval} in {self.place} ({seeds})"
 
 
 @dataclass(frozen=True)
 class Recommendation:
     """The variant that is recommended, with its options, and what it is expected to gain.
 
-    changes: whether it differs from what the pipeline declares. measured: the table's date.
+    changes: whether it differs from what the pipeline declares. measured: the table's date; empty
+    where the line has measured it.
     """
 
     changes: bool
@@ -64,11 +69,13 @@ class Recommendation:
     def words(self) -> str:
         expected = "; ".join(gain.words for gain in self.gains)
         if not self.changes:
-            regimes = " and ".join(repr(gain.regime) for gain in self.gains)
-            return f"no measured variant clearly beats {self.declared} on data like {regimes}"
+            like = "data like " if self.measured else ""
+            places = " and ".join(gain.place for gain in self.gains)
+            return f"no measured variant clearly beats {self.declared} on {like}{places}"
+        measured = f", measured {self.measured}" if self.measured else ""
         return (
             f"{self.settings} is recommended: expected difference in AUC against "
-            f"{self.declared}: {expected}, measured {self.measured}"
+            f"{self.declared}: {expected}{measured}"
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from forebay.mixture.metrics.estimate import SEED_NOISE, Estimate
 
 COMPLETENESS_MIN = 0.9
+CALIBRATION_MIN = 0.5
+POSITIVES_MIN = 30  # fewer say too little about the rest
 # These never train their output on complete labels: a label not known by publication trains as 0.
 _TRUSTS_FRESH_LABELS = ("mixture", "stream", "batch_then_stream")
 
@@ -26,6 +29,30 @@ def difference_words(
     verb = "is better than" if difference.value > 0 else "is worse than"
     limit = "" if difference.covers_seeds else " on these rows only"
     return f"{first} {verb} {second}{limit} {figures}"
+
+
+def is_calibrated(share: float) -> bool:
+    """share: expected positives divided by those that came."""
+    return CALIBRATION_MIN <= share <= 1 / CALIBRATION_MIN
+
+
+def doubtful_words(answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Of which answers probabilities mean little. answers: their figures by name; none for towers.
+
+    A normalised entropy above 1 is worse than always answering the share of positives.
+    """
+    said = []
+    for name, figures in answers.items():
+        share, entropy = figures["calibration"], figures["normalised_entropy"]
+        entropy = entropy["value"] if isinstance(entropy, Mapping) else entropy
+        if "/" in name or figures["positives"] < POSITIVES_MIN:
+            continue
+        if not is_calibrated(share) or entropy > 1:
+            said.append(
+                f"probabilities of {name} are unusable as they are: it expects {share:.2f} "
+                f"positives for each that came, and its normalised entropy is {entropy:.3f}"
+            )
+    return said
 
 
 def partial_words(value: float | None, judged: int, rows: int | None = None) -> str:

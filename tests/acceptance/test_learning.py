@@ -84,7 +84,7 @@ def judged_by_the_models_of_their_time(summary: dict[str, Any]) -> None:
     gate = summary["gate"]
     served = json.loads((Path(summary["model"]) / "features.json").read_text())
     assert served["paradigm"] == gate["variant"]
-    assert (gate["windows"], gate["rows"]) == (["2026-03-02"], ROWS)
+    assert (gate["windows"], gate["rows"]) == ([], ROWS), "one seed takes three windows"
 
 
 @pytest.mark.chaos

@@ -17,6 +17,7 @@ from pydantic import Field
 from forebay.executors.model_line.link import Parent
 from forebay.mixture.metrics.auc import AucEstimate
 from forebay.mixture.metrics.losses import LossEstimate, entropy_of
+from forebay.mixture.metrics.seeds import Floats
 from forebay.system.message import Message
 
 
@@ -25,7 +26,8 @@ class WindowFigures:
     """Figures of the judged rows whose events happened in a window.
 
     columns: names of the C scores. all_here: whether every window that brings complete labels is
-    trained. auc, losses: of all columns; None with one class only.
+    trained. auc, losses: of all columns; None with one class only. positives: among the judged
+    rows. expected: float64[C], positives that each column expected.
     """
 
     window: str
@@ -33,6 +35,8 @@ class WindowFigures:
     all_here: bool
     auc: AucEstimate | None
     losses: LossEstimate | None
+    positives: int
+    expected: Floats
 
 
 AnyFigures = TypeVar("AnyFigures", bound=WindowFigures)
@@ -57,9 +61,10 @@ class FigureNumbers(Message):
     auc_covariance: list[list[float]]
     losses: list[float]
     loss_covariance: list[list[float]]
+    expected: list[float]
 
     @classmethod
-    def of(cls, auc: AucEstimate, losses: LossEstimate) -> FigureNumbers:
+    def of(cls, auc: AucEstimate, losses: LossEstimate, expected: Floats) -> FigureNumbers:
         """From estimates on the same rows; pairs and entropy follow from their counts."""
         return cls(
             positives=auc.positives,
@@ -68,6 +73,7 @@ class FigureNumbers(Message):
             auc_covariance=auc.covariance.tolist(),
             losses=losses.values.tolist(),
             loss_covariance=losses.covariance.tolist(),
+            expected=expected.tolist(),
         )
 
     def auc(self) -> AucEstimate:
@@ -106,6 +112,8 @@ class KnownWindow(Message):
             all_here=all_here,
             auc=None if known is None else known.auc(),
             losses=None if known is None else known.loss(),
+            positives=0 if known is None else known.positives,
+            expected=np.array([] if known is None else known.expected),
         )
 
 

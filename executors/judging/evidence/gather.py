@@ -118,7 +118,9 @@ class _Gathering:
         labels = table.column("complete").to_numpy()[judged]
         auc = estimate_auc(labels, scores[judged]) if columns else None
         losses = estimate_losses(labels, scores[judged]) if columns else None
-        numbers = FigureNumbers.of(auc, losses) if auc is not None and losses is not None else None
+        numbers = None
+        if auc is not None and losses is not None:
+            numbers = FigureNumbers.of(auc, losses, scores[judged].sum(axis=0, dtype=np.float64))
         return window.model_copy(update={"columns": list(columns), "numbers": numbers})
 
     def _who_brought(self, place: int) -> list[int]:

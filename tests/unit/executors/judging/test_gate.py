@@ -15,24 +15,33 @@ from forebay.executors.judging.gate import GateDecision, decide
 
 VARIANTS = ["mixture", "stream", "mixed"]
 COLUMNS = ("mixture", "stream", "mixed", "mixture/memory")
+SEEDS = ("", "@1", "@2")
 
 
 def window(
-    key: str, better: str = "", rows: int = 600, *, one_class: bool = False, all_here: bool = True
+    key: str,
+    better: str = "",
+    rows: int = 600,
+    *,
+    one_class: bool = False,
+    all_here: bool = True,
+    seeds: int = 3,
+    signal: float = 3.0,
+    shift: float = 0.0,
 ) -> EventFigures:
-    """All columns know as much, but for the one that is better."""
+    """All columns know as much, but for the one that is better. shift: of its log odds."""
     random = np.random.default_rng(len(key) + rows)
     labels = np.zeros(rows) if one_class else (random.random(rows) < 0.3).astype(np.float64)
     scores, noise = np.empty((rows, len(COLUMNS)), np.float32), random.normal(size=rows)
     for place, name in enumerate(COLUMNS):
-        signal = labels * (3.0 if name == better else 1.0) + noise - 1.6
-        scores[:, place] = 1 / (1 + np.exp(-signal))
+        odds = labels * (signal if name == better else 1.0) + noise - 1.6
+        scores[:, place] = 1 / (1 + np.exp(-odds - (shift if name == better else 0.0)))
     made = EventRows(
         window=key,
-        columns=COLUMNS,
+        columns=tuple(f"{name}{seed}" for seed in SEEDS[:seeds] for name in COLUMNS),
         labels=labels.astype(np.float32),
         sources=np.zeros(rows, np.int32),
-        scores=scores,
+        scores=np.tile(scores, seeds),
         slices={},
         rows=rows,
         gone=0,
@@ -119,3 +128,27 @@ def test_what_serves_stays_until_something_is_better_than_that() -> None:
 def test_a_pipeline_that_compares_nothing_has_nothing_to_choose() -> None:
     found = decide(PublishSpec.model_validate({"when": "gate"}), ["mixture"], [window("w")])
     assert found.words == "mixture serves: nothing else is trained"
+
+
+def test_one_seed_takes_three_windows_and_more_than_seeds_move() -> None:
+    few = [window(f"w{number}", "stream", seeds=1) for number in range(2)]
+    found = gate(few)
+    assert (found.variant, found.windows) == ("mixture", [])
+    assert found.words == (
+        "mixture serves as declared: the gate needs 500 judged rows (job.publish.min_rows) of 3 "
+        "windows (train.seeds is below 3), and windows with all their labels and both classes have "
+        "1,200 of 2"
+    )
+    found = gate([*few, window("w2", "stream", seeds=1)])
+    assert (found.variant, len(found.windows)) == ("stream", 3)
+    assert "stream is better than mixture on these rows only (difference 0." in found.words
+    near = [window(f"w{number}", "stream", seeds=1, signal=1.01) for number in range(3)]
+    found = gate(near)
+    assert found.variant == "mixture"
+    assert "do not differ by more than another seed may move (difference 0.00" in found.words
+    assert gate(near, metric="log_loss").variant == "stream", "what seeds move was measured of AUCs"
+
+
+def test_what_expects_twice_the_positives_does_not_serve() -> None:
+    assert gate([window("w", "stream", shift=3.0)]).variant == "mixture"
+    assert gate([window("w", "mixture", shift=3.0)]).variant == "mixture", "the incumbent stays"

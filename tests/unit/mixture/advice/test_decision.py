@@ -84,6 +84,26 @@ def test_the_nearest_completeness_decides_where_nothing_does_for_all() -> None:
     assert recommended(Situation(0.75), early, later).variant == "mixture+head"
 
 
+def test_what_lies_between_two_measured_completenesses_resembles_both() -> None:
+    late = regime("late", 0.5, {"stream": 0.6, "mixed+head": 0.71, "mixture+fnw": 0.709})
+    calm = regime("calm", 1.0, {"stream": 0.8, "mixed+head": 0.79, "mixture+fnw": 0.799})
+    assert recommended(Situation(0.4), late, calm, declared="batch").variant == "mixed+head"
+    for between in (0.6, 0.85, 0.95):
+        assert recommended(Situation(between), late, calm).variant == "mixture+fnw"
+    assert recommended(Situation(1.0), late, calm, declared="batch").variant == "stream"
+
+
+def test_a_day_without_labels_in_the_sample_is_no_error() -> None:
+    known = there(Share.of([0, *[95] * 9], [100] * 10))
+    unsure = Situation(known.value, interval=(known.low, known.high))
+    found = advise(known, unsure, "mixture", {}, TABLE)
+    assert (known.low < 0.9 < known.high, found.is_late) == (True, False)
+    assert there(found.recommendation).variant == "mixture+fnw"
+    always = there(Share.of([84, *[86] * 9], [100] * 10))
+    late = Situation(always.value, interval=(always.low, always.high))
+    assert advise(always, late, "mixture", {}, TABLE).is_late
+
+
 def test_regimes_that_share_no_variant_are_taken_alone() -> None:
     one, other = regime("one", 1.0, {"stream": 0.7}), regime("other", 1.0, {"mixed": 0.7})
     assert recommended(Situation(1.0), one, other, declared="mixture").variant == "stream"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+from statistics import median, stdev
+
 import pytest
 
-from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.advice.regimes import measured_regimes
+from forebay.mixture.metrics.estimate import SEED_NOISE, Estimate
 from forebay.mixture.metrics.verdict import (
     completeness_words,
     difference_words,
+    doubtful_words,
     one_class_words,
     share_text,
 )
@@ -23,6 +29,47 @@ def test_paradigms_that_do_not_differ() -> None:
 def test_better_and_worse() -> None:
     assert difference_words("a", "b", Estimate(0.01, 0.005, 0.015)).startswith("a is better than b")
     assert difference_words("a", "b", Estimate(-0.01, -0.015, -0.005)).startswith("a is worse than")
+
+
+def test_one_seed_is_said_and_below_what_seeds_move_nothing_is_better() -> None:
+    assert difference_words("a", "b", Estimate(0.01, 0.005, 0.015)) == (
+        "a is better than b on these rows only "
+        "(difference 0.0100, 95% interval 0.0050 to 0.0150, rows only)"
+    )
+    near = Estimate(-0.003, -0.005, -0.001)
+    assert difference_words("a", "b", near).startswith(
+        "a and b do not differ by more than another seed may move (difference -0.0030"
+    )
+    assert "a is worse than b" in difference_words("a", "b", near, noise=0.0)
+    seeds = difference_words("a", "b", replace(near, seeds=3))
+    assert seeds.startswith("a is worse than b (difference -0.0030")
+
+
+def test_what_seeds_move_is_the_median_of_the_measured_regimes() -> None:
+    apart = [
+        stdev(a - b for a, b in zip(one.auc_by_seed, other.auc_by_seed, strict=True))
+        for regime in measured_regimes().regimes
+        for one, other in combinations(regime.variants, 2)
+    ]
+    assert round(median(apart), 4) == SEED_NOISE
+
+
+def test_probabilities_that_mean_little_are_said() -> None:
+    figures = {"calibration": 1.0, "normalised_entropy": 0.8, "positives": 30}
+    answers = {
+        "good": figures,
+        "entropy": figures | {"normalised_entropy": {"value": 1.01}},
+        "twice": figures | {"calibration": 2.01},
+        "half": figures | {"calibration": 0.49},
+        "few": figures | {"calibration": 9.0, "positives": 29},
+        "half/memory": figures | {"calibration": 9.0},
+    }
+    found = doubtful_words(answers)
+    assert [words.split()[2] for words in found] == ["entropy", "twice", "half"]
+    assert found[1] == (
+        "probabilities of twice are unusable as they are: it expects 2.01 positives for each that "
+        "came, and its normalised entropy is 0.800"
+    )
 
 
 def test_few_known_positives_are_said_with_the_figure() -> None:

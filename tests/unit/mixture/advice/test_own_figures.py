@@ -1,0 +1,51 @@
+"""What a line measured goes before measured regimes, and is never contradicted by them."""
+
+from __future__ import annotations
+
+from support.there import there
+
+from forebay.mixture.advice.own_figures import with_own_figures
+from forebay.mixture.advice.recommendation import Gain, Recommendation
+from forebay.mixture.metrics.estimate import Estimate
+
+ELSEWHERE = Recommendation(
+    changes=True,
+    variant="mixed+head",
+    options={},
+    declared="mixture",
+    gains=(Gain("late", 5, 0.06, 0.01),),
+    measured="2026-11-23",
+)
+
+
+def test_what_is_clearly_better_here_is_recommended() -> None:
+    measured = {"mixture+fnw": Estimate(0.0189, 0.0101, 0.0277), "mixed+head": Estimate(0.01, 0, 1)}
+    found = there(with_own_figures("mixture", measured, ELSEWHERE))
+    assert (found.changes, found.variant) == (True, "mixture+fnw")
+    assert found.words == (
+        "train.paradigm: mixture, train.delay: fnw is recommended: expected difference in AUC "
+        "against mixture: +.0189 ± .0088 in windows of this line (1 seed)"
+    )
+
+
+def test_what_this_line_denies_is_not_recommended() -> None:
+    level = {"mixed+head": Estimate(0.001, -0.004, 0.006)}
+    found = there(with_own_figures("mixture", level, ELSEWHERE))
+    assert (found.changes, found.variant, found.settings) == (
+        False, "mixture", "train.paradigm: mixture"
+    )  # fmt: skip
+    assert found.words == "no measured variant clearly beats mixture on windows of this line"
+
+
+def test_what_this_line_cannot_tell_stays_recommended() -> None:
+    unsure = {"mixed+head": Estimate(0.001, -0.08, 0.082), "stream": Estimate(-0.01, -0.02, -0.005)}
+    for measured in (unsure, {}):
+        assert with_own_figures("mixture", measured, ELSEWHERE) is ELSEWHERE
+    assert with_own_figures("mixture", unsure, None) is None
+
+
+def test_what_seeds_alone_may_move_is_no_reason() -> None:
+    close = Estimate(0.0030, 0.0020, 0.0040)
+    assert with_own_figures("mixture", {"stream": close}, None) is None
+    sure = Estimate(0.0030, 0.0020, 0.0040, seeds=3)
+    assert there(with_own_figures("mixture", {"stream": sure}, None)).variant == "stream"
