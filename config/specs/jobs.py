@@ -248,7 +248,9 @@ class PublishSpec(Spec):
     significantly better by `metric`: than the declared one (`against: best_paradigm`), or than that
     of the gate's newest decision (`against: served`). The declared one serves until `min_rows` rows
     of the newest windows are judged, with all labels of these windows known and both classes
-    present. The more rows, the less often the decision changes: docs/learning.md says how often.
+    present. The more rows, the less often the decision changes: on generated markets, replayed hour
+    by hour, 1.5 times a day with 30,000 (6% of decisions served a variant that is worse on average
+    over seeds), once with 50,000.
     """
 
     when: Literal["always", "never", "gate"] = Field(
