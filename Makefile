@@ -72,7 +72,7 @@ chaos: $(READY)  ## Long kills, each extra alone, a stock Airflow, the demo: mor
 mutants: $(READY)  ## Plant 40 small faults in pure rules, see the tests find them; SEED=7
 	@$(BIN)/python tests/mutants.py $(if $(SEED),--seed $(SEED)) --count $(or $(COUNT),40)
 
-pages: $(READY)  ## Write docs/reference.md, cli.md and internals/cases.md from the code
+pages: $(READY)  ## Write docs/reference.md, cli.md, internals/cases.md, tables of learning.md
 	@$(BIN)/python tests/pages.py
 
 captures: $(READY)  ## Put what commands print in a terminal into the pages

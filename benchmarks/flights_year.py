@@ -7,6 +7,12 @@ January is the warm start, every flight from February on is scored by the weight
 window and judged by its final label. The features are those of config/pipelines/flights.yaml.
 `--bare` trains the paradigms once more without a line of Forebay's models, in Keras, on the same
 minibatches in the same order, and shows both AUCs.
+
+Measured on 2026-11-23 with seed 17, AUC from February to December: `batch` has .689 at every wait.
+Published after 9 hours (98% of the late flights known), all others are within .001 of it but the
+`mixed` ones and `mixture+head` (.684 to .685). After 5 hours (75%), `stream` and `mixture` have
+.645, with `fnw` .686 and .687. After 3 hours (31%) they have .573 and expect a third of the delays
+that come; with `fnw` .685 and .687, `mixture+head` .685. No AUC of `--bare` is .003 or more away.
 """
 
 from __future__ import annotations

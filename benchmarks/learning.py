@@ -8,11 +8,10 @@ Each market of `examples.demo.data.ad_market` is generated anew for each seed, w
 seed too. All variants learn from the same minibatches in one learner, the one that a trainer uses;
 every event is scored before anything of it is learnt, by the weights of the hour that it happened
 in, and judged by its complete label. A market whose labels stop coming for hours is run twice, once
-with the guard. The tables go to docs/learning.md between its markers and, for machines, to
-mixture/metrics/learning.json, and from there what `forebay check` advises to
-mixture/advice/regimes.json; all stay as they are with --quick, or with fewer markets. `--keep`
-names a folder of finished runs: what is in it is not run again, and with `--finished` nothing else
-is: each table says which seeds it is of.
+with the guard. All figures go to mixture/metrics/learning.json, and from there what `forebay check`
+advises by to mixture/advice/regimes.json, whose tables `make pages` puts into docs/learning.md; all
+stay as they are with --quick, or with fewer markets. `--keep` names a folder of finished runs: what
+is in it is not run again, and with `--finished` nothing else is.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import shlex
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -28,8 +26,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from learning_figures import Run, figures_of, summarised
-from learning_page import page_text, write_page
-from learning_regimes import write_table
+from learning_page import page_text
+from learning_regimes import FIGURES, table_of, write_table
 from market_replay import DAYS, HISTORY_HOURS, SPAN, replay_market
 from replay import Span
 from variants import train_of, variants
@@ -37,8 +35,6 @@ from variants import train_of, variants
 from examples.demo.data.ad_market import MARKETS, generate
 
 SEEDS = (1, 2, 3, 4, 5)
-PAGE = Path("docs/learning.md")
-FIGURES = Path("mixture/metrics/learning.json")
 HOURLY = 2_000
 # What the tables show; `--markets` runs the others too.
 REGIMES = ("late conversions", "incident", "sparse stream", "drift", "collisions", "complete")
@@ -91,26 +87,11 @@ def main() -> None:
     ) as pool:
         runs = _run_all(pool, tasks, arguments)
     found = summarised(runs)
+    print(page_text(table_of(found)))
     if arguments.quick or arguments.markets:
-        print(page_text(found, _command(arguments)))
         return
-    write_page(PAGE, found, _command(arguments))
     FIGURES.write_text(json.dumps(found, indent=1) + "\n")
     write_table(found)
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    """What measures the same again; how many processes and which folder do not matter."""
-    words = ["python", "benchmarks/learning.py"]
-    words += ["--quick"] if arguments.quick else []
-    words += ["--markets", *arguments.markets] if arguments.markets else []
-    if tuple(arguments.seeds) != SEEDS:
-        words += ["--seeds", *map(str, arguments.seeds)]
-    if arguments.model:
-        words += ["--model", json.dumps(arguments.model)]
-    # Where the finished runs are does not matter, that others are left out does.
-    words += ["--keep", "FOLDER", "--finished"] if arguments.finished else []
-    return shlex.join(words)
 
 
 def _run_all(

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from learning_page import write_between
+from learning_page import with_block
 from market_replay import prepared
 from replay import ROWS, minibatches
 from variants import PARADIGMS, train_of
@@ -85,7 +85,7 @@ def main() -> None:
     for each, figures in zip(TRAINED, best, strict=True):
         lines.append(f"| {each.name} | " + " | ".join(f"{figures[f]:.1f}" for f in FEEDS) + " |")
     text = "\n".join(lines)
-    write_between(PAGE, MARKERS, text)
+    PAGE.write_text(with_block(PAGE, MARKERS, text))
     print(text)
 
 

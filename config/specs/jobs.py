@@ -248,7 +248,8 @@ class PublishSpec(Spec):
     significantly better by `metric`: than the declared one (`against: best_paradigm`), or than that
     of the gate's newest decision (`against: served`). The declared one serves until `min_rows` rows
     of the newest windows are judged, with all labels of these windows known and both classes
-    present; with fewer than three `train.seeds`, of at least three windows. The more rows, the less often the decision changes: docs/learning.md says how often.
+    present; with fewer than three `train.seeds`, of three windows at least. The more rows, the less
+    often the decision changes.
     """
 
     when: Literal["always", "never", "gate"] = Field(
@@ -269,7 +270,8 @@ class PublishSpec(Spec):
         default=30_000,
         ge=2,
         description="The newest windows that together have this many judged rows are compared, at "
-        "least three where `train.seeds` is below 3; until there are as many, the gate changes nothing",
+        "least three where `train.seeds` is below 3; until there are as many, the gate changes "
+        "nothing",
     )
     label: str | None = Field(
         default=None,

@@ -24,7 +24,9 @@ from forebay.mixture.models.paradigm import (
 
 
 class Mixture(ParadigmModel):
-    """Primus Alg. 1: batch trains the memory tower, stream the adapt tower, which answers.
+    """Primus Alg. 1: batch trains the memory tower M, stream the adapt tower A, which answers.
+
+        f(x) = sigmoid(A([E_A x, gain * stop_gradient(M(E_M x))]))      E: embeddings
 
     Beyond the algorithm as published (`mode: measured`), the adapt tower is also trained on the
     warm start's batch rows, and on stream rows of its last hours, whose batch rows come later, with

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from learning_page import page_text, with_block
 from learning_regimes import table_of
 
 from forebay.mixture.advice.regimes import RegimeTable, difference_of
@@ -57,3 +59,19 @@ def test_differences_pair_seeds() -> None:
     mixed, mixture = table_of(FIGURES).regimes[0].variants
     mean, half = difference_of(mixture, mixed)
     assert (mean, half) == (pytest.approx(0.01), pytest.approx(4.303 * 0.01 / 3**0.5))
+
+
+def test_tables_mark_the_best_and_say_how_far_others_are() -> None:
+    text = page_text(table_of(FIGURES))
+    assert "### Late conversions\n\nConversions come 0.3 to 12 hours" in text
+    assert "45% of positives known at publication; 3 seeds." in text
+    assert "| **`mixture+head`** | 0.7700 |  | 1.01 |\n" in text
+    assert "| `mixed` | 0.7600 | -0.0100 ± 0.0248 | 1.01 |\n" in text
+
+
+def test_a_page_changes_between_its_markers_and_nowhere_else(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<b>\nold\n<e>\nafter\n")
+    assert with_block(page, ("<b>", "<e>"), "new") == "before\n<b>\nnew\n<e>\nafter\n"
+    with pytest.raises(SystemExit, match="needs"):
+        with_block(page, ("<b>", "<x>"), "new")

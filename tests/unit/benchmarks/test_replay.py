@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from learning_figures import Run, figures_of, pooled_auc, reach, summarised
-from learning_page import BEGIN, END, page_text, write_page
 from market_replay import HISTORY_HOURS, HOUR_US, START_US, replay_market
 from replay import HISTORY, ROWS, STREAM, Replayed, Span
 from support.there import there
@@ -186,18 +184,3 @@ def test_differences_are_to_the_best_single_tower_of_each_seed() -> None:
     assert mixture["difference"] == pytest.approx(0.0)
     assert mixture["reach"] == pytest.approx(12.706 * 0.01, rel=1e-3)
     assert reach([0.5]) is None
-
-
-def test_a_page_is_written_between_its_markers_and_nowhere_else(tmp_path: Any) -> None:
-    found, page = summarised([one_run(0, 0.73), one_run(2, 0.70)]), tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write_page(page, found, "python benchmarks/learning.py")
-    text = page.read_text()
-    assert text.startswith(f"before\n{BEGIN}\n")
-    assert text.endswith(f"{END}\nafter\n")
-    assert "old" not in text
-    assert page_text(found, "python benchmarks/learning.py") in text
-    assert "| `mixture` | 0.7150 | +0.0000 ± 0.1271 | 1/2 |" in text
-    page.write_text("no markers")
-    with pytest.raises(SystemExit, match="needs"):
-        write_page(page, found, "x")
