@@ -11,8 +11,7 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.judging.event_figures import label_part
 from forebay.executors.model_line.chain import ModelChain
 from forebay.mixture.advice.decision import Situation, advise
-from forebay.mixture.advice.own_figures import with_own_figures
-from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
+from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
 from forebay.mixture.advice.regimes import measured_regimes
 from forebay.mixture.advice.share import Share
 from forebay.mixture.metrics.estimate import Estimate

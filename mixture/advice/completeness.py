@@ -8,7 +8,6 @@ its delay is known without any comparison.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,6 @@ from forebay.mixture.advice.share import Share
 _MINUTE, _HOUR = 60, 3600
 AGES_SECONDS = (15 * _MINUTE, *(hours * _HOUR for hours in (1, 3, 6, 12, 24, 48, 168)))
 
-Basis = Literal["known_at", "publication"]
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -64,10 +62,6 @@ class AgeShare:
     until_seconds: int
     share: Share
 
-    def as_json(self) -> dict[str, Any]:
-        ages = {"after_seconds": self.after_seconds, "until_seconds": self.until_seconds}
-        return {**ages, **self.share.as_json()}
-
 
 @dataclass(frozen=True)
 class Completeness:
@@ -77,7 +71,7 @@ class Completeness:
     at_publication: complete positives that the stream's first copy of the event knew; None if no
     twin is positive, so that nothing is known. taken_back: twins that are positive in the stream
     but not in the batch data. wait_seconds: the median; None if the stream does not say when its
-    events happened. by_age: see `AgeShare`; `basis` says where it comes from.
+    events happened. by_age: see `AgeShare`.
     """
 
     events: int
@@ -85,16 +79,7 @@ class Completeness:
     at_publication: Share | None
     taken_back: int
     wait_seconds: float | None
-    basis: Basis | None
     by_age: tuple[AgeShare, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        known = self.at_publication
-        return {
-            **vars(self),
-            "at_publication": known.as_json() if known else None,
-            "by_age": [each.as_json() for each in self.by_age],
-        }
 
 
 def measure_completeness(fresh: FreshRows, complete: CompleteRows) -> Completeness:
@@ -103,17 +88,14 @@ def measure_completeness(fresh: FreshRows, complete: CompleteRows) -> Completene
     label = _labels_of(fresh.event_ids, complete)
     positive, known = label > 0.5, fresh.labels > 0.5
     waits = fresh.waits[first & ~np.isnan(fresh.waits)]
-    by_delay = _by_delay(complete)
-    by_age = by_delay or _by_publication(fresh, positive & ~np.isnan(fresh.labels), known)
-    basis: Basis = "known_at" if by_delay else "publication"
     return Completeness(
         events=int(first.sum()),
         twins=int((first & ~np.isnan(label)).sum()),
         at_publication=_grouped(first & positive, known, fresh.groups),
         taken_back=int((first & known & (label <= 0.5)).sum()),
         wait_seconds=float(np.median(waits)) if len(waits) else None,
-        basis=basis if by_age else None,
-        by_age=by_age,
+        by_age=_by_delay(complete)
+        or _by_publication(fresh, positive & ~np.isnan(fresh.labels), known),
     )
 
 

@@ -50,7 +50,6 @@ def test_by_publication_each_copy_counts_at_its_age() -> None:
     found = measure_completeness(
         fresh([1, 1, 2, 3, 4], [0, 1, 0, 1, 1], waits), complete([1, 2, 3, 4], [1, 1, 1, 1])
     )
-    assert found.basis == "publication"
     assert ages(found) == [(0, 900, 0, 1), (3600, 3 * 3600, 1, 2), (24 * 3600, 48 * 3600, 1, 1)]
     share = there(found.at_publication)
     assert (share.part, share.whole, found.wait_seconds) == (2, 4, 2 * HOUR)
@@ -61,14 +60,5 @@ def test_by_known_at_each_positive_counts_once_by_its_delay() -> None:
     found = measure_completeness(
         fresh([1, 2], [1, 0]), complete([1, 2, 3, 2, 4], [1, 1, 1, 1, 0], delays)
     )
-    assert found.basis == "known_at"
     assert [each[1] for each in ages(found)] == list(AGES_SECONDS)
     assert [each[2:] for each in ages(found)] == [(1, 2), (1, 2), (1, 2), *[(2, 2)] * 5]
-
-
-def test_the_form_in_a_summary() -> None:
-    found = measure_completeness(fresh([1], [1], [HOUR]), complete([1], [1])).as_json()
-    assert found["at_publication"]["share"] == 1.0
-    assert found["by_age"] == [
-        {"after_seconds": 900, "until_seconds": 3600, **found["at_publication"]}
-    ]

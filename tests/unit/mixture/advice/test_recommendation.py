@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from support.there import there
 
-from forebay.mixture.advice.own_figures import with_own_figures
-from forebay.mixture.advice.recommendation import Gain, Recommendation
+from forebay.mixture.advice.recommendation import Gain, Recommendation, with_own_figures
 from forebay.mixture.metrics.estimate import Estimate
 
 ELSEWHERE = Recommendation(
