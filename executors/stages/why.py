@@ -29,6 +29,7 @@ from forebay.executors.model_line.start import (
     gap_before,
     may_begin_with,
     overlap_with,
+    require_beginning,
     require_checkpoint,
     require_compatible,
     stale_start,
@@ -58,6 +59,7 @@ _JUDGE = (
     "Airflow, or run it: that judges and publishes without training"
 )
 _RUN = "forebay run "
+_BEGINS = "nothing: line {!r} begins with the first window that has rows"
 _TRIES_AGAIN = "nothing: its run in Airflow tries again by itself"
 _DONE = frozenset({"trained", "stale", "data changed", "not over"})
 _CAUSED_BY_DATA = {NotReadyError.exit_code, DataError.exit_code}
@@ -143,6 +145,13 @@ def _as_data_allows(target: StageTarget, found: Why, *, repaired: bool) -> Why:
         reason = f"{found.reason}; it cannot be read again: {error}"
         following = {"reason": reason, "next": "correct that, then run it", "command": ""}
         return found.model_copy(update=following)
+    first_key = _windows_of(target, found.command)[0].key if plans else ""
+    try:
+        require_beginning(chain, [plan for plan in plans if plan.window == first_key])
+    except NotReadyError as error:
+        found = _refused(target, found, str(error).partition(" What to do: ")[0])
+        advice = found.next if found.state in _DONE else _BEGINS.format(target.line)
+        return found.model_copy(update={"next": advice})
     links = chain.newest_of(plan.window for plan in plans)
     fewer = [_fewer_rows(links[plan.window], plan) for plan in plans if plan.window in links]
     return found.model_copy(update={"reason": found.reason + "".join(fewer)})
@@ -407,7 +416,7 @@ def _planned(target: StageTarget, plan: WindowPlan) -> Why:
             window=window,
             state="planned",
             reason=f"{reason}; a line cannot begin with a window that has no rows",
-            next=f"nothing: line {target.line!r} begins with the first window that has rows",
+            next=_BEGINS.format(target.line),
             generation=plan.generation,
         )
     can_start = trained is not None and trained.end >= target.window.start

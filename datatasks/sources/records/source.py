@@ -194,10 +194,13 @@ class RecordSource(FolderSource):
         return ReadUnit.of_ranges(task, position, locate, lambda r: range(r.first + 1, r.end))
 
     def _location(self, task: DataTask, at: Position) -> dict[str, str | int]:
-        path = task.ranges[at.part].path
-        word, rows, more = self._places(path)
+        """Also as people count, but where a window cuts: that may be lost from any row on."""
+        each = task.ranges[at.part]
+        if each.rows != each.end - each.first:
+            return self.location(task, at)
+        word, rows, more = self._places(each.path)
         place = at.row + int(more[np.searchsorted(rows, at.row, side="right") - 1])
-        return {"file": path, word: place, "row": at.row}
+        return {"file": each.path, word: place, "row": at.row}
 
     def _look(self, path: str) -> tuple[str, Ints, Ints]:
         """The word for places in a file, and what they are; see `shifts`."""

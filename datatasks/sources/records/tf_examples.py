@@ -203,11 +203,13 @@ def _cut(data: bytes, first: int) -> tuple[Block, int]:
         start = at + _HEAD.size
         end = start + length
         after = end + _CHECKSUM.size
-        if after > size or length > RECORD_BYTES_MAX:
+        if after > size:
             break
         if checksum != masked_crc(view[at : at + _LENGTH_BYTES]):
             break
-        if _CHECKSUM.unpack_from(data, end)[0] != masked_crc(view[start:end]):
+        if length > RECORD_BYTES_MAX:
+            bad[len(starts)] = too_long(length)
+        elif _CHECKSUM.unpack_from(data, end)[0] != masked_crc(view[start:end]):
             bad[len(starts)] = "its checksum is not that of its bytes"
         starts.append(start)
         ends.append(end)

@@ -260,6 +260,23 @@ def test_what_a_late_source_keeps_from_stale_windows_is_said(runs: Runs, policy:
         assert "source 'a' is not complete: no marker" in answer.reason
 
 
+def test_no_line_is_begun_with_a_window_without_rows(runs: Runs) -> None:
+    """Neither with one that nobody has asked for, nor with one that has lost its rows."""
+    stored = dict(MEMORY)
+    without_first = table([noon(day) for day in range(1, 4)])
+    MEMORY.update(a=without_first, b=table([noon(day) for day in range(-2, -1)]))
+    advice = why(runs, 0)
+    assert advice.command == ""
+    assert advice.next == "nothing: line 'main' begins with the first window that has rows"
+    MEMORY.update(stored)
+    stale_not_kept(runs)
+    drop_checkpoints(runs.chain, 1)
+    MEMORY.update(a=without_first, b=without_first)
+    advice = why(runs, 1)
+    assert (advice.next, advice.command) == ("resolve that first", "")
+    assert "window 2026-03-01 cannot begin line 'main': it has no rows" in advice.reason
+
+
 def test_no_command_for_another_cut(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.plan(0)
     plan = runs.stages.ledger.plan(FIRST, 1)

@@ -15,7 +15,7 @@ from support.record_mutants import mutants, outcome
 
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.formats.json_rows import JsonDecoder
-from forebay.datatasks.sources.records import blocks, json_lines
+from forebay.datatasks.sources.records import blocks, json_lines, tf_examples
 from forebay.datatasks.sources.records.csv_lines import CsvLines
 from forebay.datatasks.sources.records.json_lines import JsonLines
 from forebay.datatasks.sources.records.kind import CsvKind, JsonKind, TfrecordKind
@@ -106,6 +106,18 @@ def test_a_line_that_is_too_long_is_a_bad_one_alone(monkeypatch: pytest.MonkeyPa
         records = JsonLines(["i"], DECLARED, JsonKind.Options(path="x"))
         found = outcome(records, content, step)
         assert [row and row["i"] for row, _ in found] == [1, None, 2, None]
+        assert ["at most 50 are read" in reason for _, reason in found] == [False, True] * 2
+
+
+def test_an_example_that_is_too_long_is_a_bad_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a piece holds it and what follows: blocks of Snappy may be large."""
+    for module in (blocks, tf_examples):
+        monkeypatch.setattr(module, "RECORD_BYTES_MAX", 50)
+    content = tf_rows(pa.table({"i": [1, 2, 3, 4], "s": [None, "x" * 200, None, "x" * 200]}))
+    for step in (7, 60, 1000):
+        records = TfExamples(["i"], DECLARED, TfrecordKind.Options(path="x"))
+        found = outcome(records, content, step)
+        assert [row and row["i"] for row, _ in found] == [1, None, 3, None]
         assert ["at most 50 are read" in reason for _, reason in found] == [False, True] * 2
 
 

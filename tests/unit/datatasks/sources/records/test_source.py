@@ -12,6 +12,7 @@ from support.s3_server import S3Server
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.sources.common.cautious.read_units import Poison, read_around
 from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.sources.common.row_groups.planner import rows_by_span
@@ -19,7 +20,7 @@ from forebay.datatasks.sources.common.values.casting import Fitted
 from forebay.datatasks.sources.common.values.times import Spans
 from forebay.datatasks.sources.records.blocks import Block
 from forebay.datatasks.sources.records.json_lines import JsonLines
-from forebay.datatasks.tasks import Chunk, DeadRow, Position
+from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
 from forebay.errors import ConfigError, DataError
 from forebay.home.paths import Home
 from forebay.testing.source_data import hours, rows
@@ -219,6 +220,19 @@ def test_no_record_is_decoded_but_those_that_are_wanted(
     assert decoded.pop() == [11]
     list(source.open(task, None, ["number"], 8))
     assert max(map(len, decoded)) <= 8
+
+
+def test_what_is_left_of_a_cut_file_does_not_have_the_line_of_its_first_row(tmp_path: Path) -> None:
+    """It is lost from where its reader died on."""
+    write(tmp_path, "a.json", b"\n".join(line(number, number % 2) for number in range(10)))
+    source = opened(tmp_path)
+    (task,) = tasks_of(source.scan(SPANS), SPANS, 1)
+    (unit,) = source.units(task, Position(0, 0))
+    poison = Poison(source="clicks", task_id=task.task_id, unit=unit, reason="it kills")
+    read = TaskProgress(position=Position(0, 4), rows_read=2)
+    found = read_around(source, task, read, ["number"], 3, [poison])
+    (dead,) = (row for chunk in found for row in chunk.dead)
+    assert (dead.location, dead.rows) == ({"file": "a.json", "row": 4}, 3)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
