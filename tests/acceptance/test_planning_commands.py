@@ -308,6 +308,8 @@ def test_forget_concerns_one_line(project: Project, forebay: Caller) -> None:
     assert why_b["reason"].startswith("forgotten after generation 1 was trained; ")
     forebay.text("forget", "ads", key, "--line", "b", code=1)
     assert "line 'b' has no plan for '2026-03-01'" in forebay.errors
+    forebay.text("forget", "ads", "--all", "--yes", "--line", "bb", code=1)
+    assert "has no line 'bb' (did you mean b?)" in forebay.errors
     for line, generation in (("main", 1), ("b", 2)):
         rows = forebay.json(*PLAN, "--line", line)
         assert {row["generation"] for row in rows if row["window"] == key} == {generation}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from datetime import timedelta
 from pathlib import Path
@@ -25,10 +26,15 @@ from forebay.executors.window_files.scores import Segments
 COLUMNS = ("mixture", "stream")
 SCORES = {event: (event / 40, (event * 7 % 40) / 40) for event in range(36)}  # of others: nobody
 HOURS = 8
-# Of each hour: event id, by how many hours late it comes (early with a clock that is wrong), label.
+# Of each hour: event id, by how many hours late it comes (early with a clock that is wrong), label,
+# which NaN does not say.
 BROUGHT = st.lists(
     st.lists(
-        st.tuples(st.integers(0, 39), st.sampled_from([-3, -1, 0, 1, 2, 4]), st.integers(0, 1)),
+        st.tuples(
+            st.integers(0, 39),
+            st.sampled_from([-3, -1, 0, 1, 2, 4]),
+            st.sampled_from([0.0, 1.0, math.nan]),
+        ),
         max_size=6,
     ),
     min_size=HOURS,
@@ -64,7 +70,7 @@ def numbers(figures: WindowFigures) -> tuple[object, ...]:
 @settings(max_examples=25, deadline=None)
 @given(BROUGHT, st.integers(0, 3), st.sampled_from([1, 2, 5]))
 def test_handed_on_it_says_what_all_rows_say(
-    late: list[list[tuple[int, int, int]]], delay: int, at_once: int
+    late: list[list[tuple[int, int, float]]], delay: int, at_once: int
 ) -> None:
     """Also where one job trained several windows, and whatever order the same events came in."""
     brought: list[list[Event]] = [

@@ -61,11 +61,12 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_what_the_terminal_shows_of_ctrl_c_is_removed() -> None:
+def test_what_the_terminal_shows_of_ctrl_c_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown a moment after the signal."""
     terminal, pipe = Terminal(), io.StringIO()
     with LiveLine(terminal, live=True) as line:
         line.doing("training")
-        terminal.write("^C")
+        monkeypatch.setattr(time, "sleep", lambda _: terminal.write("^C"))
         line.interrupted()
     with LiveLine(pipe, live=False) as line:
         line.interrupted()

@@ -141,6 +141,17 @@ def test_the_command_of_a_job_that_failed(runs: Runs) -> None:
     assert why(runs, 1).state == "trained"
 
 
+def test_the_command_of_a_job_that_was_to_train_again(runs: Runs) -> None:
+    runs.trained(0)
+    fails = runs.ends("failed", error=failed("DataError", "null", 3))
+    with pytest.raises(DataError):
+        runs.run(FIRST, SECOND, fails, reprocess=True)
+    obey(runs, why(runs, 1).command)
+    trained = runs.chain.newest(FIRST)
+    assert trained is not None
+    assert trained.generation > 1
+
+
 def test_the_command_of_a_job_that_runs(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.plan(0)
     job = ToldJob(runs.stages.home)
