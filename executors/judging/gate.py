@@ -112,9 +112,8 @@ def decide(
         compared = difference_words(best, incumbent, difference, noise)
         words = f"{variant} serves: at event time, by {spec.metric}, {compared}"
         found = found.model_copy(update={"variant": variant})
-    if left_out:
-        shares = ", ".join(f"{name} ({share:.2f})" for name, share in left_out.items())
-        words += f"; left out for calibration: {shares}"
+    for name, share in left_out.items():
+        words += f"; {name} is left out: calibration {share:.2f}"
     keys = [one.window for one in chosen]
     return found.model_copy(update={"words": words, "windows": keys, "rows": rows})
 

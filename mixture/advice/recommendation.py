@@ -152,8 +152,7 @@ def with_own_figures(
     """The best variant that is clearly better here; otherwise what regimes say and nothing denies.
 
     measured: AUC of each other variant that was trained beside the declared one, minus its AUC.
-    elsewhere: what measured regimes recommend; an interval that contains their gain denies it only
-    if it is clearly worse here.
+    elsewhere: what regimes recommend; it stays if not clearly worse here, and its gain is possible.
     """
     better = {name: one for name, one in measured.items() if one.value > 0 and one.is_clear()}
     if better:
@@ -163,16 +162,14 @@ def with_own_figures(
             changes=True, variant=best, options={}, declared=declared, gains=gains, measured=""
         )
     own = None if elsewhere is None or elsewhere.options else measured.get(elsewhere.variant)
-    if elsewhere is None or own is None:
-        return elsewhere
-    worse = own.value < 0 and own.is_clear()
-    if not worse and any(_fits(each, own) for each in elsewhere.gains):
+    if elsewhere is None or own is None or any(_fits(each, own) for each in elsewhere.gains):
         return elsewhere
     return replace(elsewhere, changes=False, variant=declared, gains=(_gain(own),), measured="")
 
 
 def _fits(elsewhere: Gain, own: Estimate) -> bool:
-    return elsewhere.auc is None or own.low <= elsewhere.auc <= own.high
+    worse = own.value < 0 and own.is_clear()
+    return not worse and (elsewhere.auc is None or own.low <= elsewhere.auc <= own.high)
 
 
 def _gain(own: Estimate) -> Gain:
