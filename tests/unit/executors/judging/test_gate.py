@@ -152,7 +152,6 @@ def test_one_seed_takes_three_windows_and_more_than_seeds_move() -> None:
 
 def test_what_expects_twice_the_positives_does_not_serve() -> None:
     assert gate([window("w", "stream", shift=3.0)]).words == (
-        "mixture serves: it is the best at event time, by auc; stream is left out: "
-        "calibration 2.67"
+        "mixture serves: it is the best at event time, by auc; stream is left out: calibration 2.67"
     )
     assert gate([window("w", "mixture", shift=3.0)]).variant == "mixture", "the incumbent stays"
