@@ -61,22 +61,25 @@ def advice_on_windows(
         settings_of(pipeline),
         measured_regimes(),
     )
-    own = _own_gains(declared, differences, corrected_as(pipeline, label))
+    own = _own_gains(differences, corrected_as(pipeline, label))
     return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
 
 
-def _own_gains(
-    declared: str, differences: Collection[Json], names: Mapping[str, str]
-) -> dict[str, Estimate]:
-    """AUC of each variant minus the declared one's. names: what they are to the label."""
+def _own_gains(differences: Collection[Json], names: Mapping[str, str]) -> dict[str, Estimate]:
+    """AUC of each variant minus the declared one's, also of those that are declared no more.
+
+    names: what variants are to the label, the declared one first; another may be the same to it.
+    """
+    serving, declared = next(iter(names.items()))
     found: dict[str, Estimate] = {}
     for row in differences:
-        one, other = names[row["a"]], names[row["b"]]
+        one, other = row["a"], row["b"]
         value, low, high, seeds = (row[key] for key in ("value", "low", "high", "seeds"))
-        if other == declared:
-            found[one] = Estimate(value, low, high, seeds)
-        elif one == declared:
-            found[other] = Estimate(-value, -high, -low, seeds)
+        if other == serving:
+            found[names.get(one, one)] = Estimate(value, low, high, seeds)
+        elif one == serving:
+            found[names.get(other, other)] = Estimate(-value, -high, -low, seeds)
+    found.pop(declared, None)
     return found
 
 

@@ -90,7 +90,7 @@ def decide(
         words = f"{declared} serves: nothing else is trained"
         return found.model_copy(update={"words": words})
     counted = counted_windows(windows)
-    seeds = max(map(len, over_seeds(counted[0].columns).values()), default=1) if counted else 1
+    seeds = len(next(iter(over_seeds(counted[0].columns).values()))) if counted else SEEDS_MIN
     least = 1 if seeds >= SEEDS_MIN else SPREAD_WINDOWS_MIN
     chosen, rows = _newest(counted, spec.min_rows, least)
     if rows < spec.min_rows or len(chosen) < least:
@@ -103,15 +103,17 @@ def decide(
         )
         return found.model_copy(update={"words": words, "rows": rows})
     noise = SEED_NOISE if spec.metric == "auc" else 0.0  # of losses it is not measured
-    best, difference = _best(
-        spec.metric, chosen, _calibrated(chosen, variants, incumbent), incumbent
-    )
+    left_out = _uncalibrated(chosen, [name for name in variants if name != incumbent])
+    eligible = [name for name in variants if name not in left_out]
+    best, difference = _best(spec.metric, chosen, eligible, incumbent)
     words = f"{incumbent} serves: it is the best at event time, by {spec.metric}"
     if difference is not None:
         variant = best if difference.is_clear(noise) else incumbent
         compared = difference_words(best, incumbent, difference, noise)
         words = f"{variant} serves: at event time, by {spec.metric}, {compared}"
         found = found.model_copy(update={"variant": variant})
+    for name, share in left_out.items():
+        words += f"; {name} is left out: calibration {share:.2f}"
     keys = [one.window for one in chosen]
     return found.model_copy(update={"words": words, "windows": keys, "rows": rows})
 
@@ -129,22 +131,19 @@ def _newest(
     return chosen, rows
 
 
-def _calibrated(
-    chosen: Sequence[WindowFigures], variants: Sequence[str], incumbent: str
-) -> list[str]:
-    """The incumbent, and variants whose expected positives are those that came, by a factor of 2.
+def _uncalibrated(chosen: Sequence[WindowFigures], variants: Sequence[str]) -> dict[str, float]:
+    """Variants whose expected positives are not those that came, by a factor of 2: their share.
 
     Twice as many cost money wherever a probability is used, however well they order the rows.
     """
     positives = sum(one.positives for one in chosen)
     expected = np.sum([one.expected for one in chosen], axis=0) / positives
-    places = over_seeds(chosen[0].columns)
     shares = {
-        name: float(expected[list(places[ScoreColumn(name)])].mean())
-        for name in variants
-        if ScoreColumn(name) in places
+        column.name: float(expected[list(places)].mean())
+        for column, places in over_seeds(chosen[0].columns).items()
+        if column.name in variants
     }
-    return [name for name in variants if name == incumbent or is_calibrated(shares.get(name, 1.0))]
+    return {name: share for name, share in shares.items() if not is_calibrated(share)}
 
 
 def _best(

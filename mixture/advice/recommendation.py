@@ -152,7 +152,7 @@ def with_own_figures(
     """The best variant that is clearly better here; otherwise what regimes say and nothing denies.
 
     measured: AUC of each other variant that was trained beside the declared one, minus its AUC.
-    elsewhere: what measured regimes recommend; an interval that contains their gain denies nothing.
+    elsewhere: what regimes recommend; it stays if not clearly worse here, and its gain is possible.
     """
     better = {name: one for name, one in measured.items() if one.value > 0 and one.is_clear()}
     if better:
@@ -168,7 +168,8 @@ def with_own_figures(
 
 
 def _fits(elsewhere: Gain, own: Estimate) -> bool:
-    return elsewhere.auc is None or own.low <= elsewhere.auc <= own.high
+    worse = own.value < 0 and own.is_clear()
+    return not worse and (elsewhere.auc is None or own.low <= elsewhere.auc <= own.high)
 
 
 def _gain(own: Estimate) -> Gain:

@@ -45,8 +45,8 @@ def doubtful_words(answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
     for name, figures in answers.items():
         share, entropy = figures["calibration"], figures["normalised_entropy"]
         entropy = entropy["value"] if isinstance(entropy, Mapping) else entropy
-        if "/" in name or figures["positives"] < POSITIVES_MIN:
-            continue
+        if "/" in name or figures["positives"] < POSITIVES_MIN or entropy is None:
+            continue  # no entropy: one class only
         if not is_calibrated(share) or entropy > 1:
             said.append(
                 f"probabilities of {name} are unusable as they are: it expects {share:.2f} "

@@ -114,3 +114,25 @@ def test_whoever_takes_the_advice_is_advised_and_warned_no_more(paradigm: str, k
         corrected = pipeline(("a", "ab"), train=train, model=model)
         again = there(there(advice_on_windows(corrected, windows)).recommendation)
         assert (again.changes, late_label_warnings(corrected, windows)) == (False, [])
+
+
+def _better(a: str, b: str) -> dict[str, Any]:
+    return {"a": a, "b": b, "value": 0.05, "low": 0.04, "high": 0.06, "seeds": 3}
+
+
+def test_a_variant_that_is_no_longer_declared_is_judged_by_its_name() -> None:
+    found = there(advice_on_windows(spec(), LATE, "", [_better("batch", "mixture")]))
+    assert there(found.recommendation).variant == "batch"
+    again = there(advice_on_windows(spec(), LATE, "", [_better("batch", "stream")]))
+    assert again == advice_on_windows(spec(), LATE)
+
+
+def test_variants_that_are_the_same_to_a_label_are_not_recommended_over_each_other() -> None:
+    labels = {"click": {"column": "n", "delay": "none"}, "sale": {"column": "n"}}
+    both = pipeline(
+        ("a", "ab"),
+        dataset={"label": None, "named_labels": labels},
+        train={"paradigm": "mixture", "delay": "head", "compare": [{"paradigm": "mixture"}]},
+    )
+    found = advice_on_windows(both, LATE, "", [_better("mixture", "mixture+head")])
+    assert found == advice_on_windows(both, LATE)

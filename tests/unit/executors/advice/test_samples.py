@@ -51,12 +51,12 @@ def test_spans_grow_until_there_are_enough_rows(
 def test_what_is_said_of_sampled_labels(taken_back: int, told: str) -> None:
     share = Share(2, 3, 0.3, 0.8)
     ages = (AgeShare(0, 3600, share), AgeShare(3600, 10_800, Share(3, 3, 0.6, 1.0)))
-    found = Completeness(9, 3, share, taken_back, 5400.0, "publication", ages)
+    found = Completeness(9, 3, share, taken_back, 5400.0, ages)
     assert _labels_line("ads", "clicks", found) == (
         "labels  ads, clicks: 66% (30%-80%) of 3 positives are known at publication, 90m after the "
         f"event (median); by age of the label: 1h 66%, 1h-3h 100%{told}"
     )
-    unknown = Completeness(9, 3, None, taken_back, None, None, ())
+    unknown = Completeness(9, 3, None, taken_back, None, ())
     assert _labels_line("ads", "clicks", unknown) == (
         "labels  ads, clicks: unknown how many positives are known at publication: 3 of 9 sampled "
         f"events have twins in batch sources, and none of them is positive{told}"

@@ -94,6 +94,7 @@ def test_too_little_evidence_leaves_what_is_declared(windows: list[EventFigures]
     found = gate(windows)
     assert (found.variant, found.windows) == ("mixture", [])
     assert found.words.startswith("mixture serves as declared: the gate needs 500 judged rows")
+    assert "train.seeds" not in found.words, "three are trained, or nobody can tell yet"
 
 
 def test_the_newest_windows_decide() -> None:
@@ -150,5 +151,7 @@ def test_one_seed_takes_three_windows_and_more_than_seeds_move() -> None:
 
 
 def test_what_expects_twice_the_positives_does_not_serve() -> None:
-    assert gate([window("w", "stream", shift=3.0)]).variant == "mixture"
+    assert gate([window("w", "stream", shift=3.0)]).words == (
+        "mixture serves: it is the best at event time, by auc; stream is left out: calibration 2.67"
+    )
     assert gate([window("w", "mixture", shift=3.0)]).variant == "mixture", "the incumbent stays"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from support.there import there
 
 from forebay.mixture.advice.recommendation import Gain, Recommendation, with_own_figures
@@ -34,6 +36,15 @@ def test_what_this_line_denies_is_not_recommended() -> None:
         False, "mixture", "train.paradigm: mixture"
     )  # fmt: skip
     assert found.words == "no measured variant clearly beats mixture on windows of this line"
+
+
+def test_what_is_clearly_worse_here_is_not_recommended() -> None:
+    worse = {"mixed+head": Estimate(-0.02, -0.03, -0.01)}
+    for auc in (None, -0.015):  # as little as a regime measured, or less
+        gains = (*ELSEWHERE.gains, Gain("incident", 5, auc, None))
+        assert not there(
+            with_own_figures("mixture", worse, replace(ELSEWHERE, gains=gains))
+        ).changes
 
 
 def test_what_this_line_cannot_tell_stays_recommended() -> None:

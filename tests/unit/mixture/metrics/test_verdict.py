@@ -63,6 +63,7 @@ def test_probabilities_that_mean_little_are_said() -> None:
         "half": figures | {"calibration": 0.49},
         "few": figures | {"calibration": 9.0, "positives": 29},
         "half/memory": figures | {"calibration": 9.0},
+        "one class": figures | {"calibration": 0.4, "normalised_entropy": None},
     }
     found = doubtful_words(answers)
     assert [words.split()[2] for words in found] == ["entropy", "twice", "half"]
