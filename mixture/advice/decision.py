@@ -184,9 +184,11 @@ def _recommendation(
 ) -> Recommendation:
     ours = [_as_declared(regime, measured_as, settings) for regime in like]
     chosen = [next(each for each in regime.variants if each.name == best) for regime in like]
-    changes = any(
-        own is None or one.auc - own.auc > SAME for one, own in zip(chosen, ours, strict=True)
-    )
+    apart = [
+        None if own is None else one.auc - own.auc for one, own in zip(chosen, ours, strict=True)
+    ]
+    changes = any(each is None or each > SAME for each in apart)
+    changes = changes and all(each is None or each >= -LOSS_MAX for each in apart)
     return Recommendation(
         changes=changes,
         variant=chosen[0].variant if changes else declared,

@@ -62,7 +62,7 @@ def test_the_page_from_an_empty_directory(tmp_path: Path) -> None:
             typed.append(step.text.split()[:2])
     named = ("init", "check", "run", "report", "models", "score")
     assert [["forebay", name] for name in named if ["forebay", name] not in typed] == []
-    assert "mixed+head" in (reader.folder / "report.html").read_text()
+    assert "mixture+fnw" in (reader.folder / "report.html").read_text()
 
 
 @pytest.mark.chaos

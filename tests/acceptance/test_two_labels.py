@@ -145,9 +145,9 @@ def test_each_label_is_judged_by_its_own_rows(trained: Trained) -> None:
     assert figures["mixture+head"] > 0.6
     assert figures["mixture+head"] > figures["stream"]
     # A stream that knows all clicks is no bad choice for them, and one for sales.
-    assert summary["pooled"]["warnings"] == []
-    (warning,) = sale["warnings"]
-    assert "stream is a bad choice here" in warning
+    bad = "stream is a bad choice here"
+    assert not any(bad in warning for warning in summary["pooled"]["warnings"])
+    assert sum(bad in warning for warning in sale["warnings"]) == 1
     assert not summary["advice"]["incomplete_labels"]
     assert summary["labels"]["sale"]["advice"]["declared"] == "mixture+head"
     assert summary["advice"]["declared"] == "mixture"

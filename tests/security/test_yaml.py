@@ -30,7 +30,7 @@ from forebay.dags.sync import sync
 from forebay.datatasks.sources.memory.kind import MemoryKind
 from forebay.errors import ConfigError
 
-SECONDS_MAX = 1.0
+SECONDS_MAX = 2.0
 FOLDERS = ("sources", "pipelines")
 MUTATIONS = 1_000
 
