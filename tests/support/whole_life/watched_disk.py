@@ -94,13 +94,13 @@ class Image:
         place = self.synced.place(number)
         mode = Path(place).stat().st_mode & 0o7777
         first = self.copies.setdefault(number, target)
-        if first is not target:
-            target.hardlink_to(first)
-            return
+        # A folder under two names, as a cut in a rename may leave it, is written twice.
         if os.path.isdir(place):  # noqa: PTH112 - as the kernel names it
             target.mkdir()
             for name, entry in self._entries(number, place, is_home=is_home).items():
                 self._write(entry, target / name)
+        elif first is not target:
+            target.hardlink_to(first)
         else:
             now = Path(place).read_bytes()
             is_sqlite = target.name in _BY_SQLITE
@@ -139,7 +139,6 @@ class WatchedDisk:
         self._named: set[str] = set()
         self._cuts: dict[int, Path] = {}
         self._seed = 0
-        self._is_left = False
         # Threads write at the same time: what one does for itself hides nothing of another's.
         self._lock = threading.RLock()
         self._apart_thread: int | None = None
@@ -160,10 +159,6 @@ class WatchedDisk:
             setattr(os, name, partial(self._called, name, getattr(os, name)))
         trees._exchange = partial(self._called, "", trees._exchange)
         event.listen(Engine, "commit", self._before_commit)
-
-    def leave(self) -> None:
-        self._is_left = True
-        self._synced.close()
 
     def leave_image(self, target: Path, known: Path) -> None:
         """Write what a kill would leave now, and what of that was synced: see `known`."""
@@ -239,7 +234,7 @@ class WatchedDisk:
                 yield from self._lost_of(each)
 
     def _is_away(self) -> bool:
-        return self._is_left or self._apart_thread == threading.get_ident()
+        return self._apart_thread == threading.get_ident()
 
     def _touch(self) -> None:
         with self._apart():
