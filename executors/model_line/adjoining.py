@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from forebay.config.specs.datasets import source_of
 from forebay.config.specs.sources import SourceSpec
-from forebay.config.specs.windows import Interval
+from forebay.config.specs.windows import Interval, is_warm_start
 from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
@@ -48,6 +48,17 @@ def covered_by(link: Link | None) -> Covered:
     return {} if link is None else link.coverage
 
 
+def covered_before(chain: ModelChain, plan: WindowPlan) -> Covered:
+    """By the link that a window is built on.
+
+    A line that begins with this window is not built on the warm start of another beginning, which a
+    job that was killed may have left.
+    """
+    before = chain.before(plan.as_window)
+    elsewhere = before is not None and is_warm_start(before.window) and before.end != plan.start
+    return {} if elsewhere and not chain.is_begun() else covered_by(before)
+
+
 def require_all_adjoining(
     chain: ModelChain, sources: Mapping[str, SourceSpec], plans: Iterable[WindowPlan]
 ) -> None:
@@ -56,7 +67,7 @@ def require_all_adjoining(
     covered: Covered = {}
     for plan in plans:
         if last is None or last.end != plan.start:
-            covered = covered_by(chain.before(plan.as_window))
+            covered = covered_before(chain, plan)
         require_adjoining(chain, sources, plan, covered)
         last, covered = plan, coverage_after(plan, covered)
 

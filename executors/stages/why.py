@@ -18,7 +18,7 @@ from forebay.executors.evaluation.event_words import event_words
 from forebay.executors.evaluation.row_notes import not_known_text
 from forebay.executors.evaluation.summary import achieved_offsets, offset_words
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
-from forebay.executors.model_line.adjoining import WithheldError, covered_by, require_adjoining
+from forebay.executors.model_line.adjoining import WithheldError, covered_before, require_adjoining
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line, retrain_command, run_command
 from forebay.executors.model_line.coverage import whole_of, withheld
@@ -135,7 +135,7 @@ def _as_data_allows(target: StageTarget, found: Why, *, repaired: bool) -> Why:
     try:
         plans = _plans_now(target, found.command)
         for first in [] if repaired else plans[:1]:
-            require_adjoining(chain, sources, first, covered_by(chain.before(first.as_window)))
+            require_adjoining(chain, sources, first, covered_before(chain, first))
     except WithheldError as error:
         found = _refused(target, found, str(error), error.first)
         return _as_data_allows(target, found, repaired=True)

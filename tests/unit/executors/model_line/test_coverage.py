@@ -162,6 +162,19 @@ def test_the_warm_start_counts(line: CoveredLine) -> None:
     refused(line, 2, r"2026-02-01T00:00Z to 2026-02-20T00:00Z .*forget ads 2026-02-01_2026-03-01")
 
 
+def test_a_line_may_begin_beside_a_warm_start_that_was_left(line: CoveredLine) -> None:
+    """A job was killed after its warm start; the next one begins with a later window."""
+    line.train("2026-02-01_2026-03-01")
+    line.require(line.plan("2026-02-01_2026-03-03"), line.plan(3))
+    line.require(line.plan("2026-02-10_2026-03-01"), line.plan(1))
+    line.require(line.plan(3))
+    line.offset_days = 1
+    refused(line, 1, "would be trained twice")  # it is built on it
+    line.offset_days = 0
+    line.train(1)
+    refused(line, 3, "2026-03-02T00:00Z to 2026-03-03T00:00Z would never be trained")
+
+
 @pytest.mark.parametrize(
     ("before", "now", "what"),
     [
