@@ -20,7 +20,7 @@ from forebay.mixture.advice.completeness import Completeness
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
 from forebay.mixture.advice.regimes import measured_regimes
-from forebay.mixture.advice.share import Share
+from forebay.mixture.metrics.share import Share
 
 
 @dataclass(frozen=True)

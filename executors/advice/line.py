@@ -13,8 +13,8 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
 from forebay.mixture.advice.regimes import measured_regimes
-from forebay.mixture.advice.share import Share
 from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.share import Share
 
 Json = dict[str, Any]
 WINDOWS_MAX = 24  # labels of earlier windows may say little about those of today

@@ -130,11 +130,11 @@ def window_metrics(scored: Scored) -> dict[str, Json]:
 def label_completeness(boards: Sequence[Scored]) -> Json:
     """How many of the positives were known at publication, over rows with both labels.
 
-    Rows that the guard held are left out: a fault is not a delay and needs no correction. `share`
-    is None while no complete positive is known.
+    A positive that was taken back is none. Rows that the guard held are left out: a fault is not a
+    delay and needs no correction. `share` is None while no complete positive is known.
     """
-    fresh = sum(int((board.fresh[board.late_or_not] > 0.5).sum()) for board in boards)
-    complete = sum(int((board.complete[board.late_or_not] > 0.5).sum()) for board in boards)
+    known = [(one.fresh > 0.5)[one.late_or_not & (one.complete > 0.5)] for one in boards]
+    fresh, complete = sum(int(one.sum()) for one in known), sum(map(len, known))
     return {
         "fresh_positives": fresh,
         "complete_positives": complete,

@@ -29,6 +29,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
+from forebay.mixture.metrics.share import Share
 from forebay.mixture.metrics.verdict import completeness_words, difference_words, doubtful_words
 from forebay.mixture.score_columns import over_seeds
 from forebay.system.instants import to_us
@@ -50,13 +51,16 @@ def summarise_scores(
     if it has its own correction.
     """
     columns, fresh, true = pooled_aucs(boards)
-    completeness = label_completeness([board for board in boards if board.all_here] or boards)
+    judged = [board for board in boards if board.all_here] or boards
+    completeness, each = label_completeness(judged), [label_completeness([one]) for one in judged]
+    known = Share.of(
+        [int(one["fresh_positives"]) for one in each],
+        [int(one["complete_positives"]) for one in each],
+    )
     answers = over_seeds(columns)
     names = [column.variant for column in answers if not column.tower]
     variants = [(corrected or {}).get(name, name) for name in names]
-    warning = completeness_words(
-        variants, completeness["fresh_positives"], completeness["complete_positives"]
-    )
+    warning = completeness_words(variants, known)
     counted = counted_windows(events)
     event, pooled = pool(one.auc for one in counted), pooled_block(events)
     waits = any(not board.all_here and not board.joined.all() for board in boards)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from forebay.mixture.advice.share import Share
+from forebay.mixture.metrics.share import Share
 
 _MINUTE, _HOUR = 60, 3600
 AGES_SECONDS = (15 * _MINUTE, *(hours * _HOUR for hours in (1, 3, 6, 12, 24, 48, 168)))

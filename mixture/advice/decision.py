@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from forebay.mixture.advice.recommendation import Advice, Gain, Recommendation
 from forebay.mixture.advice.regimes import MeasuredVariant, Regime, RegimeTable, difference_of, fits
-from forebay.mixture.advice.share import Share
+from forebay.mixture.metrics.share import Share
 from forebay.mixture.metrics.verdict import COMPLETENESS_MIN, POSITIVES_MIN
 
 LOSS_MAX = 0.003  # AUC: a variant that loses more against the best of a regime is not recommended

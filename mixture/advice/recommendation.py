@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forebay.mixture.advice.regimes import setting_text
-from forebay.mixture.advice.share import Share
 from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.share import Share
 
 INCOMPLETE_LABELS = "incomplete_labels"  # as `train.accept` names it
 

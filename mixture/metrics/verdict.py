@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forebay.mixture.metrics.estimate import SEED_NOISE, Estimate
+from forebay.mixture.metrics.share import Share
 
 COMPLETENESS_MIN = 0.9
 CALIBRATION_MIN = 0.5
@@ -74,27 +75,27 @@ def one_class_words(positives: int, rows: int) -> str:
     return f"{where}: {positives:,} {of} of {rows:,} row{'s' if rows != 1 else ''}"
 
 
-def completeness_words(paradigms: Sequence[str], fresh: int, complete: int) -> str | None:
+def completeness_words(paradigms: Sequence[str], known: Share | None) -> str | None:
     """The warning when too few positives are known in time; None when all is well or unknown.
 
     All is well too where every paradigm corrects late labels, or trains on complete ones alone.
 
-    fresh: positives as known when the stream row was published; complete: positives of the same
-    rows once the complete label had arrived.
+    known: complete positives that were known when the stream row was published. As advice does, it
+    warns only where the whole interval is too low.
     """
-    if complete == 0 or fresh / complete >= COMPLETENESS_MIN:
+    if known is None or known.whole < POSITIVES_MIN or known.high >= COMPLETENESS_MIN:
         return None
     if all(name == "batch" or "+" in name for name in paradigms):
         return None
-    known = (
-        f"only {share_text(fresh, complete)} of positives are known when the stream row is "
-        f"published ({fresh:,} of {complete:,}); the others train as negatives"
+    share = (
+        f"only {share_text(known.part, known.whole)} of positives are known when the stream row is "
+        f"published ({known.part:,} of {known.whole:,}); the others train as negatives"
     )
     concerned = [name for name in paradigms if name in _TRUSTS_FRESH_LABELS]
     if not concerned:
-        return f"labels of the stream are incomplete: {known}"
+        return f"labels of the stream are incomplete: {share}"
     first, *others = concerned
-    words = f"{first} is a bad choice here: {known}"
+    words = f"{first} is a bad choice here: {share}"
     return f"{words}; the same holds for {' and '.join(others)}" if others else words
 
 

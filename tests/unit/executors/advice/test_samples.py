@@ -16,7 +16,7 @@ from forebay.executors.advice import samples
 from forebay.executors.advice.check import _labels_line
 from forebay.executors.advice.samples import LONGEST, sample_sources
 from forebay.mixture.advice.completeness import AgeShare, Completeness
-from forebay.mixture.advice.share import Share
+from forebay.mixture.metrics.share import Share
 
 
 @pytest.mark.parametrize("far", [2**62, -(2**62)])

@@ -193,6 +193,13 @@ def test_half_a_label_is_no_positive() -> None:
     assert label_completeness([found]) == known
 
 
+def test_a_positive_that_was_taken_back_was_never_known() -> None:
+    found = board(("mixture",), [1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0])
+    known = {"fresh_positives": 1, "complete_positives": 2, "share": 0.5}
+    assert label_completeness([found]) == known
+    assert summarise_scores([found])["warnings"] == []
+
+
 def test_windows_scored_by_other_paradigms_are_not_pooled() -> None:
     unknown = [np.nan] * 3
     assert summarise_scores([board((), [0, 1, 0], [0, 1, 0])])["label"] == "fresh"

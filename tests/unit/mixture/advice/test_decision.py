@@ -18,7 +18,7 @@ from forebay.mixture.advice.decision import (
 )
 from forebay.mixture.advice.recommendation import Recommendation
 from forebay.mixture.advice.regimes import Regime, RegimeTable, measured_regimes
-from forebay.mixture.advice.share import Share
+from forebay.mixture.metrics.share import Share
 
 TABLE = measured_regimes()
 

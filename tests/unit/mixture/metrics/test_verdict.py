@@ -10,6 +10,7 @@ import pytest
 
 from forebay.mixture.advice.regimes import measured_regimes
 from forebay.mixture.metrics.estimate import SEED_NOISE, Estimate
+from forebay.mixture.metrics.share import Share
 from forebay.mixture.metrics.verdict import (
     completeness_words,
     difference_words,
@@ -73,40 +74,52 @@ def test_probabilities_that_mean_little_are_said() -> None:
     )
 
 
+def share(part: int, whole: int) -> Share | None:
+    return Share.of([part], [whole])
+
+
 def test_few_known_positives_are_said_with_the_figure() -> None:
-    assert completeness_words(["mixture", "mixed"], 3100, 10_000) == (
+    assert completeness_words(["mixture", "mixed"], share(3100, 10_000)) == (
         "mixture is a bad choice here: only 31% of positives are known when the stream row is "
         "published (3,100 of 10,000); the others train as negatives"
     )
-    assert completeness_words(["mixture", "mixed", "stream"], 1, 2) == (
+    assert completeness_words(["mixture", "mixed", "stream"], share(20, 40)) == (
         "mixture is a bad choice here: only 50% of positives are known when the stream row is "
-        "published (1 of 2); the others train as negatives; the same holds for stream"
+        "published (20 of 40); the others train as negatives; the same holds for stream"
     )
 
 
 @pytest.mark.parametrize(
     ("paradigms", "known", "positives", "words"),
     [
-        (["batch_then_stream", "batch"], 1, 2, "batch_then_stream is a bad choice here: only 50% "),
-        (["stream+head", "mixed"], 1, 2, "labels of the stream are incomplete"),
-        (["mixed"], 0, 10, "labels of the stream are incomplete: only 0% of positives"),
+        (
+            ["batch_then_stream", "batch"],
+            20,
+            40,
+            "batch_then_stream is a bad choice here: only 50% ",
+        ),
+        (["stream+head", "mixed"], 20, 40, "labels of the stream are incomplete"),
+        (["mixed"], 0, 40, "labels of the stream are incomplete: only 0% of positives"),
     ],
 )
 def test_only_who_trusts_fresh_labels_as_they_are_gets_a_verdict(
     paradigms: list[str], known: int, positives: int, words: str
 ) -> None:
-    assert str(completeness_words(paradigms, known, positives)).startswith(words)
+    assert str(completeness_words(paradigms, share(known, positives))).startswith(words)
 
 
 def test_complete_or_unknown_labels_need_no_words() -> None:
-    assert completeness_words(["mixture"], 9, 10) is None
-    assert completeness_words(["mixture"], 89, 100) is not None
-    assert completeness_words(["mixture"], 0, 0) is None
+    assert completeness_words(["mixture"], share(90, 100)) is None
+    assert completeness_words(["mixture"], share(800, 1000)) is not None
+    assert completeness_words(["mixture"], share(8, 29)) is None, "too few to say"
+    assert completeness_words(["mixture"], share(26, 30)) is None, "the interval reaches 90%"
+    assert completeness_words(["mixture"], share(0, 0)) is None
 
 
 def test_who_corrects_late_labels_or_reads_complete_ones_is_not_warned() -> None:
-    assert completeness_words(["batch_then_stream+head", "mixture+fnw", "batch"], 1, 2) is None
-    assert completeness_words(["batch"], 1, 2) is None
+    half = share(20, 40)
+    assert completeness_words(["batch_then_stream+head", "mixture+fnw", "batch"], half) is None
+    assert completeness_words(["batch"], half) is None
 
 
 def test_a_share_is_never_rounded_up() -> None:

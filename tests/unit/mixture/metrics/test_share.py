@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.there import there
 
-from forebay.mixture.advice.share import Share
+from forebay.mixture.metrics.share import Share
 
 
 def found(parts: list[int], wholes: list[int]) -> Share:
