@@ -19,6 +19,7 @@ from replay import ROWS, minibatches
 from variants import PARADIGMS, train_of
 
 from examples.demo.data.ad_market import MARKETS, generate
+from forebay.config.checks.rivals import PREFERRED, RIVALS_MAX
 from forebay.config.specs.datasets import Feed
 from forebay.mixture.learner import Learner
 from forebay.mixture.minibatch import Minibatch
@@ -48,6 +49,12 @@ class Trained(NamedTuple):
 TRAINED = (
     Trained("`mixture`, mode `paper`", [{"paradigm": "mixture"}], {"mixture": {"mode": "paper"}}),
     Trained("`mixture`", [{"paradigm": "mixture"}], {}),
+    Trained(
+        "`mixture` with its guard and the rivals of `compare: auto`",
+        [{"paradigm": "mixture"}, *(each._asdict() for each in PREFERRED[:RIVALS_MAX])],
+        {},
+        guard=True,
+    ),
     Trained("`mixture+head`", _CORRECTED[:1], {}),
     Trained("`mixture+head` with its guard", _CORRECTED[:1], {}, guard=True),
     Trained("all five paradigms", [{"paradigm": "mixture"}, *_SINGLE], {}),

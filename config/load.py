@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -13,8 +13,10 @@ from forebay.config.checks.crosscheck import check_pipeline, check_source
 from forebay.config.checks.loaded import Loaded, load_pipeline, load_source
 from forebay.config.checks.parts import dataset_parts
 from forebay.config.checks.pipeline_check import settle_paradigm
+from forebay.config.checks.rivals import put_rivals, settle_rivals
 from forebay.config.checks.serving_check import check_shared_paths
 from forebay.config.declared import Declared
+from forebay.config.specs.models import Variant
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.yaml.files import yaml_files
@@ -85,6 +87,15 @@ class Project:
         sources = {source: self.source_files[source].document for source in names}
         return Declared.of(pipeline.document, sources)
 
+    def keep_rivals(self, name: str, begun_with: Sequence[Variant]) -> PipelineSpec:
+        """A usable pipeline; where its rivals are `auto`, those that a line was begun with."""
+        loaded = self.pipeline_files[name]
+        if loaded.automatic and loaded.spec is not None and begun_with:
+            declared = loaded.spec.train.variants[0]
+            put_rivals(loaded, [each for each in begun_with if each != declared])
+            self.pipelines[name] = loaded.spec
+        return self.pipelines[name]
+
     def where(self, folder: Folder, name: str, path: KeyPath) -> tuple[str, int, int]:
         """File, line and column of a key; of its nearest parent if the key is not in the file."""
         files: Mapping[str, Loaded[SourceSpec] | Loaded[PipelineSpec]] = (
@@ -116,6 +127,7 @@ def load_project(config_dir: Path, environ: Mapping[str, str] | None = None) -> 
         source.problems += check_source(source)
     for pipeline in pipelines.values():
         settle_paradigm(pipeline, sources)
+        settle_rivals(pipeline, sources)
         pipeline.problems += check_pipeline(pipeline, sources)
     check_shared_paths(config_dir.absolute().parent, pipelines)
     # Files that nothing reads. They concern no pipeline, so `load_one` does not report them.
@@ -173,6 +185,7 @@ def load_one(config_dir: Path, name: str, environ: Mapping[str, str] | None = No
         loaded.problems += check_source(loaded)
     for pipeline in pipelines.values():
         settle_paradigm(pipeline, sources)
+        settle_rivals(pipeline, sources)
         # All existing names, read or not: an unknown name may be a misspelling of any of them.
         pipeline.problems += check_pipeline(pipeline, sources)
     concerned = [

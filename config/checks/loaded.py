@@ -31,7 +31,8 @@ class Loaded(Generic[AnySpec]):
     repaired: what the file says with each unknown key spelled as suggested; None if something else
     is wrong. It serves only to find further problems, never to run.
     kind, options: set for a source whose kind is installed and whose options are valid.
-    variables: names of the environment variables that it refers to.
+    variables: names of the environment variables that it refers to. automatic: whether
+    `train.compare` was `auto`.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Loaded(Generic[AnySpec]):
     kind: type[SourceKind] | None = None
     options: Spec | None = None
     variables: frozenset[str] = frozenset()
+    automatic: bool = False
 
     @property
     def file(self) -> str:

@@ -246,10 +246,10 @@ class PublishSpec(Spec):
 
     `when: gate` lets another paradigm of `train.compare` serve if event scores show that it is
     significantly better by `metric`: than the declared one (`against: best_paradigm`), or than that
-    of the gate's newest decision (`against: served`). The declared one serves until `min_rows` rows
-    of the newest windows are judged, with all labels of these windows known and both classes
-    present; with fewer than three `train.seeds`, of three windows at least. The more rows, the less
-    often the decision changes.
+    of the gate's newest decision (`against: served`). The newest 48 windows decide, of which each
+    counts half as much as one a day (of hours) or a week (of days) later. The declared one serves
+    until `min_rows` of their rows are judged, with all labels of these windows known and both
+    classes present; with fewer than three `train.seeds`, of three windows at least.
     """
 
     when: Literal["always", "never", "gate"] = Field(
@@ -267,11 +267,10 @@ class PublishSpec(Spec):
         "one (`best_paradigm`), or that of the gate's newest decision (`served`)",
     )
     min_rows: int = Field(
-        default=30_000,
+        default=2_000,
         ge=2,
-        description="The newest windows that together have this many judged rows are compared, at "
-        "least three where `train.seeds` is below 3; until there are as many, the gate changes "
-        "nothing",
+        description="Until so many rows of the newest 48 windows are judged, of at least three "
+        "windows where `train.seeds` is below 3, the gate changes nothing",
     )
     label: str | None = Field(
         default=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -31,6 +31,15 @@ class Variant(NamedTuple):
     def name(self) -> str:
         """The name in scores and reports: `stream`, `stream+head`."""
         return self.paradigm if self.delay == "none" else f"{self.paradigm}+{self.delay}"
+
+
+# All of them, by name.
+VARIANTS = {
+    each.name: each
+    for each in (
+        Variant(paradigm, delay) for paradigm in get_args(Paradigm) for delay in get_args(Delay)
+    )
+}
 
 
 class TowerSpec(Spec):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from forebay.config.specs.base import Duration, Instant, Spec
 from forebay.config.specs.datasets import DatasetSpec, SourceUse, source_uses
 from forebay.config.specs.jobs import JobSpec
-from forebay.config.specs.models import Delay, ModelSpec, Paradigm, Variant
+from forebay.config.specs.models import VARIANTS, Delay, ModelSpec, Paradigm, Variant
 
 
 class ScheduleSpec(Spec):
@@ -92,25 +92,30 @@ class ComparedSpec(Spec):
 
 def _spelled_out(value: object) -> object:
     """Reject a variant given by the name of its scores, saying what to write instead."""
-    for delay in get_args(Delay):
-        for paradigm in get_args(Paradigm):
-            if value == f"{paradigm}+{delay}":
-                raise ValueError(
-                    f"{value!r} is the name of its scores: write "
-                    f"{{paradigm: {paradigm}, delay: {delay}}}"
-                )
+    named = VARIANTS.get(value) if isinstance(value, str) else None
+    if named is not None and named.delay != "none":
+        raise ValueError(
+            f"{value!r} is the name of its scores: write "
+            f"{{paradigm: {named.paradigm}, delay: {named.delay}}}"
+        )
     return value
 
 
 Compared = Annotated[Paradigm | ComparedSpec, BeforeValidator(_spelled_out)]
+AUTO: Literal["auto"] = "auto"
+
+
+def _settled_later(value: object) -> object:
+    """Whoever reads a project's files puts variants in place of `auto` (`config.checks.rivals`)."""
+    return () if value == AUTO else value
 
 
 class TrainSpec(Spec):
     """Which paradigms are trained, from when, in minibatches of how many rows.
 
     `compare` trains further paradigms alongside the first, in the same process on the same
-    minibatches in the same order. `warm_start` replays history from that instant to the
-    pipeline's first window as one span before the first window.
+    minibatches in the same order; `auto` chooses them when a line begins. `warm_start` replays
+    history from that instant to the pipeline's first window as one span before the first window.
     delay: how `paradigm` corrects late stream labels. seeds: how many models of each paradigm are
     trained side by side, with seeds counted up from model.seed; the first one serves. guard: pause
     training on a stream whose labels stop arriving, judged by what a tower trained on batch rows
@@ -129,10 +134,17 @@ class TrainSpec(Spec):
         "`head` that estimates what share of labels is known, or by `fnw` (late positives from "
         "batch rows)",
     )
-    compare: tuple[Compared, ...] = Field(
+    compare: Annotated[
+        tuple[Compared, ...],
+        BeforeValidator(
+            _settled_later, json_schema_input_type=Literal["auto"] | tuple[Compared, ...]
+        ),
+    ] = Field(
         default=(),
         description="Further paradigms, trained in the same process on the same minibatches in "
-        "the same order. A name, or a mapping with `paradigm` and `delay`",
+        "the same order: a list of names, or of mappings with `paradigm` and `delay`. `auto`: up "
+        "to three that suit the streams and the machine's memory, chosen when a line begins; its "
+        "later windows train the same",
     )
     seeds: int = Field(
         default=1,

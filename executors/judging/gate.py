@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from forebay.config.specs.jobs import GateMetric, PublishSpec
+from forebay.config.specs.windows import WindowSize
 from forebay.executors.judging.evidence.gate_evidence import WindowFigures, counted_windows
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
@@ -57,6 +58,8 @@ def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
 
 # How many windows are looked at, the newest ones: two days of hours.
 WINDOWS_MAX = 48
+# In windows: a whole day, so that night and day count alike, or a whole week.
+HALF_LIVES = {WindowSize.HOUR: 24, WindowSize.DAY: 7}
 # Fewer windows say too little about how much windows differ.
 SPREAD_WINDOWS_MIN = 3
 
@@ -66,21 +69,23 @@ def decide(
     variants: Sequence[str],
     windows: Sequence[WindowFigures],
     serving: str | None = None,
+    half_life: int = HALF_LIVES[WindowSize.DAY],
 ) -> GateDecision:
     """Choose the variant that serves.
 
     The incumbent stays unless the best of the others is significantly better at event time. The
     incumbent is the declared variant, or with `against: served` that of the newest decision.
-    Windows with missing complete labels, or with one class only, are not used. The interval allows
-    for other rows having been drawn and, from three windows on, for other windows too: what is
-    better at night may be worse by day, and what serves will answer in future windows. Another
-    choice of seeds moves a difference too: with fewer than `SEEDS_MIN` of them it takes three
-    windows, and an AUC that is better by more than seeds move it. A variant that expects less than
-    half of the positives, or more than twice as many, is not chosen.
+    Windows with missing complete labels, or with one class only, are not used. The others decide
+    together, older ones with less weight. The interval allows for other rows having been drawn and,
+    from three windows on, for other windows too: what is better at night may be worse by day, and
+    what serves will answer in future windows. Another choice of seeds moves a difference too: with
+    fewer than `SEEDS_MIN` of them it takes three windows, and an AUC that is better by more than
+    seeds move it. A variant that expects less than half of the positives, or more than twice as
+    many, is not chosen.
 
     variants: those that are trained, the declared one first.
-    windows: event scores, in order; the newest that together have `min_rows` rows decide.
-    serving: the variant of the newest decision; None before the first one.
+    windows: event scores, in order. serving: the variant of the newest decision; None before the
+    first one. half_life: windows until a window counts half.
     """
     declared = incumbent = variants[0]
     if spec.against == "served" and serving is not None and serving in variants:
@@ -92,18 +97,19 @@ def decide(
     counted = counted_windows(windows)
     seeds = len(next(iter(over_seeds(counted[0].columns).values()))) if counted else SEEDS_MIN
     least = 1 if seeds >= SEEDS_MIN else SPREAD_WINDOWS_MIN
-    chosen, rows = _newest(counted, spec.min_rows, least)
-    if rows < spec.min_rows or len(chosen) < least:
+    chosen = [_weighted(one, 0.5 ** (age / half_life)) for age, one in enumerate(counted[::-1])]
+    rows = sum(one.auc.positives + one.auc.negatives for one in counted if one.auc is not None)
+    if rows < spec.min_rows or len(counted) < least:
         how = "as declared" if incumbent == declared else "as before"
         windows_too = f" of {least} windows (train.seeds is below {SEEDS_MIN})" if least > 1 else ""
         words = (
             f"{incumbent} serves {how}: the gate needs {spec.min_rows:,} judged rows "
             f"(job.publish.min_rows){windows_too}, and windows with all their labels and both "
-            f"classes have {rows:,}{f' of {len(chosen)}' if least > 1 else ''}"
+            f"classes have {rows:,}{f' of {len(counted)}' if least > 1 else ''}"
         )
         return found.model_copy(update={"words": words, "rows": rows})
     noise = SEED_NOISE if spec.metric == "auc" else 0.0  # of losses it is not measured
-    left_out = _uncalibrated(chosen, [name for name in variants if name != incumbent])
+    left_out = _uncalibrated(counted, [name for name in variants if name != incumbent])
     eligible = [name for name in variants if name not in left_out]
     best, difference = _best(spec.metric, chosen, eligible, incumbent)
     words = f"{incumbent} serves: it is the best at event time, by {spec.metric}"
@@ -114,21 +120,18 @@ def decide(
         found = found.model_copy(update={"variant": variant})
     for name, share in left_out.items():
         words += f"; {name} is left out: calibration {share:.2f}"
-    keys = [one.window for one in chosen]
+    keys = [one.window for one in counted]
     return found.model_copy(update={"words": words, "windows": keys, "rows": rows})
 
 
-def _newest(
-    counted: Sequence[WindowFigures], rows_min: int, windows_min: int
-) -> tuple[list[WindowFigures], int]:
-    """The newest windows with that many rows together, or all, in order; their rows."""
-    chosen: list[WindowFigures] = []
-    rows = 0
-    for one in reversed(counted):
-        if (rows < rows_min or len(chosen) < windows_min) and one.losses is not None:
-            chosen.insert(0, one)
-            rows += one.losses.rows
-    return chosen, rows
+def _weighted(window: WindowFigures, weight: float) -> WindowFigures:
+    """A window's figures as they count beside newer ones."""
+    auc, losses = window.auc, window.losses
+    return replace(
+        window,
+        auc=None if auc is None else replace(auc, pairs=weight * auc.pairs),
+        losses=None if losses is None else replace(losses, rows=weight * losses.rows),
+    )
 
 
 def _uncalibrated(chosen: Sequence[WindowFigures], variants: Sequence[str]) -> dict[str, float]:

@@ -18,7 +18,13 @@ from forebay.config.specs.windows import Interval
 from forebay.errors import DataError
 from forebay.executors.judging.evidence.gate_evidence import GateEvidence, KnownWindow
 from forebay.executors.judging.evidence.gather import TrainedWindow, gather
-from forebay.executors.judging.gate import WINDOWS_MAX, GateDecision, decide, gate_decision
+from forebay.executors.judging.gate import (
+    HALF_LIVES,
+    WINDOWS_MAX,
+    GateDecision,
+    decide,
+    gate_decision,
+)
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import Segments
@@ -60,7 +66,7 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     variants = pipeline.train.paradigms
     serving = _decided(chain, link) if spec.against == "served" else None
     figures = evidence.figures(dataset.label_delay)
-    decision = decide(spec, variants, figures, serving)
+    decision = decide(spec, variants, figures, serving, HALF_LIVES[dataset.window])
     if dataset.further_labels:
         label = spec.label or next(iter(dataset.targets))
         decision = decision.model_copy(update={"words": f"{decision.words} (label {label})"})

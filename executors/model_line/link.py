@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from forebay.config.specs.models import VARIANTS, Variant
 from forebay.datatasks.plans.plan import SourcePlan
 from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
 from forebay.executors.model_line.coverage import Coverage
@@ -86,6 +87,12 @@ class Link(Message):
     def has_scores(self) -> bool:
         """Whether its scores can be read: each trained window has steps, kept as long as scores."""
         return "scores" in self.files or "steps" in self.files
+
+    @property
+    def variants(self) -> list[Variant]:
+        """What was trained, the declared one first; none where the model only counts."""
+        counted = next(iter(self.learnt.values()), {})
+        return [VARIANTS[name] for name in counted if name in VARIANTS]
 
     def trained(self, source: str) -> RowSums:
         """What this window trained of one source, from the model's own variables."""

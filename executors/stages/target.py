@@ -6,7 +6,7 @@ Light on purpose: a stage that reads no plans imports no Arrow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,7 +43,12 @@ class LineTarget:
                 written by another version.
         """
         project = load_project(config)
-        return LineTarget(project, project.pipeline(pipeline), open_home(), line)
+        target = LineTarget(project, project.pipeline(pipeline), open_home(), line)
+        if not project.pipeline_files[pipeline].automatic:
+            return target
+        begin = target.chain.first()
+        kept = project.keep_rivals(pipeline, [] if begin is None else begin.variants)
+        return replace(target, pipeline=kept)
 
     @property
     def kinds(self) -> set[str]:

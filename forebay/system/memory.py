@@ -18,23 +18,30 @@ _FILES: Mapping[str, tuple[str, str]] = {
 
 def available_bytes() -> int:
     """What the machine has left, or a control group that this process is in."""
-    return min([int(psutil.virtual_memory().available), *_left_in_groups()])
+    left = [limit - taken for limit, taken in _groups()]
+    return min([int(psutil.virtual_memory().available), *left])
 
 
-def _left_in_groups() -> Iterator[int]:
+def limit_bytes() -> int:
+    """What the machine has, or a control group that this process is in may take."""
+    return min([int(psutil.virtual_memory().total), *(limit for limit, _ in _groups())])
+
+
+def _groups() -> Iterator[tuple[int, int]]:
+    """Limits, and what of each is taken."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controller, path = line.split(":", 2)
         if controller in _FILES:
             root = _GROUPS / controller
             group = root / path.lstrip("/")
             for folder in (group, *group.parents[: len(group.parts) - len(root.parts)]):
-                yield from _left(folder, *_FILES[controller])
+                yield from _limit(folder, *_FILES[controller])
 
 
-def _left(folder: Path, limit: str, taken: str) -> Iterator[int]:
+def _limit(folder: Path, limit: str, taken: str) -> Iterator[tuple[int, int]]:
     text = (folder / limit).read_text().strip() if (folder / limit).exists() else "max"
     if text != "max":
         statistics = dict(
             line.split() for line in (folder / "memory.stat").read_text().splitlines()
         )
-        yield int(text) - int(statistics[taken])
+        yield int(text), int(statistics[taken])

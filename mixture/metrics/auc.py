@@ -22,14 +22,15 @@ class AucEstimate:
     """AUCs of P score vectors on the same rows, with the covariance of the P estimates.
 
     DeLong's covariance, by midranks (Sun and Xu 2014): one sort for each vector. `pairs` is the
-    number of (positive, negative) pairs it compares, the weight when windows are pooled.
+    weight when windows are pooled: the number of (positive, negative) pairs that it compares, or
+    less for an old window.
     """
 
     values: Floats
     covariance: Floats
     positives: int
     negatives: int
-    pairs: int
+    pairs: float
 
     def interval(self, columns: Columns) -> Estimate:
         """A variant's AUC with its 95% interval, the mean over its columns (see `seeds`).

@@ -17,13 +17,14 @@ from forebay.mixture.metrics.seeds import Columns, Floats, difference_of, mean_o
 class LossEstimate:
     """Mean losses in nats of P score vectors on the same rows, and their covariance.
 
+    rows: the weight when windows are pooled: how many there are, or less for an old window.
     entropy: mean loss of always answering the base rate of the window; normalised entropy is a loss
     divided by it. It is treated as known: in a difference of two, it is the same for both.
     """
 
     values: Floats
     covariance: Floats
-    rows: int
+    rows: float
     entropy: float
 
     def interval(self, columns: Columns) -> Estimate:

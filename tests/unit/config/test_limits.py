@@ -105,7 +105,7 @@ _LIMITS = {
         "trainer": "default 5m",
     },
     "PublishSpec": {
-        "min_rows": "default 30000, >= 2",
+        "min_rows": "default 2000, >= 2",
         "windows_kept": ">= 1, <= 1000000000",
         "serving_kept": "default 3, >= 2, <= 1000",
     },

@@ -21,19 +21,20 @@ def group(folder: Path, controller: str, limit: str) -> None:
 
 
 def test_it_is_at_most_what_the_machine_has() -> None:
-    assert 0 < memory.available_bytes() <= psutil.virtual_memory().total
+    assert 0 < memory.available_bytes() <= memory.limit_bytes()
+    assert memory.limit_bytes() <= psutil.virtual_memory().total
 
 
 @pytest.mark.parametrize("controller", ["", "memory"])
 def test_a_group_may_have_less(tmp_path: Path, controller: str) -> None:
-    def left() -> list[int]:
-        return list(memory._left(tmp_path, *memory._FILES[controller]))
+    def limits() -> list[tuple[int, int]]:
+        return list(memory._limit(tmp_path, *memory._FILES[controller]))
 
-    assert left() == []
+    assert limits() == []
     group(tmp_path, controller, "max")
-    assert left() == []
+    assert limits() == []
     group(tmp_path, controller, str(100 * MIB))
-    assert left() == [70 * MIB]
+    assert limits() == [(100 * MIB, 30 * MIB)]
 
 
 def test_it_is_the_group_that_has_least(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,3 +45,4 @@ def test_it_is_the_group_that_has_least(tmp_path: Path, monkeypatch: pytest.Monk
             group(tmp_path / controller, controller, str(100 * MIB))
             group(tmp_path / controller / path.lstrip("/"), controller, str(80 * MIB))
     assert memory.available_bytes() == 50 * MIB
+    assert memory.limit_bytes() == 80 * MIB

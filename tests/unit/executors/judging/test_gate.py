@@ -52,9 +52,11 @@ def window(
     return EventFigures.of(made, pipeline(("a",)))
 
 
-def gate(windows: list[EventFigures], serving: str | None = None, **spec: Any) -> GateDecision:
+def gate(
+    windows: list[EventFigures], serving: str | None = None, half_life: int = 7, **spec: Any
+) -> GateDecision:
     declared = PublishSpec.model_validate({"when": "gate", "min_rows": 500} | spec)
-    return decide(declared, VARIANTS, windows, serving)
+    return decide(declared, VARIANTS, windows, serving, half_life)
 
 
 @pytest.mark.parametrize("metric", ["auc", "log_loss", "normalised_entropy"])
@@ -97,11 +99,20 @@ def test_too_little_evidence_leaves_what_is_declared(windows: list[EventFigures]
     assert "train.seeds" not in found.words, "three are trained, or nobody can tell yet"
 
 
-def test_the_newest_windows_decide() -> None:
-    old, new = window("old", "stream"), window("new", "mixed")
-    assert (gate([old, new]).variant, gate([old, new]).windows) == ("mixed", ["new"])
-    assert gate([old, new], min_rows=601).windows == ["old", "new"]
-    assert gate([old, new, window("now", all_here=False)]).windows == ["new"]
+@pytest.mark.parametrize("metric", ["auc", "log_loss", "normalised_entropy"])
+def test_newer_windows_count_more(metric: str) -> None:
+    stream = [window(f"a{number}", "stream") for number in range(7)]
+    mixed = [window(f"b{number}", "mixed") for number in range(7)]
+    found = gate([*stream, *mixed, window("now", all_here=False)], metric=metric)
+    assert (found.variant, found.rows, len(found.windows)) == ("mixed", 14 * 600, 14)
+    assert gate([*mixed, *stream], metric=metric).variant == "stream"
+
+
+def test_a_window_counts_half_after_a_half_life() -> None:
+    two = [window("a"), window("b", "stream")]
+    whole, half = (gate(two, half_life=each).words for each in (10**6, 1))
+    apart = [float(each.partition("difference ")[2].split(",")[0]) for each in (whole, half)]
+    assert apart[1] == pytest.approx(apart[0] * 2 * 2 / 3, abs=0.0002)
 
 
 @pytest.mark.parametrize("metric", ["auc", "log_loss", "normalised_entropy"])

@@ -76,13 +76,13 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_newest_windows_of_the_line_decide(chain: ModelChain, tmp_path: Path) -> None:
-    first = train(chain, tmp_path, 0, "mixture")
+    first = train(chain, tmp_path, 0, "stream")
     found = decided(spec(), chain, first)
-    assert (found.variant, found.windows) == ("mixture", [KEYS[0]])
-    second = train(chain, tmp_path, 1, "stream")
+    assert (found.variant, found.windows, found.rows) == ("stream", [KEYS[0]], ROWS)
+    second = train(chain, tmp_path, 1, "mixture")
     found = decided(spec(), chain, second)
-    assert (found.variant, found.windows, found.rows) == ("stream", [KEYS[1]], ROWS)
-    assert decided(spec(min_rows=ROWS + 1), chain, second).windows == KEYS[:2]
+    assert (found.variant, found.windows, found.rows) == ("mixture", KEYS[:2], 2 * ROWS)
+    assert decided(spec(min_rows=2 * ROWS + 1), chain, second).windows == []
     again = decided(spec(), chain, first)
     assert again.windows == [KEYS[0]], "later windows say nothing of an earlier one"
 

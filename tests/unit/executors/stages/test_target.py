@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.model_lines import record_link
-from support.projects import declared_project
+from support.projects import ads_pipeline, declared_project
 from support.stages import Stages, noon, replanned, stages, table
 
 from forebay.datatasks.plans.ledger import Ledger
@@ -37,6 +37,32 @@ def test_a_line_that_a_folder_declares(tmp_path: Path, monkeypatch: pytest.Monke
     assert target.chain.folder(KEY, 1).parents[1] == tmp_path / "home/training/ads/trial"
     with pytest.raises(ConfigError, match="adz"):
         LineTarget.load(tmp_path / "config", "adz", "main")
+
+
+def test_a_line_trains_the_rivals_that_it_was_begun_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
+    made = declared_project(tmp_path, ads_pipeline("towers"))
+    made.pipeline["train"]["compare"] = "auto"
+    made.write_pipeline()
+
+    def target(line: str = "main") -> LineTarget:
+        return LineTarget.load(tmp_path / "config", "ads", line)
+
+    new = ["mixture", "mixture+fnw", "batch", "mixed"]
+    assert target().pipeline.train.paradigms == new
+    learnt = {"mixture": 1, "stream+head": 1, "sale:mixture": 1, "stream+head/masked": 1}
+    record_link(target().chain, KEY, {"history": 1}, learnt={"history": learnt})
+    found = target()
+    assert found.pipeline.train.paradigms == ["mixture", "stream+head"]
+    assert found.project.pipelines["ads"] == found.pipeline
+    request = found.job_request("j1", [])
+    assert request.pipeline_spec().train.paradigms == ["mixture", "stream+head"]
+    assert target("trial").pipeline.train.paradigms == new, "each line has its own"
+    made.pipeline["train"] = {"compare": ["stream"]}
+    made.write_pipeline()
+    assert target().pipeline.train.paradigms == ["mixture", "stream"], "only `auto` is kept"
 
 
 def test_a_window_is_trained_by_the_line_that_linked_it(found: Stages) -> None:

@@ -1,0 +1,86 @@
+"""`train.compare: auto`: which variants are trained beside the declared one.
+
+They are chosen when a line begins. Its links name them, so that later windows train the same
+whatever release trains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from forebay.config.checks.crosscheck import check_pipeline
+from forebay.config.checks.loaded import Loaded
+from forebay.config.checks.model_size import gib, model_size
+from forebay.config.specs.models import Variant
+from forebay.config.specs.pipelines import AUTO, ComparedSpec, PipelineSpec
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.yaml.problems import Problem, errors
+from forebay.system.memory import limit_bytes
+
+# In this order. The first three, or the declared `mixture` and two of them, are within .001 AUC of
+# the best of each measured regime (a test recounts it); `mixed` corrects nothing and costs least.
+PREFERRED = (
+    Variant("mixture", "fnw"),
+    Variant("batch"),
+    Variant("mixed"),
+    Variant("mixture"),
+    Variant("stream"),
+)
+RIVALS_MAX = 3
+
+
+def settle_rivals(
+    pipeline: Loaded[PipelineSpec], sources: Mapping[str, Loaded[SourceSpec]]
+) -> None:
+    """Put variants in place of `auto`: preferred ones that no check refuses, within memory."""
+    spec = pipeline.repaired
+    if spec is None or _written(pipeline) != AUTO:
+        return
+    pipeline.automatic = True
+    bytes_max = limit_bytes() // 2  # the rest is for what TensorFlow and the queues take
+    found: list[Variant] = []
+    too_large: list[Variant] = []
+    for variant in PREFERRED if spec.model.kind == "towers" else ():
+        trial = _with(spec, [*found, variant])
+        if variant in spec.train.variants or len(found) == RIVALS_MAX:
+            continue
+        if _faults(pipeline, trial, sources) > _faults(pipeline, _with(spec, found), sources):
+            continue
+        fits = model_size(trial).building_bytes <= bytes_max
+        (found if fits else too_large).append(variant)
+    if too_large:
+        names = ", ".join(each.name for each in too_large)
+        message = (
+            f"compare: auto leaves out {names}: the model would take more than {gib(bytes_max)}, "
+            "half of this machine's memory"
+        )
+        problem = pipeline.document.problem(("train", "compare"), "rivals", message)
+        pipeline.problems.append(replace(problem, severity="note"))
+    put_rivals(pipeline, found)
+
+
+def put_rivals(pipeline: Loaded[PipelineSpec], rivals: Sequence[Variant]) -> None:
+    """Into the document too, from which jobs read it."""
+    for value in (pipeline.document.value, pipeline.document.written):
+        value["train"] = {**value["train"], "compare": [each._asdict() for each in rivals]}
+    if pipeline.repaired is not None:
+        pipeline.repaired = _with(pipeline.repaired, rivals)
+        pipeline.spec = None if pipeline.spec is None else pipeline.repaired
+
+
+def _written(pipeline: Loaded[PipelineSpec]) -> object:
+    train = pipeline.document.value.get("train")
+    return train.get("compare") if isinstance(train, dict) else None
+
+
+def _with(spec: PipelineSpec, rivals: Sequence[Variant]) -> PipelineSpec:
+    compare = tuple(ComparedSpec(**each._asdict()) for each in rivals)
+    return spec.model_copy(update={"train": spec.train.model_copy(update={"compare": compare})})
+
+
+def _faults(
+    pipeline: Loaded[PipelineSpec], spec: PipelineSpec, sources: Mapping[str, Loaded[SourceSpec]]
+) -> int:
+    found: list[Problem] = check_pipeline(replace(pipeline, repaired=spec), sources)
+    return len(errors(found))

@@ -1,0 +1,117 @@
+"""`train.compare: auto`: what is trained beside the declared variant, and that it stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.declared import Declared
+
+from forebay.config.checks import rivals
+from forebay.config.load import Project, load_one, load_project
+from forebay.config.specs.models import VARIANTS
+from forebay.config.specs.pipelines import TrainSpec
+from forebay.mixture.advice.regimes import measured_regimes
+
+ALL = ["mixture", "mixture+fnw", "batch", "mixed"]
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Declared:
+    made = Declared(tmp_path)
+    made.sources["clicks"]["event_time"] = "at"
+    made.pipeline["train"] = {"compare": "auto"}
+    return made
+
+
+def loaded(declared: Declared) -> Project:
+    declared.problems()
+    return load_project(declared.config, {})
+
+
+def trained(declared: Declared) -> list[str]:
+    return loaded(declared).pipelines["ads"].train.paradigms
+
+
+def test_all_that_suit_the_streams(declared: Declared) -> None:
+    assert declared.problems() == []
+    assert trained(declared) == ALL
+    assert load_one(declared.config, "ads", {}).pipelines["ads"].train.paradigms == ALL
+    declared.pipeline["train"] |= {"paradigm": "batch", "seeds": 2}
+    assert trained(declared) == ["batch", "mixture+fnw", "mixed", "mixture"]
+    declared.pipeline["train"] |= {"paradigm": "mixture", "delay": "fnw"}
+    assert trained(declared) == ["mixture+fnw", "batch", "mixed", "mixture"]
+    declared.pipeline["model"] = {"kind": "count"}
+    assert trained(declared) == ["mixture+fnw"]
+
+
+@pytest.mark.parametrize("stream", ["old", "new"])
+def test_one_feed_has_no_rivals(declared: Declared, stream: str) -> None:
+    del declared.dataset["streams"][stream]
+    feed = {"old": "stream", "new": "batch"}[stream]
+    assert declared.problems() == []
+    assert trained(declared) == [feed, "mixed"]
+
+
+def test_what_a_check_refuses_is_left_out(declared: Declared) -> None:
+    del declared.sources["clicks"]["event_time"]
+    assert declared.problems() == [], "a correction would need it"
+    assert trained(declared) == ["mixture", "batch", "mixed", "stream"]
+
+
+def test_what_is_wrong_anyway_is_told_once(declared: Declared) -> None:
+    del declared.dataset["streams"]["old"]
+    declared.pipeline["train"]["paradigm"] = "batch"
+    assert declared.only()[0] == "paradigm-feed"
+
+
+def test_within_the_machine_s_memory(declared: Declared, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared.dataset["features"]["user"]["buckets"] = 1 << 20
+    monkeypatch.setattr(rivals, "limit_bytes", lambda: 300 << 20)
+    assert trained(declared) == ["mixture"]
+    (note,) = declared.problems()
+    assert (note.code, note.severity) == ("rivals", "note")
+    assert note.message == (
+        "compare: auto leaves out mixture+fnw, batch, mixed, stream: the model would take more "
+        "than 0.1 GiB, half of this machine's memory"
+    )
+    monkeypatch.setattr(rivals, "limit_bytes", lambda: 380 << 20)
+    assert trained(declared) == ["mixture", "batch"], "what takes less may still fit"
+
+
+def test_jobs_read_what_was_chosen(declared: Declared) -> None:
+    written = loaded(declared).declared("ads")
+    assert written is not None
+    train = TrainSpec.model_validate(written.pipeline["train"])
+    assert train.paradigms == ALL
+    assert written.pipeline["train"]["compare"][0] == {"paradigm": "mixture", "delay": "fnw"}
+
+
+def test_a_line_keeps_what_it_was_begun_with(declared: Declared) -> None:
+    begun = [VARIANTS[name] for name in ("mixture", "stream+head", "stream")]
+    found = loaded(declared)
+    assert found.keep_rivals("ads", []).train.paradigms == ALL, "it is not begun"
+    assert found.keep_rivals("ads", begun).train.variants == begun
+    assert found.pipelines["ads"].train.variants == begun
+    written = found.declared("ads")
+    assert written is not None
+    assert TrainSpec.model_validate(written.pipeline["train"]).variants == begun
+    declared.pipeline["train"] = {"compare": ["stream"]}
+    kept = loaded(declared).keep_rivals("ads", begun)
+    assert kept.train.paradigms == ["mixture", "stream"], "it is what is written"
+
+
+@pytest.mark.parametrize("written", ["Auto", "all", ["auto"], {"auto": None}, True])
+def test_nothing_else_is_auto(written: Any) -> None:
+    with pytest.raises(ValidationError):
+        TrainSpec.model_validate({"compare": written})
+
+
+def test_every_measured_regime_has_one_that_is_near_its_best() -> None:
+    chosen = {*(each.name for each in rivals.PREFERRED[: rivals.RIVALS_MAX]), "mixture"}
+    for regime in measured_regimes().regimes:
+        best = max(each.auc for each in regime.variants)
+        ours = max(each.auc for each in regime.variants if each.name in chosen)
+        assert best - ours < 0.001, regime.name
