@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from forebay.config.load import Project
 from forebay.config.specs.base import format_duration
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.yaml.problems import Problem, Severity
+from forebay.errors import ForebayError
 from forebay.executors.advice.column_values import crowded_features, value_findings
 from forebay.executors.advice.event_times import time_findings
-from forebay.executors.advice.line import declared_for, settings_of
+from forebay.executors.advice.line import (
+    Json,
+    declared_for,
+    line_gains,
+    line_windows,
+    settings_of,
+)
 from forebay.executors.advice.repeated_events import repeat_words, repeats_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
 from forebay.executors.advice.twins import Rows, complete_rows, completeness_by_label
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.database.format import require_format
+from forebay.home.paths import Home
 from forebay.mixture.advice.completeness import Completeness
 from forebay.mixture.advice.decision import Situation, advise
-from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
+from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
 from forebay.mixture.advice.regimes import measured_regimes
 from forebay.mixture.metrics.share import Share
 
@@ -44,10 +54,15 @@ def check_data(project: Project, name: str) -> DataCheck:
     if pipeline.model.kind != "towers" or "stream" not in feeds:
         return DataCheck(problems, [])
     lines: list[str] = []
+    windows: Collection[Json] = ()
+    try:
+        windows = _line_windows(pipeline)
+    except ForebayError as error:  # declarations and data may be fine all the same
+        lines.append(f"advice  {name}: without what line `main` has measured: {error}")
     by_label = completeness_by_label(pipeline.dataset, sampled, project.root)
     for (label, measured), own in zip(by_label.items(), pipeline.dataset.targets, strict=True):
         said = f"{name}, {own}" if own else name
-        found = _advice(pipeline, sampled, measured, label)
+        found = _advice(pipeline, sampled, measured, label, windows)
         lines += [_labels_line(said, source, each) for source, each in measured.items()]
         if found.is_late:
             problems.append(_late_problem(project, pipeline, found, own))
@@ -89,11 +104,16 @@ def _advice(
     sampled: Mapping[str, SourceSample],
     measured: Mapping[str, Completeness],
     label: str,
+    windows: Collection[Json],
 ) -> Advice:
-    """Advice for the stream whose labels are least complete: that one misleads most."""
+    """Advice for the stream whose labels are least complete: that one misleads most.
+
+    windows: of a line; what they have measured goes first.
+    """
     shares = [each.at_publication for each in measured.values() if each.at_publication is not None]
     known = min(shares, key=lambda share: share.value, default=None)
-    return advise(
+    declared = declared_for(pipeline, label)
+    found = advise(
         known,
         Situation(
             completeness=known.value if known else None,
@@ -104,10 +124,21 @@ def _advice(
             has_warm_start=pipeline.train.warm_start is not None,
             crowded=bool(crowded_features(pipeline.dataset, sampled)),
         ),
-        declared_for(pipeline, label),
+        declared,
         settings_of(pipeline),
         measured_regimes(),
     )
+    own = line_gains(pipeline, windows, label)
+    return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
+
+
+def _line_windows(pipeline: PipelineSpec) -> Collection[Json]:
+    """Judgements of line `main`, if this home has any."""
+    home = Home.from_environment()
+    if not home.root.exists():
+        return ()
+    require_format(home)
+    return line_windows(pipeline, ModelChain(home, pipeline.name)).values()
 
 
 def _stream_share(sampled: Mapping[str, SourceSample]) -> float | None:

@@ -13,7 +13,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
 from forebay.mixture.advice.regimes import measured_regimes
-from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.estimate import SPREAD_WINDOWS_MIN, Estimate, over_windows
 from forebay.mixture.metrics.share import Share
 
 Json = dict[str, Any]
@@ -61,8 +61,48 @@ def advice_on_windows(
         settings_of(pipeline),
         measured_regimes(),
     )
-    own = _own_gains(differences, corrected_as(pipeline, label))
+    # What is printed as a verdict is not denied.
+    range_gains = _own_gains(differences, corrected_as(pipeline, label))
+    own = line_gains(pipeline, windows, label)
+    own |= {name: one for name, one in range_gains.items() if one.is_clear() or name not in own}
     return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
+
+
+def line_gains(
+    pipeline: PipelineSpec, windows: Collection[Json], label: str = ""
+) -> dict[str, Estimate]:
+    """AUC of each variant minus the declared one's at event time, pooled over a line's windows.
+
+    Where three windows or more with all their labels have both; the interval is over windows. Each
+    counts by its pairs of a positive and a negative row. windows, label: see `advice_on_windows`.
+    """
+    names = corrected_as(pipeline, label)
+    serving, declared = next(iter(names.items()))
+    apart: dict[str, list[tuple[float, float]]] = {}
+    seeds = 1
+    for window in windows:
+        event = label_part(window, label).get("event") or {}
+        answers = event.get("answers", {}) if event.get("complete") else {}
+        base = answers.get(serving, {}).get("auc")
+        found = {
+            names.get(name, name): each
+            for name, each in answers.items()
+            if "/" not in name and base is not None and each["auc"] is not None
+        }
+        for name, each in found.items():
+            pairs = each["positives"] * (each["rows"] - each["positives"])
+            apart.setdefault(name, []).append((each["auc"] - base, pairs))
+            seeds = each["seeds"]
+    apart.pop(declared, None)
+    pooled = {
+        name: over_windows(*zip(*each, strict=True))
+        for name, each in apart.items()
+        if len(each) >= SPREAD_WINDOWS_MIN
+    }
+    return {
+        name: Estimate(value, value - reach, value + reach, seeds)
+        for name, (value, reach) in pooled.items()
+    }
 
 
 def _own_gains(differences: Collection[Json], names: Mapping[str, str]) -> dict[str, Estimate]:

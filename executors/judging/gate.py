@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +15,13 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
-from forebay.mixture.metrics.estimate import SEED_NOISE, SEEDS_MIN, Estimate, student_quantile
+from forebay.mixture.metrics.estimate import (
+    SEED_NOISE,
+    SEEDS_MIN,
+    SPREAD_WINDOWS_MIN,
+    Estimate,
+    over_windows,
+)
 from forebay.mixture.metrics.losses import LossEstimate, pool_losses
 from forebay.mixture.metrics.seeds import Columns
 from forebay.mixture.metrics.verdict import difference_words, is_calibrated
@@ -60,8 +65,6 @@ def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
 WINDOWS_MAX = 48
 # In windows: a whole day, so that night and day count alike, or a whole week.
 HALF_LIVES = {WindowSize.HOUR: 24, WindowSize.DAY: 7}
-# Fewer windows say too little about how much windows differ.
-SPREAD_WINDOWS_MIN = 3
 
 
 def decide(
@@ -182,17 +185,11 @@ def _difference(
     first: Columns,
     second: Columns,
 ) -> Estimate:
-    """`first` minus `second`, with the wider interval: over rows, or over windows.
-
-    Over windows it is that of a weighted mean, weighted by each window's pairs or rows: its
-    variance is sum(w² (d - mean)²) n / (n - 1), and Student's t has n - 1 degrees of freedom.
-    """
+    """`first` minus `second`, with the wider interval: over rows, or over windows."""
     found = pooled.difference(first, second)
     if len(windows) < SPREAD_WINDOWS_MIN:
         return found
-    apart = np.array([one.difference(first, second).value for one in windows])
-    weights = np.array([one.pairs if isinstance(one, AucEstimate) else one.rows for one in windows])
-    shares, count = weights / weights.sum(), len(windows)
-    variance = float((shares**2 * (apart - shares @ apart) ** 2).sum()) * count / (count - 1)
-    reach = max(found.high - found.value, student_quantile(count - 1) * math.sqrt(variance))
+    apart = [one.difference(first, second).value for one in windows]
+    weights = [one.pairs if isinstance(one, AucEstimate) else one.rows for one in windows]
+    reach = max(found.high - found.value, over_windows(apart, weights)[1])
     return replace(found, low=found.value - reach, high=found.value + reach)

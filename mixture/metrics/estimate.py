@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 # Two seeds say almost nothing about how much seeds differ.
@@ -68,3 +69,21 @@ def student_quantile(degrees: float) -> float:
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + more * (first + more * (second + more * third))
+
+
+# Fewer windows say too little about how much windows differ.
+SPREAD_WINDOWS_MIN = 3
+
+
+def over_windows(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """The weighted mean of n windows' figures, and half the width of its 95% interval.
+
+    Its variance is sum(w² (d - mean)²) n / (n - 1) with weights w that add up to 1, and Student's t
+    has n - 1 degrees of freedom.
+    """
+    total, count = math.fsum(weights), len(values)
+    shares = [each / total for each in weights]
+    mean = math.fsum(share * one for share, one in zip(shares, values, strict=True))
+    apart = ((share * (one - mean)) ** 2 for share, one in zip(shares, values, strict=True))
+    variance = math.fsum(apart) * count / (count - 1)
+    return mean, student_quantile(count - 1) * math.sqrt(variance)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support.model_lines import record_link
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -27,6 +28,8 @@ from support.projects import (
 )
 
 from forebay.datatasks.sources.log.writer import LogWriter
+from forebay.executors.model_line.chain import ModelChain
+from forebay.home.paths import Home
 
 ROWS = 3_000
 QUARTER = timedelta(minutes=15)
@@ -129,6 +132,25 @@ def test_corrected_late_labels_are_no_problem(tmp_path: Path, written: Written) 
     assert (code, notes, lines[-1]) == (0, "", "2 sources, 1 pipeline: no problems")
     assert re.match(r"labels  ads, clicks: 4\d% .* after the event \(median\); by age of", lines[0])
     assert lines[1].startswith("advice  ads: ")
+
+
+def test_what_the_line_has_measured_goes_first(tmp_path: Path, written: Written) -> None:
+    project = late_project(tmp_path, written(1.0))
+    chain = ModelChain(Home(project.home), "ads")
+    for day, gain in ((20, 0.02), (21, 0.022), (22, 0.018)):
+        link = record_link(chain, f"2026-02-{day}", {"history": 1})
+        row = {"positives": 50, "rows": 200, "seeds": 1}
+        answers = {"mixture": row | {"auc": 0.7}, "mixture+fnw": row | {"auc": 0.7 + gain}}
+        chain.judge(link, {"event": {"complete": True, "answers": answers}})
+    _, lines, notes = checked(project)
+    assert (notes, lines[1].partition("mixture: ")[2]) == (
+        "",
+        "+.0200 ± .0050 in windows of this line (1 seed)",
+    )
+    project.environment["FOREBAY_HOME"] = str(project.root / "config/sources/history.yaml")
+    code, lines, _ = checked(project)
+    assert (code, "windows of this line" in lines[2]) == (0, False)
+    assert lines[0].startswith("advice  ads: without what line `main` has measured: /")
 
 
 @pytest.mark.parametrize("paradigm", ["mixture", "stream"])

@@ -8,7 +8,12 @@ import pytest
 from support.stages import pipeline
 from support.there import there
 
-from forebay.executors.advice.line import advice_on_windows, late_label_warnings, settings_of
+from forebay.executors.advice.line import (
+    advice_on_windows,
+    late_label_warnings,
+    line_gains,
+    settings_of,
+)
 
 
 def window(fresh: int, complete: int, stream: int = 50, batch: int = 100) -> dict[str, Any]:
@@ -118,6 +123,52 @@ def test_whoever_takes_the_advice_is_advised_and_warned_no_more(paradigm: str, k
 
 def _better(a: str, b: str) -> dict[str, Any]:
     return {"a": a, "b": b, "value": 0.05, "low": 0.04, "high": 0.06, "seeds": 3}
+
+
+def _judged(*gains: float, complete: bool = True) -> list[dict[str, Any]]:
+    """Windows in which `mixture+fnw` is better by so much."""
+
+    def answer(auc: float | None) -> dict[str, Any]:
+        return {"auc": auc, "positives": 50, "rows": 200, "seeds": 1}
+
+    return [
+        window(40, 100)
+        | {
+            "event": {
+                "complete": complete,
+                "answers": {
+                    "mixture": answer(0.7),
+                    "mixture+fnw": answer(0.7 + gain),
+                    "mixture/memory": answer(0.9),
+                    "stream": answer(None),
+                },
+            }
+        }
+        for gain in gains
+    ]
+
+
+def test_what_the_line_s_windows_have_measured_goes_first() -> None:
+    windows = _judged(0.02, 0.022, 0.018)
+    gains = line_gains(spec(), windows)
+    assert list(gains) == ["mixture+fnw"]
+    assert gains["mixture+fnw"].value == pytest.approx(0.02)
+    reach = 4.3027 * 0.002 / 3**0.5
+    assert gains["mixture+fnw"].high == pytest.approx(0.02 + reach)
+    found = there(there(advice_on_windows(spec(), windows)).recommendation)
+    assert (found.changes, found.variant) == (True, "mixture+fnw")
+    assert found.words.endswith(": +.0200 ± .0050 in windows of this line (1 seed)")
+    assert line_gains(spec(), [*_judged(0.02, 0.022), *_judged(0.018, complete=False)]) == {}
+    assert line_gains(spec(paradigm="batch"), windows) == {}, "it was not trained"
+
+
+def test_a_verdict_on_the_range_is_not_denied_by_earlier_windows() -> None:
+    verdict = _better("mixture", "mixture+fnw")
+    found = advice_on_windows(spec(), _judged(0.02, 0.022, 0.018), "", [verdict])
+    assert there(there(found).recommendation).variant != "mixture+fnw"
+    verdict |= {"low": -0.04}  # they do not differ
+    found = advice_on_windows(spec(), _judged(0.02, 0.022, 0.018), "", [verdict])
+    assert there(there(found).recommendation).variant == "mixture+fnw"
 
 
 def test_a_variant_that_is_no_longer_declared_is_judged_by_its_name() -> None:
