@@ -41,11 +41,12 @@ def settle_rivals(
     bytes_max = limit_bytes() // 2  # the rest is for what TensorFlow and the queues take
     found: list[Variant] = []
     too_large: list[Variant] = []
+    faults_max = _faults(pipeline, _with(spec, found), sources)
     for variant in PREFERRED if spec.model.kind == "towers" else ():
         trial = _with(spec, [*found, variant])
         if variant in spec.train.variants or len(found) == RIVALS_MAX:
             continue
-        if _faults(pipeline, trial, sources) > _faults(pipeline, _with(spec, found), sources):
+        if _faults(pipeline, trial, sources) > faults_max:
             continue
         fits = model_size(trial).building_bytes <= bytes_max
         (found if fits else too_large).append(variant)
