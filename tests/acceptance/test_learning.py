@@ -14,6 +14,8 @@ from support import projects
 from support.projects import Project, ads_pipeline, ads_project
 from support.truth_rows import served_of
 
+from forebay.config.checks import rivals
+
 PARADIGMS = {"mixture", "stream", "mixed"}
 DAYS = 3
 ROWS = 6_000
@@ -96,3 +98,22 @@ def test_nothing_is_learnt_from_labels_permuted_within_the_day(
     for figures in summary["pooled"]["paradigms"].values():
         assert figures["auc_fresh"]["low"] <= 0.5 <= figures["auc_fresh"]["high"]
         assert figures["auc_true"]["low"] <= 0.5 <= figures["auc_true"]["high"]
+
+
+def test_a_line_keeps_the_rivals_of_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = ads_pipeline("towers", publish={"when": "gate"})
+    pipeline["train"]["compare"] = "auto"
+    project = ads_project(tmp_path, days=2, rows=1_000, pipeline=pipeline)
+    begun = project.run("2026-03-01", "2026-03-01", timeout_seconds=180)
+    assert begun["paradigms"] == ["mixture", "mixture+fnw", "batch", "mixed"]
+    monkeypatch.setattr(rivals, "PREFERRED", rivals.PREFERRED[::-1])  # a newer release
+    second = project.run("2026-03-02", "2026-03-02", timeout_seconds=180)
+    assert (second["paradigms"], second["rows_agree"]) == (begun["paradigms"], True)
+    assert set(second["windows"][0]["metrics"]) == {*begun["paradigms"], *_memories(begun)}
+    assert "the gate needs 2,000 judged rows" in second["gate"]["words"]
+
+
+def _memories(summary: dict[str, Any]) -> set[str]:
+    return {f"{each}/memory" for each in summary["paradigms"] if each.startswith("mixture")}
