@@ -88,11 +88,19 @@ class Project:
         return Declared.of(pipeline.document, sources)
 
     def keep_rivals(self, name: str, begun_with: Sequence[Variant]) -> PipelineSpec:
-        """A usable pipeline; where its rivals are `auto`, those that a line was begun with."""
+        """A usable pipeline; where its rivals are `auto`, those that a line was begun with.
+
+        Raises:
+            ConfigError: naming what the declarations now lack for one of these.
+        """
         loaded = self.pipeline_files[name]
         if loaded.automatic and loaded.spec is not None and begun_with:
             declared = loaded.spec.train.variants[0]
             put_rivals(loaded, [each for each in begun_with if each != declared])
+            wrong = errors(check_pipeline(loaded, self.source_files))
+            if wrong:
+                lines = "\n  ".join(map(str, wrong))
+                raise ConfigError(f"pipeline {name!r}, with its line's rivals (auto):\n  {lines}")
             self.pipelines[name] = loaded.spec
         return self.pipelines[name]
 

@@ -52,22 +52,28 @@ def settle_paradigm(
     spec = pipeline.repaired
     if spec is None or spec.model.kind == "count" or "paradigm" in spec.train.model_fields_set:
         return
-    known = {name: each.repaired for name, each in sources.items() if each.repaired is not None}
-    if not known.keys() >= set(spec.source_names):
+    feeds = known_feeds(spec, sources)
+    if len(feeds) != 1:
         return
-    try:
-        streams = spec.dataset.streams.items()
-        feeds = {stream_feed(name, stream, known) for name, stream in streams}
-    except ConfigError:
-        return  # `check_pipeline` names it
     paradigm = feeds.pop()
-    if feeds or Variant(paradigm, spec.train.delay) in spec.train.variants:
+    if Variant(paradigm, spec.train.delay) in spec.train.variants:
         return
     for value in (pipeline.document.value, pipeline.document.written):
         value["train"] = {**value.get("train", {}), "paradigm": paradigm}
     train = spec.train.model_copy(update={"paradigm": paradigm})
     pipeline.repaired = spec.model_copy(update={"train": train})
     pipeline.spec = None if pipeline.spec is None else pipeline.repaired
+
+
+def known_feeds(spec: PipelineSpec, sources: Mapping[str, Loaded[SourceSpec]]) -> set[Feed]:
+    """What the streams feed; nothing where it is not known: `check_pipeline` says why."""
+    known = {name: each.repaired for name, each in sources.items() if each.repaired is not None}
+    if not known.keys() >= set(spec.source_names):
+        return set()
+    try:
+        return {stream_feed(name, each, known) for name, each in spec.dataset.streams.items()}
+    except ConfigError:
+        return set()
 
 
 def _weights(document: Document, spec: PipelineSpec) -> Iterator[Problem]:

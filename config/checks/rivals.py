@@ -1,7 +1,7 @@
 """`train.compare: auto`: which variants are trained beside the declared one.
 
-They are chosen when a line begins. Its links name them, so that later windows train the same
-whatever release trains them.
+They are chosen when a line begins, for the machine that submits its first job. Its links name them,
+so that later windows train the same whatever release trains them, and where.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from forebay.config.checks.crosscheck import check_pipeline
 from forebay.config.checks.loaded import Loaded
 from forebay.config.checks.model_size import gib, model_size
+from forebay.config.checks.pipeline_check import known_feeds
 from forebay.config.specs.models import Variant
 from forebay.config.specs.pipelines import AUTO, ComparedSpec, PipelineSpec
 from forebay.config.specs.sources import SourceSpec
@@ -42,7 +43,8 @@ def settle_rivals(
     found: list[Variant] = []
     too_large: list[Variant] = []
     faults_max = _faults(pipeline, _with(spec, found), sources)
-    for variant in PREFERRED if spec.model.kind == "towers" else ():
+    feeds = known_feeds(spec, sources)  # of one feed, all variants learn the same
+    for variant in PREFERRED if spec.model.kind == "towers" and len(feeds) > 1 else ():
         trial = _with(spec, [*found, variant])
         if variant in spec.train.variants or len(found) == RIVALS_MAX:
             continue

@@ -24,8 +24,7 @@ from forebay.executors.advice.repeated_events import repeat_words, repeats_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
 from forebay.executors.advice.twins import Rows, complete_rows, completeness_by_label
 from forebay.executors.model_line.chain import ModelChain
-from forebay.home.database.format import require_format
-from forebay.home.paths import Home
+from forebay.home.database.format import open_home
 from forebay.mixture.advice.completeness import Completeness
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
@@ -57,7 +56,7 @@ def check_data(project: Project, name: str) -> DataCheck:
     windows: Collection[Json] = ()
     try:
         windows = _line_windows(pipeline)
-    except ForebayError as error:  # declarations and data may be fine all the same
+    except (ForebayError, OSError) as error:  # declarations and data may be fine all the same
         lines.append(f"advice  {name}: without what line `main` has measured: {error}")
     by_label = completeness_by_label(pipeline.dataset, sampled, project.root)
     for (label, measured), own in zip(by_label.items(), pipeline.dataset.targets, strict=True):
@@ -134,11 +133,7 @@ def _advice(
 
 def _line_windows(pipeline: PipelineSpec) -> Collection[Json]:
     """Judgements of line `main`, if this home has any."""
-    home = Home.from_environment()
-    if not home.root.exists():
-        return ()
-    require_format(home)
-    return line_windows(pipeline, ModelChain(home, pipeline.name)).values()
+    return line_windows(pipeline, ModelChain(open_home(), pipeline.name)).values()
 
 
 def _stream_share(sampled: Mapping[str, SourceSample]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,13 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
 from forebay.mixture.advice.regimes import measured_regimes
-from forebay.mixture.metrics.estimate import SPREAD_WINDOWS_MIN, Estimate, over_windows
+from forebay.mixture.metrics.estimate import (
+    NORMAL_QUANTILE,
+    SEED_NOISE,
+    SPREAD_WINDOWS_MIN,
+    Estimate,
+    over_windows,
+)
 from forebay.mixture.metrics.share import Share
 
 Json = dict[str, Any]
@@ -39,9 +46,11 @@ def advice_on_windows(
         return None
     parts = [label_part(window, label) for window in windows]
     judged = [each.get("label_completeness") or {} for each in parts]
+    positives = [(each, int(each.get("complete_positives", 0))) for each in judged]
     known = Share.of(
-        [int(each.get("fresh_positives", 0)) for each in judged],
-        [int(each.get("complete_positives", 0)) for each in judged],
+        # Judgements of an earlier day also counted positives that were taken back.
+        [min(int(each.get("fresh_positives", 0)), whole) for each, whole in positives],
+        [whole for _, whole in positives],
     )
     rows = _rows_by_feed(windows)
     if "stream" not in rows:
@@ -61,10 +70,11 @@ def advice_on_windows(
         settings_of(pipeline),
         measured_regimes(),
     )
-    # What is printed as a verdict is not denied.
-    range_gains = _own_gains(differences, corrected_as(pipeline, label))
     own = line_gains(pipeline, windows, label)
-    own |= {name: one for name, one in range_gains.items() if one.is_clear() or name not in own}
+    for name, one in _own_gains(differences, corrected_as(pipeline, label)).items():
+        # What is printed as a verdict is not denied, unless it says little.
+        if name not in own or one.is_clear() or one.reach <= own[name].reach:
+            own[name] = one
     return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
 
 
@@ -73,8 +83,9 @@ def line_gains(
 ) -> dict[str, Estimate]:
     """AUC of each variant minus the declared one's at event time, pooled over a line's windows.
 
-    Where three windows or more with all their labels have both; the interval is over windows. Each
-    counts by its pairs of a positive and a negative row. windows, label: see `advice_on_windows`.
+    Where three windows or more with all their labels have both. Each counts by its pairs of a
+    positive and a negative row. The interval is over windows, and allows for what a choice of seeds
+    moves, since the same models answered in all of them. windows, label: see `advice_on_windows`.
     """
     names = corrected_as(pipeline, label)
     serving, declared = next(iter(names.items()))
@@ -101,7 +112,8 @@ def line_gains(
     }
     return {
         name: Estimate(value, value - reach, value + reach, seeds)
-        for name, (value, reach) in pooled.items()
+        for name, (value, spread) in pooled.items()
+        for reach in [math.hypot(spread, NORMAL_QUANTILE * SEED_NOISE / math.sqrt(seeds))]
     }
 
 

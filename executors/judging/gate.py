@@ -97,10 +97,11 @@ def decide(
     if len(variants) == 1:
         words = f"{declared} serves: nothing else is trained"
         return found.model_copy(update={"words": words})
-    counted = counted_windows(windows)
+    counted = counted_windows(windows[-WINDOWS_MAX:])
+    ages = {one.window: age for age, one in enumerate(reversed(windows))}
     seeds = len(next(iter(over_seeds(counted[0].columns).values()))) if counted else SEEDS_MIN
     least = 1 if seeds >= SEEDS_MIN else SPREAD_WINDOWS_MIN
-    chosen = [_weighted(one, 0.5 ** (age / half_life)) for age, one in enumerate(counted[::-1])]
+    chosen = [_weighted(one, 0.5 ** (ages[one.window] / half_life)) for one in counted]
     rows = sum(one.auc.positives + one.auc.negatives for one in counted if one.auc is not None)
     if rows < spec.min_rows or len(counted) < least:
         how = "as declared" if incumbent == declared else "as before"
@@ -112,7 +113,7 @@ def decide(
         )
         return found.model_copy(update={"words": words, "rows": rows})
     noise = SEED_NOISE if spec.metric == "auc" else 0.0  # of losses it is not measured
-    left_out = _uncalibrated(counted, [name for name in variants if name != incumbent])
+    left_out = _uncalibrated(chosen, [name for name in variants if name != incumbent])
     eligible = [name for name in variants if name not in left_out]
     best, difference = _best(spec.metric, chosen, eligible, incumbent)
     words = f"{incumbent} serves: it is the best at event time, by {spec.metric}"
@@ -134,6 +135,8 @@ def _weighted(window: WindowFigures, weight: float) -> WindowFigures:
         window,
         auc=None if auc is None else replace(auc, pairs=weight * auc.pairs),
         losses=None if losses is None else replace(losses, rows=weight * losses.rows),
+        positives=weight * window.positives,
+        expected=weight * window.expected,
     )
 
 

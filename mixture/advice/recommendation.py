@@ -173,4 +173,4 @@ def _fits(elsewhere: Gain, own: Estimate) -> bool:
 
 
 def _gain(own: Estimate) -> Gain:
-    return Gain(None, own.seeds, own.value, (own.high - own.low) / 2)
+    return Gain(None, own.seeds, own.value, own.reach)

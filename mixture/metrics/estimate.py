@@ -30,6 +30,10 @@ class Estimate:
         return asdict(self)
 
     @property
+    def reach(self) -> float:
+        return (self.high - self.low) / 2
+
+    @property
     def excludes_zero(self) -> bool:
         return self.low > 0 or self.high < 0
 

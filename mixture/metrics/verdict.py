@@ -81,7 +81,7 @@ def completeness_words(paradigms: Sequence[str], known: Share | None) -> str | N
     All is well too where every paradigm corrects late labels, or trains on complete ones alone.
 
     known: complete positives that were known when the stream row was published. As advice does, it
-    warns only where the whole interval is too low.
+    warns from 30 positives on, where the whole interval is too low.
     """
     if known is None or known.whole < POSITIVES_MIN or known.high >= COMPLETENESS_MIN:
         return None

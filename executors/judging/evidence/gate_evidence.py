@@ -27,7 +27,7 @@ class WindowFigures:
 
     columns: names of the C scores. all_here: whether every window that brings complete labels is
     trained. auc, losses: of all columns; None with one class only. positives: among the judged
-    rows. expected: float64[C], positives that each column expected.
+    rows, or less for an old window. expected: float64[C], positives that each column expected.
     """
 
     window: str
@@ -35,7 +35,7 @@ class WindowFigures:
     all_here: bool
     auc: AucEstimate | None
     losses: LossEstimate | None
-    positives: int
+    positives: float
     expected: Floats
 
 

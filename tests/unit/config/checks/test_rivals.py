@@ -13,6 +13,7 @@ from forebay.config.checks import rivals
 from forebay.config.load import Project, load_one, load_project
 from forebay.config.specs.models import VARIANTS
 from forebay.config.specs.pipelines import TrainSpec
+from forebay.errors import ConfigError
 from forebay.mixture.advice.regimes import measured_regimes
 
 ALL = ["mixture", "mixture+fnw", "batch", "mixed"]
@@ -52,7 +53,7 @@ def test_one_feed_has_no_rivals(declared: Declared, stream: str) -> None:
     del declared.dataset["streams"][stream]
     feed = {"old": "stream", "new": "batch"}[stream]
     assert declared.problems() == []
-    assert trained(declared) == [feed, "mixed"]
+    assert trained(declared) == [feed], "`mixed` would learn the same"
 
 
 def test_what_a_check_refuses_is_left_out(declared: Declared) -> None:
@@ -101,6 +102,13 @@ def test_a_line_keeps_what_it_was_begun_with(declared: Declared) -> None:
     declared.pipeline["train"] = {"compare": ["stream"]}
     kept = loaded(declared).keep_rivals("ads", begun)
     assert kept.train.paradigms == ["mixture", "stream"], "it is what is written"
+
+
+def test_what_a_begun_line_needs_is_still_checked(declared: Declared) -> None:
+    begun = [VARIANTS["mixture"], VARIANTS["mixture+fnw"]]
+    del declared.sources["clicks"]["event_time"]
+    with pytest.raises(ConfigError, match=r"with its line's rivals .*\n.*delay: 'fnw' learns how"):
+        loaded(declared).keep_rivals("ads", begun)
 
 
 @pytest.mark.parametrize("written", ["Auto", "all", ["auto"], {"auto": None}, True])

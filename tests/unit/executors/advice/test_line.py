@@ -14,6 +14,7 @@ from forebay.executors.advice.line import (
     line_gains,
     settings_of,
 )
+from forebay.mixture.metrics.estimate import SEED_NOISE
 
 
 def window(fresh: int, complete: int, stream: int = 50, batch: int = 100) -> dict[str, Any]:
@@ -153,11 +154,11 @@ def test_what_the_line_s_windows_have_measured_goes_first() -> None:
     gains = line_gains(spec(), windows)
     assert list(gains) == ["mixture+fnw"]
     assert gains["mixture+fnw"].value == pytest.approx(0.02)
-    reach = 4.3027 * 0.002 / 3**0.5
-    assert gains["mixture+fnw"].high == pytest.approx(0.02 + reach)
+    reach = ((4.3027 * 0.002) ** 2 / 3 + (1.96 * SEED_NOISE) ** 2) ** 0.5
+    assert gains["mixture+fnw"].reach == pytest.approx(reach, rel=1e-4)
     found = there(there(advice_on_windows(spec(), windows)).recommendation)
     assert (found.changes, found.variant) == (True, "mixture+fnw")
-    assert found.words.endswith(": +.0200 ± .0050 in windows of this line (1 seed)")
+    assert found.words.endswith(": +.0200 ± .0086 in windows of this line (1 seed)")
     assert line_gains(spec(), [*_judged(0.02, 0.022), *_judged(0.018, complete=False)]) == {}
     assert line_gains(spec(paradigm="batch"), windows) == {}, "it was not trained"
 
@@ -166,9 +167,25 @@ def test_a_verdict_on_the_range_is_not_denied_by_earlier_windows() -> None:
     verdict = _better("mixture", "mixture+fnw")
     found = advice_on_windows(spec(), _judged(0.02, 0.022, 0.018), "", [verdict])
     assert there(there(found).recommendation).variant != "mixture+fnw"
-    verdict |= {"low": -0.04}  # they do not differ
+    verdict |= {"low": -0.06}  # on few rows they do not differ
     found = advice_on_windows(spec(), _judged(0.02, 0.022, 0.018), "", [verdict])
     assert there(there(found).recommendation).variant == "mixture+fnw"
+    verdict |= {"value": 0.001, "low": -0.001, "high": 0.003}  # on many rows
+    found = advice_on_windows(spec(), _judged(0.02, 0.022, 0.018), "", [verdict])
+    assert there(there(found).recommendation).variant != "mixture+fnw"
+
+
+def test_windows_say_nothing_of_seeds() -> None:
+    """The same models answer in all of them: what never changes may still be theirs."""
+    windows = _judged(0.0003, 0.0003, 0.0003)
+    for each in windows:
+        for answer in each["event"]["answers"].values():
+            answer["seeds"] = 3
+    assert not line_gains(spec(), windows)["mixture+fnw"].is_clear()
+
+
+def test_a_judgement_with_positives_that_were_taken_back_is_read() -> None:
+    assert there(there(advice_on_windows(spec(), [window(120, 100)])).known).value == 1.0
 
 
 def test_a_variant_that_is_no_longer_declared_is_judged_by_its_name() -> None:

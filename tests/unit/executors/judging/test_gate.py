@@ -108,6 +108,23 @@ def test_newer_windows_count_more(metric: str) -> None:
     assert gate([*mixed, *stream], metric=metric).variant == "stream"
 
 
+def test_windows_that_say_nothing_make_others_older_and_48_are_looked_at() -> None:
+    level, better = window("a"), window("b", "stream")
+    silent = [window(f"c{number}", one_class=True) for number in range(7)]
+    near, far = (gate([level, *some, better], half_life=1) for some in ([], silent))
+    apart = [float(each.words.partition("difference ")[2].split(",")[0]) for each in (near, far)]
+    assert apart[1] > apart[0] * 1.4
+    many = [window(f"w{number}") for number in range(60)]
+    assert gate(many).windows == [each.window for each in many[12:]]
+
+
+def test_an_old_window_s_calibration_counts_less() -> None:
+    wrong = [window(f"a{number}", "stream", shift=4.0) for number in range(7)]
+    right = [window(f"b{number}", "stream") for number in range(14)]
+    assert "stream is left out" in gate([*right, *wrong]).words
+    assert gate([*wrong, *right]).variant == "stream"
+
+
 def test_a_window_counts_half_after_a_half_life() -> None:
     two = [window("a"), window("b", "stream")]
     whole, half = (gate(two, half_life=each).words for each in (10**6, 1))
