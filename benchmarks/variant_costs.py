@@ -49,8 +49,9 @@ class Trained(NamedTuple):
 TRAINED = (
     Trained("`mixture`, mode `paper`", [{"paradigm": "mixture"}], {"mixture": {"mode": "paper"}}),
     Trained("`mixture`", [{"paradigm": "mixture"}], {}),
+    Trained("`mixture` with its guard", [{"paradigm": "mixture"}], {}, guard=True),
     Trained(
-        "`mixture` with its guard and the rivals of `compare: auto`",
+        "the same and the rivals of `compare: auto`",
         [{"paradigm": "mixture"}, *(each._asdict() for each in PREFERRED[:RIVALS_MAX])],
         {},
         guard=True,

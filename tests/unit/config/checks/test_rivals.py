@@ -16,7 +16,7 @@ from forebay.config.specs.pipelines import TrainSpec
 from forebay.errors import ConfigError
 from forebay.mixture.advice.regimes import measured_regimes
 
-ALL = ["mixture", "mixture+fnw", "batch", "mixed"]
+ALL = ["mixture", "stream+fnw", "batch", "mixed"]
 
 
 @pytest.fixture
@@ -41,9 +41,11 @@ def test_all_that_suit_the_streams(declared: Declared) -> None:
     assert trained(declared) == ALL
     assert load_one(declared.config, "ads", {}).pipelines["ads"].train.paradigms == ALL
     declared.pipeline["train"] |= {"paradigm": "batch", "seeds": 2}
-    assert trained(declared) == ["batch", "mixture+fnw", "mixed", "mixture"]
+    assert trained(declared) == ["batch", "stream+fnw", "mixed", "mixture"]
     declared.pipeline["train"] |= {"paradigm": "mixture", "delay": "fnw"}
-    assert trained(declared) == ["mixture+fnw", "batch", "mixed", "mixture"]
+    assert trained(declared) == ["mixture+fnw", "stream+fnw", "batch", "mixed"]
+    declared.pipeline["train"]["warm_start"] = "2026-02-01"
+    assert trained(declared) == ["mixture+fnw", "batch_then_stream+fnw", "batch", "mixed"]
     declared.pipeline["model"] = {"kind": "count"}
     assert trained(declared) == ["mixture+fnw"]
 
@@ -75,11 +77,12 @@ def test_within_the_machine_s_memory(declared: Declared, monkeypatch: pytest.Mon
     (note,) = declared.problems()
     assert (note.code, note.severity) == ("rivals", "note")
     assert note.message == (
-        "compare: auto leaves out mixture+fnw, batch, mixed, stream: the model would take more "
+        "compare: auto leaves out stream+fnw, batch, mixed, stream: the model would take more "
         "than 0.1 GiB, half of this machine's memory"
     )
-    monkeypatch.setattr(rivals, "limit_bytes", lambda: 380 << 20)
-    assert trained(declared) == ["mixture", "batch"], "what takes less may still fit"
+    declared.pipeline["train"]["paradigm"] = "batch"
+    monkeypatch.setattr(rivals, "limit_bytes", lambda: 420 << 20)
+    assert trained(declared) == ["batch", "stream+fnw", "mixed", "stream"], "a mixture takes more"
 
 
 def test_jobs_read_what_was_chosen(declared: Declared) -> None:
@@ -87,7 +90,7 @@ def test_jobs_read_what_was_chosen(declared: Declared) -> None:
     assert written is not None
     train = TrainSpec.model_validate(written.pipeline["train"])
     assert train.paradigms == ALL
-    assert written.pipeline["train"]["compare"][0] == {"paradigm": "mixture", "delay": "fnw"}
+    assert written.pipeline["train"]["compare"][0] == {"paradigm": "stream", "delay": "fnw"}
 
 
 def test_a_line_keeps_what_it_was_begun_with(declared: Declared) -> None:

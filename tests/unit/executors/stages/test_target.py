@@ -50,7 +50,7 @@ def test_a_line_trains_the_rivals_that_it_was_begun_with(
     def target(line: str = "main") -> LineTarget:
         return LineTarget.load(tmp_path / "config", "ads", line)
 
-    new = ["mixture", "mixture+fnw", "batch", "mixed"]
+    new = ["mixture", "stream+fnw", "batch", "mixed"]
     assert target().pipeline.train.paradigms == new
     learnt = {"mixture": 1, "stream+head": 1, "sale:mixture": 1, "stream+head/masked": 1}
     record_link(target().chain, KEY, {"history": 1}, learnt={"history": learnt})
