@@ -226,8 +226,9 @@ def _follow(schema: Value, node: Value, value: Any, file: str, path: KeyPath) ->
     name = node.get("$ref", "").rpartition("/")[2]
     node = schema["$defs"][name] if name else node
     if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _follow(schema, node.get("items", {}), item, file, (*path, index))
+        lists = [each["items"] for each in (node, *node.get("anyOf", [])) if "items" in each]
+        for index, item in enumerate(value if lists else ()):
+            yield from _follow(schema, lists[0], item, file, (*path, index))
     if not isinstance(value, dict):
         return
     for branch, part in _branches(schema, node, value):
