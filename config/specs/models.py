@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product, starmap
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
@@ -35,10 +36,7 @@ class Variant(NamedTuple):
 
 # All of them, by name.
 VARIANTS = {
-    each.name: each
-    for each in (
-        Variant(paradigm, delay) for paradigm in get_args(Paradigm) for delay in get_args(Delay)
-    )
+    each.name: each for each in starmap(Variant, product(get_args(Paradigm), get_args(Delay)))
 }
 
 
