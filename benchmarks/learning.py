@@ -1,17 +1,16 @@
-"""Which paradigm learns best where: generated markets, hourly windows, every variant, many seeds.
+"""Which variant learns best where: generated markets, every variant on the same rows, five seeds.
 
-    python benchmarks/learning.py               # all of it, on two cores
+    python benchmarks/learning.py               # all of it, an hour on two cores
     python benchmarks/learning.py --quick       # two minutes, figures that mean little
-    python benchmarks/learning.py --markets incident drift --seeds 1 2 --keep /tmp/runs
+    python benchmarks/learning.py --regimes "100% known, incident" --seeds 1 2 --keep /tmp/runs
 
-Each market of `examples.demo.data.ad_market` is generated anew for each seed, which is the models'
-seed too. All variants learn from the same minibatches in one learner, the one that a trainer uses;
-every event is scored before anything of it is learnt, by the weights of the hour that it happened
-in, and judged by its complete label. A market whose labels stop coming for hours is run twice, once
-with the guard. All figures go to mixture/metrics/learning.json, and from there what `forebay check`
-advises by to mixture/advice/regimes.json, whose tables `make pages` puts into docs/learning.md; all
-stay as they are with --quick, or with fewer markets. `--keep` names a folder of finished runs: what
-is in it is not run again, and with `--finished` nothing else is.
+Each setting of `market_grid.py` is generated anew for each seed, which is the models' seed too. All
+variants learn from the same minibatches in one learner, the one that a trainer uses, with the
+guard; every event is scored before anything of it is learnt, by the weights at the start of the
+window that it happened in, and judged by its complete label. What `forebay check` advises by is
+written to mixture/advice/regimes.json, and `make pages` puts that into docs/learning.md; it stays
+as it is with --quick, or with fewer regimes. `--keep` names a folder of finished runs: what is in
+it is not run again, and `advice_regret.py` reads it; with `--finished` nothing else is run.
 """
 
 from __future__ import annotations
@@ -22,76 +21,78 @@ import multiprocessing
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from learning_figures import Run, figures_of, summarised
+from learning_figures import Run, figures_of
 from learning_page import page_text
-from learning_regimes import FIGURES, table_of, write_table
-from market_replay import DAYS, HISTORY_HOURS, SPAN, replay_market
-from replay import Span
+from learning_regimes import table_of
+from market_grid import SETTINGS
+from market_replay import replay_market
 from variants import train_of, variants
 
-from examples.demo.data.ad_market import MARKETS, generate
+from examples.demo.data.ad_market import generate
+from forebay.mixture.advice.regimes import TABLE
 
 SEEDS = (1, 2, 3, 4, 5)
-HOURLY = 2_000
-# What the tables show; `--markets` runs the others too.
-REGIMES = ("late conversions", "incident", "sparse stream", "drift", "collisions", "complete")
 DELAYS = ("head", "fnw")
-# Days, what of them is learnt and judged, events an hour, corrections.
-QUICK = (4, Span(4 * 24, 2 * 24, 2 * 24, HISTORY_HOURS), 250, DELAYS[:1])
+QUICK_REGIMES = ("49% known, fast drift", "100% known, slow drift")
 
 
 class Task(NamedTuple):
-    """One run of a market; with `guard`, learning pauses where labels stop coming."""
+    """One regime and seed. quick: fewer events and days."""
 
-    market: str
+    regime: str
     seed: int
-    guard: bool
-    days: int = DAYS
-    span: Span = SPAN
-    hourly: int = HOURLY
-    delays: tuple[str, ...] = DELAYS
+    quick: bool = False
 
     @property
     def file_name(self) -> str:
         """Where its figures are kept."""
-        return f"{'guarded-' * self.guard}{self.market.replace(' ', '-')}-{self.seed}.json"
+        words = "".join(each if each.isalnum() else "-" for each in self.regime)
+        return f"{words}-{self.seed}.json"
 
 
 def run(task: Task, options: dict[str, Any]) -> Run:
-    """Figures of one market and seed."""
-    market = MARKETS[task.market]
-    events = generate(market, task.seed, days=task.days, hourly=task.hourly)
-    model = {"seed": task.seed, **options}
-    train = train_of(variants(task.delays), guard=task.guard)
-    found = replay_market(market, events, train, model, span=task.span)
-    return figures_of(task.market, task.seed, found, events.share_known, guarded=task.guard)
+    """Figures of one regime and seed."""
+    setting = SETTINGS[task.regime]
+    if task.quick:
+        setting = replace(setting, hourly=125, judged_days=2)
+    events = generate(setting.market, task.seed, days=setting.days, hourly=setting.hourly)
+    found = replay_market(
+        setting.market,
+        events,
+        train_of(variants(DELAYS), guard=True),
+        {"seed": task.seed, **options},
+        span=setting.span,
+        window_hours=setting.window_hours,
+    )
+    return figures_of(task.regime, task.seed, found, events.share_known)
+
+
+def finished_runs(folder: Path) -> list[Run]:
+    """Runs that are kept in a folder, by seed."""
+    found = [Run(**json.loads(file.read_text())) for file in sorted(folder.glob("*.json"))]
+    return sorted(found, key=lambda run: run.seed)
 
 
 def main() -> None:
     arguments = _arguments()
-    names = arguments.markets or REGIMES
-    size = QUICK if arguments.quick else ()
-    tasks = [
-        Task(name, seed, guard, *size)
-        for seed in arguments.seeds
-        for name in names
-        for guard in ((False, True) if MARKETS[name].outages else (False,))
-    ]
+    names = arguments.regimes or (QUICK_REGIMES if arguments.quick else tuple(SETTINGS))
+    tasks = [Task(name, seed, arguments.quick) for seed in arguments.seeds for name in names]
     if arguments.finished:
         tasks = [task for task in tasks if (arguments.keep / task.file_name).is_file()]
     with ProcessPoolExecutor(
-        arguments.processes, mp_context=multiprocessing.get_context("spawn")
+        arguments.processes,
+        mp_context=multiprocessing.get_context("spawn"),
+        max_tasks_per_child=8,  # graphs of TensorFlow are not freed
     ) as pool:
         runs = _run_all(pool, tasks, arguments)
-    found = summarised(runs)
-    print(page_text(table_of(found)))
-    if arguments.quick or arguments.markets:
-        return
-    FIGURES.write_text(json.dumps(found, indent=1) + "\n")
-    write_table(found)
+    table = table_of(runs)
+    print(page_text(table))
+    if not (arguments.quick or arguments.regimes):
+        TABLE.write_text(table.model_dump_json(indent=1, exclude_defaults=True) + "\n")
 
 
 def _run_all(
@@ -119,9 +120,7 @@ def _run_all(
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--quick", action="store_true", help="two minutes instead of an hour")
-    parser.add_argument(
-        "--markets", nargs="+", choices=list(MARKETS), help=f"default: {', '.join(REGIMES)}"
-    )
+    parser.add_argument("--regimes", nargs="+", choices=list(SETTINGS), help="default: all")
     parser.add_argument("--seeds", nargs="+", type=int, default=None)
     parser.add_argument("--keep", type=Path, help="folder of finished runs")
     parser.add_argument("--processes", type=int, default=2)

@@ -1,61 +1,94 @@
-"""Figures of replayed markets: of one run, and of several seeds with their spread."""
+"""Figures of one replayed line: of every judged window, as the gate knows them, and of all."""
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from replay import Replayed
-from scipy import stats
-from variants import SINGLE_TOWERS
 
+from forebay.executors.judging.evidence.gate_evidence import FigureNumbers, WindowFigures
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
+from forebay.mixture.metrics.losses import estimate_losses
 from forebay.mixture.metrics.probabilities import calibration, normalised_entropy
+
+HALVES = 2
 
 
 class Run(NamedTuple):
-    """Figures of one run, by variant. completeness: of the stream's conversions, those known.
+    """What variants did in one regime with one seed; `columns` are their names.
 
-    auc: pooled over the hours, so that a base rate that moves cannot count. learnt: rows.
+    completeness: of the stream's positives, those known. windows: figures of each judged one, see
+    `FigureNumbers`; None with one class only. halves: of each window and half of its events, the
+    pairs of a positive and a negative and then the AUC of each variant. cpu_seconds: of scoring
+    and learning.
     """
 
-    market: str
+    regime: str
     seed: int
-    guarded: bool
     completeness: float
-    events: int
-    positives: int
-    auc: dict[str, float]
+    columns: list[str]
+    windows: list[dict[str, Any] | None]
+    halves: list[list[list[float]]]
     normalised_entropy: dict[str, float]
     calibration: dict[str, float]
-    learnt: dict[str, int]
     pauses: list[tuple[str, float, float]]
     cpu_seconds: float
 
+    def figures(self) -> list[WindowFigures]:
+        """Figures of the windows, all of whose labels are there."""
+        found = []
+        for number, numbers in enumerate(self.windows):
+            known = None if numbers is None else FigureNumbers.model_validate(numbers)
+            found.append(
+                WindowFigures(
+                    window=str(number),
+                    columns=tuple(self.columns),
+                    all_here=True,
+                    auc=None if known is None else known.auc(),
+                    losses=None if known is None else known.loss(),
+                    positives=0 if known is None else known.positives,
+                    expected=np.array([] if known is None else known.expected),
+                )
+            )
+        return found
 
-def figures_of(
-    market: str, seed: int, found: Replayed, completeness: float, *, guarded: bool
-) -> Run:
-    """Judge what was answered by the complete labels."""
-    pooled = pooled_auc(found)
-    columns = list(zip(found.columns, found.scores.T, strict=True))
-    converted = found.converted
+    @property
+    def auc(self) -> dict[str, float]:
+        """Pooled over the windows, so that a base rate that moves cannot count."""
+        pooled = pool(one.auc for one in self.figures())
+        assert pooled is not None
+        return dict(zip(self.columns, pooled.values.tolist(), strict=True))
+
+    def auc_of_half(self, half: int, since: int = 0) -> dict[str, float]:
+        """The same of one half of the events, in windows from `since` on."""
+        parts = np.array([each[half] for each in self.halves[since:]])
+        values = np.average(parts[:, 1:], axis=0, weights=parts[:, 0])
+        return dict(zip(self.columns, values.tolist(), strict=True))
+
+
+def figures_of(regime: str, seed: int, found: Replayed, completeness: float) -> Run:
+    """Judge what was answered by the complete labels; towers that do not answer are left out."""
+    places = [at for at, name in enumerate(found.columns) if "/" not in name]
+    columns = [found.columns[at] for at in places]
+    scores, converted = found.scores[:, places], found.converted
+    windows, halves = [], []
+    for rows in _windows(found.windows):
+        windows.append(_numbers(converted[rows], scores[rows]))
+        parts = [rows[half::HALVES] for half in range(HALVES)]
+        halves.append([_half(converted[part], scores[part]) for part in parts])
+    by_column = list(zip(columns, scores.T, strict=True))
     return Run(
-        market=market,
+        regime=regime,
         seed=seed,
-        guarded=guarded,
         completeness=completeness,
-        events=len(converted),
-        positives=int(converted.sum()),
-        auc=dict(zip(found.columns, pooled.values.tolist(), strict=True)),
-        normalised_entropy={name: normalised_entropy(converted, p) or 0.0 for name, p in columns},
-        calibration={name: calibration(converted, p) or 0.0 for name, p in columns},
-        learnt={name: sum(rows) for name, rows in found.learnt.items()},
+        columns=columns,
+        windows=windows,
+        halves=halves,
+        normalised_entropy={name: normalised_entropy(converted, p) or 0.0 for name, p in by_column},
+        calibration={name: calibration(converted, p) or 0.0 for name, p in by_column},
         pauses=found.pauses,
         cpu_seconds=found.cpu_seconds,
     )
@@ -68,73 +101,33 @@ def pooled_auc(found: Replayed, rows: npt.NDArray[np.bool_] | None = None) -> Au
         SystemExit: when every window has labels of one class only.
     """
     chosen = np.flatnonzero(np.ones(len(found.windows), np.bool_) if rows is None else rows)
-    edges = np.flatnonzero(np.diff(found.windows[chosen], prepend=-1, append=-1))
     pooled = pool(
-        estimate_auc(found.converted[of], found.scores[of])
-        for of in (chosen[first:last] for first, last in itertools.pairwise(edges))
+        estimate_auc(found.converted[chosen[of]], found.scores[chosen[of]])
+        for of in _windows(found.windows[chosen])
     )
     if pooled is None:
         raise SystemExit("every window has labels of one class only")
     return pooled
 
 
-def summarised(runs: Sequence[Run]) -> dict[str, Any]:
-    """Means over seeds and 95% intervals of differences, by market; what the tables show."""
-    markets = dict.fromkeys((run.market, run.guarded) for run in runs)
-    return {
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "seeds": sorted({run.seed for run in runs}),
-        "markets": [
-            _market([run for run in runs if (run.market, run.guarded) == key], *key)
-            for key in markets
-        ],
-    }
+def _windows(windows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
+    """Rows of each window; windows ascend."""
+    edges = np.flatnonzero(np.diff(windows, prepend=-1, append=-1))
+    return [np.arange(first, last) for first, last in itertools.pairwise(edges)]
 
 
-def _market(runs: Sequence[Run], name: str, guarded: bool) -> dict[str, Any]:  # noqa: FBT001
-    names = sorted(runs[0].auc, key=lambda each: -_mean([run.auc[each] for run in runs]))
-    baselines = [max(SINGLE_TOWERS, key=run.auc.__getitem__) for run in runs]
-    pairs = list(zip(runs, baselines, strict=True))
-    return {
-        "market": name,
-        "guarded": guarded,
-        "seeds": [run.seed for run in runs],
-        "completeness": [min(run.completeness for run in runs), max(r.completeness for r in runs)],
-        "cpu_seconds": _mean([run.cpu_seconds for run in runs]),
-        "events": round(_mean([run.events for run in runs])),
-        "baselines": baselines,
-        "variants": {each: _variant(each, pairs) for each in names},
-        "pauses": [[run.seed, *pause] for run in runs for pause in run.pauses],
-    }
-
-
-def _variant(name: str, pairs: Sequence[tuple[Run, str]]) -> dict[str, Any]:
-    """One variant against the best uncorrected single tower of each seed, picked afterwards."""
-    gains = [run.auc[name] - run.auc[baseline] for run, baseline in pairs]
-    entropies = [
-        run.normalised_entropy[name] - run.normalised_entropy[baseline] for run, baseline in pairs
-    ]
-    return {
-        "auc": _mean([run.auc[name] for run, _ in pairs]),
-        "difference": _mean(gains),
-        "reach": reach(gains),
-        "better": sum(gain > 0 for gain in gains),
-        "by_seed": gains,
-        "normalised_entropy": _mean([run.normalised_entropy[name] for run, _ in pairs]),
-        "entropy_difference": _mean(entropies),
-        "entropy_reach": reach(entropies),
-        "calibration": _mean([run.calibration[name] for run, _ in pairs]),
-        "calibrations": [run.calibration[name] for run, _ in pairs],
-    }
-
-
-def reach(values: Sequence[float]) -> float | None:
-    """Half of the 95% t interval of a mean; None of one value."""
-    if len(values) < 2:
+def _numbers(
+    converted: npt.NDArray[np.bool_], scores: npt.NDArray[np.float32]
+) -> dict[str, Any] | None:
+    auc, losses = estimate_auc(converted, scores), estimate_losses(converted, scores)
+    if auc is None or losses is None:
         return None
-    quantile = float(stats.t.ppf(0.975, len(values) - 1))
-    return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    expected = scores.sum(axis=0, dtype=np.float64)
+    return FigureNumbers.of(auc, losses, expected).model_dump()
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
+def _half(converted: npt.NDArray[np.bool_], scores: npt.NDArray[np.float32]) -> list[float]:
+    auc = estimate_auc(converted, scores)
+    if auc is None:
+        return [0.0, *[0.5] * scores.shape[1]]
+    return [float(auc.pairs), *auc.values.tolist()]

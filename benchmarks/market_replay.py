@@ -1,4 +1,4 @@
-"""Replays a generated market in hourly windows: W learns its stream, and history of W - 24h."""
+"""Replays a generated market in windows: W learns its stream, and history of W - horizon."""
 
 from __future__ import annotations
 
@@ -27,18 +27,24 @@ DAYS = 12
 SPAN = Span(windows=DAYS * 24, warm=5 * 24, judged_from=6 * 24, unread=HISTORY_HOURS)
 
 
-def pipeline_of(market: Market, train: dict[str, Any], model: dict[str, Any]) -> PipelineSpec:
+def pipeline_of(
+    market: Market, train: dict[str, Any], model: dict[str, Any], window_hours: int = 1
+) -> PipelineSpec:
     """The pipeline that a user would declare for this market."""
     return PipelineSpec.model_validate(
         {
             "name": "conversions",
             "dataset": {
-                "window": "1h",
+                "window": f"{window_hours}h" if window_hours < 24 else "1d",
                 "start": START.isoformat(),
                 "event_id": "id",
                 "label": {"column": "converted"},
                 "streams": {
-                    "history": {"sources": ["impressions"], "offset": "24h", "feed": "batch"},
+                    "history": {
+                        "sources": ["impressions"],
+                        "offset": f"{market.horizon // timedelta(hours=1)}h",
+                        "feed": "batch",
+                    },
                     "live": {"sources": ["live_impressions"], "feed": "stream"},
                 },
                 "features": features_of(market),
@@ -56,22 +62,30 @@ def replay_market(
     model: dict[str, Any],
     *,
     span: Span = SPAN,
+    window_hours: int = 1,
     after_window: Callable[[Window], None] | None = None,
 ) -> Replayed:
     """Train all variants on a market's events, score the judged events."""
-    learner, feeds = prepared(market, events, train, model)
+    learner, feeds = prepared(market, events, train, model, window_hours)
     return replay(learner, feeds, span, after_window)
 
 
 def prepared(
-    market: Market, events: Events, train: dict[str, Any], model: dict[str, Any]
+    market: Market,
+    events: Events,
+    train: dict[str, Any],
+    model: dict[str, Any],
+    window_hours: int = 1,
 ) -> tuple[Learner, Feeds]:
     """What learns and what it is given."""
-    pipeline = pipeline_of(market, train, model)
+    pipeline = pipeline_of(market, train, model, window_hours)
     source = _source()
     layout = FeatureLayout.of(pipeline.dataset, source.columns)
     learner = make_learner(pipeline, source.columns, 2, THREADS)
-    return learner, _feeds(events, Encoder(pipeline.dataset, source, layout), layout)
+    window_us = window_hours * HOUR_US
+    later = market.horizon // timedelta(hours=window_hours)
+    encoder = Encoder(pipeline.dataset, source, layout)
+    return learner, _feeds(events, encoder, layout, window_us, later)
 
 
 def _source() -> SourceSpec:
@@ -80,7 +94,9 @@ def _source() -> SourceSpec:
     return SourceSpec(name="impressions", kind="memory", columns=columns)
 
 
-def _feeds(events: Events, encoder: Encoder, layout: FeatureLayout) -> Feeds:
+def _feeds(
+    events: Events, encoder: Encoder, layout: FeatureLayout, window_us: int, history_later: int
+) -> Feeds:
     rows = np.flatnonzero(events.streamed)
     rows = rows[np.argsort(events.published[rows], kind="stable")]
     waits = ((events.published - events.at) / 1e6).astype(np.float32)
@@ -92,17 +108,17 @@ def _feeds(events: Events, encoder: Encoder, layout: FeatureLayout) -> Feeds:
         waits=np.where(events.streamed, waits, np.nan).astype(np.float32),
         known=np.where(events.streamed, agrees, np.nan).astype(np.float32),
     )
-    hours = (events.at - START_US) // HOUR_US
+    windows = (events.at - START_US) // window_us
     return Feeds(
         history=history,
-        history_windows=hours + HISTORY_HOURS,
+        history_windows=windows + history_later,
         stream=replace(
             encoded(events.stream(), encoder, "stream", layout),
             event_times=events.at[rows],
             waits=waits[rows],
         ),
-        stream_windows=(events.published[rows] - START_US) // HOUR_US,
+        stream_windows=(events.published[rows] - START_US) // window_us,
         events=history,
-        event_windows=hours,
+        event_windows=windows,
         converted=events.converted,
     )

@@ -18,18 +18,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from examples.demo.data.ad_tastes import CATEGORIES, Tastes, distinct_randoms
+from examples.demo.data.ad_tastes import CATEGORIES, USERS, Tastes, distinct_randoms
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
-# Later conversions do not count, so that the history's labels are complete when it is read.
 HORIZON = timedelta(hours=24)
-# Mean delays of conversions in hours; each category has one of them.
 MEAN_DELAYS = (0.3, 1.0, 4.0, 12.0)
 # The busiest hour has (1 + 0.6) / (1 - 0.6) = 4 times the traffic of the quietest.
 _WAVE = 0.6
 _HOUR_US = 3_600_000_000
 _POSITIONS = 5
-_BASE_LOGIT = -2.6
 
 Times = npt.NDArray[np.int64]
 
@@ -46,15 +43,21 @@ class Outage:
 class Market:
     """Parameters of one market.
 
-    wait: from an event to its publication. late_labels: whether conversions take time at all.
+    wait: from an event to its publication. mean_delays: of conversions, in hours; each category
+    has one of them, and without any no label is late. horizon: later conversions do not count, so
+    that the history's labels are complete when it is read. base_logit: how rare conversions are.
     stream_share: the share of events that is published. stream_from: the first published hour.
+    returning: the share of events whose user is seen again.
     *_drift: how far a logit wanders (its standard deviation), and hours until it forgets.
     replaced_daily: the share of items that are replaced with new ones each midnight.
     *_buckets: ids that a model has for users and items.
     """
 
     wait: timedelta = timedelta(minutes=15)
-    late_labels: bool = False
+    mean_delays: tuple[float, ...] = ()
+    horizon: timedelta = HORIZON
+    base_logit: float = -2.6
+    returning: float = 1.0
     outages: tuple[Outage, ...] = ()
     stream_share: float = 1.0
     stream_from: int = 0
@@ -68,7 +71,7 @@ class Market:
 # Days 7 and 9 of twelve: a model that started on day 0 has settled before the first one.
 _TWO_OUTAGES = (Outage(7 * 24 + 10, 6), Outage(9 * 24 + 18, 6))
 MARKETS = {
-    "late conversions": Market(wait=timedelta(hours=1), late_labels=True),
+    "late conversions": Market(wait=timedelta(hours=1), mean_delays=MEAN_DELAYS),
     "incident": Market(outages=_TWO_OUTAGES),
     "sparse stream": Market(stream_share=0.15),
     "drift": Market(),
@@ -123,7 +126,9 @@ class Events:
 
 def generate(market: Market, seed: int, *, days: int = 12, hourly: int = 2_000) -> Events:
     """Make a market of `days` days with about `hourly` events per hour."""
-    randoms = distinct_randoms(seed, ("traffic", "who", "what", "slot", "label", "delay", "log"))
+    randoms = distinct_randoms(
+        seed, ("traffic", "who", "what", "slot", "label", "delay", "log", "new")
+    )
     hours = days * 24
     at = _traffic(randoms["traffic"], hours, hourly)
     hour = (at - _micros(START)) // _HOUR_US
@@ -133,15 +138,18 @@ def generate(market: Market, seed: int, *, days: int = 12, hourly: int = 2_000) 
     items = tastes.item_in_slot[hour // 24, slots]
     position = randoms["slot"].integers(0, _POSITIONS, len(at))
     device = randoms["slot"].integers(0, 2, len(at))
-    logit = _BASE_LOGIT + tastes.logits(users, items) - 0.3 * position + 0.2 * device
+    logit = market.base_logit + tastes.logits(users, items) - 0.3 * position + 0.2 * device
     drifts = tastes.drifts(seed, market.category_drift, market.item_drift)
     category = tastes.item_category[items]
     logit += drifts.of_category[hour, category] + drifts.of_item[hour, slots]
     bought = randoms["label"].random(len(at)) < 1 / (1 + np.exp(-logit))
-    late = _delays(randoms["delay"], category, seed) if market.late_labels else at * 0
-    converted = bought & (late <= _delta(HORIZON))
+    late = at * 0
+    if market.mean_delays:
+        late = _delays(randoms["delay"], category, market.mean_delays, seed)
+    converted = bought & (late <= _delta(market.horizon))
     published = at + _delta(market.wait)
-    known_at = at + (np.where(converted, late, _delta(HORIZON)) if market.late_labels else late)
+    never = _delta(market.horizon) if market.mean_delays else 0
+    known_at = at + np.where(converted, late, never)
     known = converted & (known_at <= published)
     for outage in market.outages:
         first = _micros(START) + outage.first * _HOUR_US
@@ -149,6 +157,8 @@ def generate(market: Market, seed: int, *, days: int = 12, hourly: int = 2_000) 
     streamed = randoms["log"].random(len(at)) < market.stream_share
     streamed &= published >= _micros(START) + market.stream_from * _HOUR_US
     segment = tastes.user_segment[users]
+    new = randoms["new"].random(len(at)) >= market.returning
+    users = np.where(new, USERS + np.arange(len(at)), users)
     names = ("user", "item", "category", "segment", "position", "device")
     values = (users, items, category, segment, position, device)
     features = {name: each.astype(np.int64) for name, each in zip(names, values, strict=True)}
@@ -182,9 +192,14 @@ def _traffic(random: np.random.Generator, hours: int, hourly: int) -> Times:
     return np.sort(_micros(START) + np.repeat(np.arange(hours), counts) * _HOUR_US + inside)
 
 
-def _delays(random: np.random.Generator, category: npt.NDArray[np.int64], seed: int) -> Times:
+def _delays(
+    random: np.random.Generator,
+    category: npt.NDArray[np.int64],
+    mean_hours: tuple[float, ...],
+    seed: int,
+) -> Times:
     """Microseconds from an event to its conversion."""
-    means = np.resize(MEAN_DELAYS, CATEGORIES)
+    means = np.resize(mean_hours, CATEGORIES)
     means = distinct_randoms(seed, ("means",))["means"].permutation(means)
     return (random.exponential(means[category]) * _HOUR_US).astype(np.int64)
 

@@ -1,72 +1,113 @@
-"""The table of advice made from the figures that the benchmark of learning writes."""
+"""Regimes by parameters, the table of advice made from runs of them, and what advice loses."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
+from advice_regret import Interval, by_regime, regret, summary, without_level
+from learning_figures import Run, figures_of
 from learning_page import page_text, with_block
 from learning_regimes import table_of
+from market_grid import SETTINGS
+from replay import Replayed
 
+from examples.demo.data.ad_market import generate
+from forebay.config.specs.models import VARIANTS
 from forebay.mixture.advice.regimes import RegimeTable, difference_of
 
-
-def variant(auc: float, gains: tuple[float, ...] = (0.0, 0.0, 0.0)) -> dict[str, Any]:
-    others = {"normalised_entropy": 0.9, "calibration": 1.01}
-    return {"auc": auc, "difference": sum(gains) / len(gains), "by_seed": gains, **others}
+SLOW, RARE = "100% known, slow drift", "49% known, rare"
+GOOD = 1.0  # by how much positives score higher, in standard deviations
 
 
-def market(name: str, guarded: bool, variants: dict[str, Any]) -> dict[str, Any]:
-    known = {"seeds": [1, 2, 3], "completeness": [0.4, 0.5]}
-    return {"market": name, "guarded": guarded, **known, "variants": variants}
+def one_run(regime: str, seed: int, better: dict[str, float], windows: int = 90) -> Run:
+    random = np.random.default_rng(seed)
+    rows = windows * 200
+    converted = random.random(rows) < 0.3
+    noise = random.normal(size=rows)
+    columns = [name for name in VARIANTS if name not in {"batch+head", "batch+fnw"}]
+    shift = np.array([GOOD + better.get(name, 0.0) for name in columns])
+    logits = noise[:, np.newaxis] + converted[:, np.newaxis] * shift - 1.0
+    return figures_of(
+        regime,
+        seed,
+        Replayed(
+            columns=(*columns, "mixture/memory"),
+            windows=np.repeat(np.arange(windows), 200),
+            converted=converted,
+            scores=(1 / (1 + np.exp(-np.column_stack([logits, logits[:, :1]])))).astype(np.float32),
+            learnt={},
+            pauses=[],
+            cpu_seconds=1.0,
+        ),
+        0.49 if regime == RARE else 1.0,
+    )
 
 
-LATE = {
-    "mixed": variant(0.76),
-    "mixture+head": variant(0.77, (0.02, 0.01, 0.0)),
-    "mixture+head/memory": variant(0.74),
-}
-FIGURES = {
-    "date": "2026-11-23",
-    "seeds": [1, 2, 3],
-    "markets": [
-        market("late conversions", False, LATE),
-        market("incident", False, {"stream": variant(0.7)}),
-        market("incident", True, {"stream": variant(0.79, (0.1, 0.1, 0.07))}),
-        market("sparse stream", False, {"mixed": variant(0.75)}),
-        market("collisions", False, {"mixed": variant(0.75)}),
-    ],
-}
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    better = {SLOW: {"stream": 0.5}, RARE: {"mixed+head": 0.5, "batch": 0.3}}
+    return [one_run(name, seed, better[name]) for seed in (1, 2, 3, 4) for name in (RARE, SLOW)]
 
 
-def test_markets_are_regimes_with_what_is_known_of_them() -> None:
-    table = table_of(FIGURES)
-    facts = [(each.name, each.stream_share, each.crowded, each.seeds) for each in table.regimes]
-    assert facts == [
-        ("late conversions", 1.0, False, 3),
-        ("incident", 1.0, False, 3),
-        ("sparse stream", 0.15, False, 3),
-        ("collisions", 1.0, True, 3),
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_regime_knows_the_share_that_it_is_named_by(name: str) -> None:
+    setting = SETTINGS[name]
+    shares = [
+        generate(setting.market, seed, days=setting.days, hourly=50).share_known
+        for seed in range(1, 6)
     ]
-    assert [each.completeness for each in table.regimes] == [0.45] * 4
-    assert table.regimes[1].best.auc == 0.79  # the guarded run
-    again = table.model_dump_json(exclude_defaults=True)
-    assert RegimeTable.model_validate_json(again) == table
+    assert np.mean(shares) == pytest.approx(float(name.partition("%")[0]) / 100, abs=0.08)
+    assert setting.span.warm < setting.span.judged_from < setting.span.windows
+    hours = setting.market.horizon.total_seconds() / 3600
+    assert setting.horizon_windows * setting.window_hours == hours
 
 
-def test_differences_pair_seeds() -> None:
-    mixed, mixture = table_of(FIGURES).regimes[0].variants
-    mean, half = difference_of(mixture, mixed)
-    assert (mean, half) == (pytest.approx(0.01), pytest.approx(4.3027 * 0.01 / 3**0.5))
+def test_runs_are_regimes_with_what_is_known_of_them(runs: list[Run]) -> None:
+    table = table_of(runs)
+    facts = [(each.name, each.completeness, each.crowded, each.seeds) for each in table.regimes]
+    assert facts == [(SLOW, 1.0, False, 4), (RARE, 0.49, False, 4)]
+    assert [each.best.name for each in table.regimes] == ["stream", "mixed+head"]
+    assert {each.variant for each in table.regimes[0].variants} == set(runs[0].columns)
+    again = RegimeTable.model_validate_json(table.model_dump_json(exclude_defaults=True))
+    assert again == table
+    slow = {each.name: each for each in table.regimes[0].variants}
+    mean, half = difference_of(slow["stream"], slow["batch"])
+    aucs = [run.auc["stream"] - run.auc["batch"] for run in runs if run.regime == SLOW]
+    assert mean == pytest.approx(np.mean(aucs), abs=1e-5)
+    assert half is not None
+    assert half > 0
 
 
-def test_tables_mark_the_best_and_say_how_far_others_are() -> None:
-    text = page_text(table_of(FIGURES))
-    assert "### Late conversions\n\nConversions come 0.3 to 12 hours" in text
-    assert "45% of positives known at publication; 3 seeds." in text
-    assert "| **`mixture+head`** | 0.7700 |  | 1.01 |\n" in text
-    assert "| `mixed` | 0.7600 | -0.0100 ± 0.0248 | 1.01 |\n" in text
+def test_advice_and_gate_are_measured_against_the_best_of_the_other_half(runs: list[Run]) -> None:
+    of = by_regime(runs)
+    table = table_of(runs)
+    assert [each.name for each in without_level(table, RARE).regimes] == [SLOW]
+    found = regret(RARE, of[RARE], without_level(table, RARE))
+    assert (found.advised, found.best) == ("stream", "mixed+head")
+    aucs = [run.auc_of_half(1) for run in of[RARE]]
+    lost = np.mean([auc["mixed+head"] - auc["stream"] for auc in aucs])
+    assert found.advice.mean == pytest.approx(lost)
+    # The rivals hold no `mixed+head`: batch is the best of them.
+    assert found.serves_most == "batch"
+    assert 0 < found.served.mean < found.advice.mean
+    assert "1 fail (50%)" in summary("advice", [found.advice, Interval(0.004, 0.002)])
+
+
+def test_few_seeds_are_no_regime(runs: list[Run]) -> None:
+    assert list(by_regime(runs[:6])) == [SLOW, RARE]
+    assert by_regime(runs[:4]) == {}
+
+
+def test_the_table_marks_what_is_not_told_apart_from_the_best(runs: list[Run]) -> None:
+    text = page_text(table_of(runs))
+    slow, rare = text.splitlines()[-1], text.splitlines()[-2]
+    assert rare.startswith("| rare | 49% | `mixed+head` | 0.")
+    assert "| **0** |" in rare
+    assert slow.startswith("| slow drift | 100% | `stream` | 0.")
+    assert "**" not in slow
+    assert "| -0." in slow
 
 
 def test_a_page_changes_between_its_markers_and_nowhere_else(tmp_path: Path) -> None:

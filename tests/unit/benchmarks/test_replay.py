@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from learning_figures import Run, figures_of, pooled_auc, reach, summarised
+from learning_figures import Run, figures_of, pooled_auc
 from market_replay import HISTORY_HOURS, HOUR_US, START_US, replay_market
 from replay import HISTORY, ROWS, STREAM, Replayed, Span
 from support.there import there
@@ -16,6 +17,7 @@ from support.there import there
 from examples.demo.data.ad_market import MARKETS, Events, generate
 from forebay.config.specs.feeds import Phase
 from forebay.mixture.label_guard import GuardState
+from forebay.mixture.metrics.auc import estimate_auc
 from forebay.mixture.minibatch import Minibatch
 from forebay.mixture.score_columns import ScoreColumn
 
@@ -164,23 +166,44 @@ def test_figures_compare_events_of_one_hour_only(watched: Watched) -> None:
     shifted = found.scores + found.windows[:, np.newaxis].astype(np.float32)
     moved = Replayed(**{**vars(found), "scores": shifted})
     assert pooled_auc(moved).values.tolist() == [1.0, 1.0]
-    figures = figures_of("late conversions", 3, found, 0.5, guarded=False)
+    figures = figures_of("a regime", 3, found, 0.5)
     assert figures.calibration == {"stream": 1.0, "batch": 0.5}
-    assert figures.learnt == {"stream": 5, "batch": 7}
+    assert figures.auc == {"stream": 1.0, "batch": 1.0}
 
 
-def one_run(seed: int, mixture: float) -> Run:
-    auc = {"batch": 0.7, "stream": 0.6, "batch_then_stream": 0.72 - 0.01 * seed, "mixed": 0.71}
-    auc["mixture"] = mixture
-    plain, calibration = dict.fromkeys(auc, 0.9), dict.fromkeys(auc, 1.0)
-    return Run("drift", seed, False, 1.0, 100, 10, auc, plain, calibration, {}, [], 1.0)
+def test_halves_of_events_and_windows_add_up_to_all(watched: Watched) -> None:
+    _, found = watched
+    random = np.random.default_rng(1).random(found.scores.shape).astype(np.float32)
+    run = figures_of("a regime", 3, Replayed(**{**vars(found), "scores": random}), 0.5)
+    again = Run(**json.loads(json.dumps(run._asdict())))
+    assert [one.positives for one in again.figures()] == [
+        found.converted[found.windows == window].sum() for window in np.unique(found.windows)
+    ]
+    first, second = run.auc_of_half(0), run.auc_of_half(1)
+    for name, auc in run.auc.items():
+        assert first[name] != second[name]
+        assert (first[name] + second[name]) / 2 == pytest.approx(auc, abs=0.03)
+    last = run.auc_of_half(1, since=len(run.halves) - 1)
+    rows = np.flatnonzero(found.windows == found.windows[-1])[1::2]
+    expected = there(estimate_auc(found.converted[rows], random[rows])).values.tolist()
+    assert list(last.values()) == pytest.approx(expected)
 
 
-def test_differences_are_to_the_best_single_tower_of_each_seed() -> None:
-    (market,) = summarised([one_run(0, 0.73), one_run(2, 0.70)])["markets"]
-    assert market["baselines"] == ["batch_then_stream", "mixed"]
-    mixture = market["variants"]["mixture"]
-    assert (mixture["by_seed"], mixture["better"]) == (pytest.approx([0.01, -0.01]), 1)
-    assert mixture["difference"] == pytest.approx(0.0)
-    assert mixture["reach"] == pytest.approx(12.706 * 0.01, rel=1e-3)
-    assert reach([0.5]) is None
+def test_daily_windows_learn_what_hourly_ones_do(events: Events) -> None:
+    watching = Watching()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("market_replay.make_learner", lambda *_: watching)
+        found = replay_market(
+            MARKETS["late conversions"],
+            events,
+            {"paradigm": "stream"},
+            {},
+            span=Span(DAYS, 1, 2, 1),
+            window_hours=24,
+        )
+    assert watching.phases == ["warm_start_end", "window", "window"]
+    day = (events.at - START_US) // (24 * HOUR_US)
+    assert (found.windows == 2).all()
+    assert len(found.windows) == (day == 2).sum()
+    history = np.concatenate([one.row_ids for kind, one in watching.given if kind == "batch"])
+    assert sorted(history // 2) == np.flatnonzero(day < DAYS - 1).tolist()

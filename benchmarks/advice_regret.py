@@ -1,0 +1,207 @@
+"""How far advice and gate miss the best variant of regimes that the table does not hold.
+
+    python benchmarks/learning.py --keep /tmp/runs
+    python benchmarks/advice_regret.py /tmp/runs
+
+For each regime the table is made of all others whose share of known positives is another one. What
+`forebay check` advises by that, from a declared `mixture`, is declared, with `compare: auto` and
+the gate; what serves is taken from the eighth window on whose labels are complete by then. The best
+variant is chosen on one half of the events with some seeds, and all are measured on the other half
+with the other seeds: regret is what is lost against it. A regime fails where the 95% interval over
+seeds is above .003.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from learning import finished_runs
+from learning_figures import Run
+from learning_regimes import table_of
+from market_grid import SETTINGS, Setting
+from scipy import stats
+
+from forebay.config.checks.rivals import PREFERRED, RIVALS_MAX
+from forebay.config.specs.jobs import PublishSpec
+from forebay.config.specs.windows import WindowSize
+from forebay.executors.judging.gate import HALF_LIVES, decide
+from forebay.mixture.advice.decision import Situation, recommend
+from forebay.mixture.advice.regimes import Regime, RegimeTable
+
+FAILS = 0.003
+DECLARED = "mixture"
+JUDGED_BEFORE = 7  # windows with all their labels, before what serves is measured
+SINGLE = ("stream", "batch_then_stream", "mixed")
+DELAYS = ("head", "fnw")
+
+
+class Interval(NamedTuple):
+    mean: float
+    reach: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Interval:
+        """A mean and half of its 95% t interval."""
+        quantile = float(stats.t.ppf(0.975, len(values) - 1))
+        spread = float(np.std(values, ddof=1)) / len(values) ** 0.5
+        return cls(float(np.mean(values)), quantile * spread)
+
+    @property
+    def words(self) -> str:
+        return f"{self.mean:+.4f} ± {self.reach:.4f}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of one regime: what is advised and what it loses, what serves loses, how calibrated it is."""
+
+    regime: str
+    advised: str
+    best: str
+    advice: Interval
+    served: Interval
+    calibration: Interval
+    serves_most: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("runs", type=Path, help="folder that learning.py --keep has filled")
+    runs = by_regime(finished_runs(parser.parse_args().runs))
+    table = table_of([run for each in runs.values() for run in each])
+    found = [regret(name, each, without_level(table, name)) for name, each in runs.items()]
+    print("| regime | best | advised | loses | served | loses | calibration |")
+    print("|---|---|---|---|---|---|---|")
+    for one in found:
+        print(
+            f"| {one.regime} | {one.best} | {one.advised} | {one.advice.words} | "
+            f"{one.serves_most} | {one.served.words} | {one.calibration.words} |"
+        )
+    print(summary("what check advises", [one.advice for one in found]))
+    print(summary("what serves", [one.served for one in found]))
+    sure = [one.calibration for one in found if one.calibration.reach <= 0.05]
+    right = sum(abs(one.mean - 1) <= 0.05 for one in sure)
+    print(f"calibration of what serves within 5%: {right} of {len(sure)}; {len(found)} regimes")
+    print(corrected_against_single(runs))
+
+
+def by_regime(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs of each regime that has three seeds or more, in the order of the grid."""
+    found = {name: [run for run in runs if run.regime == name] for name in SETTINGS}
+    return {name: each for name, each in found.items() if len(each) >= 3}
+
+
+def without_level(table: RegimeTable, regime: str) -> RegimeTable:
+    """The table without the regimes of one level of lateness, as their names begin with it."""
+    level = regime.partition(" ")[0]
+    others = [each for each in table.regimes if each.name.partition(" ")[0] != level]
+    return table.model_copy(update={"regimes": tuple(others)})
+
+
+def regret(name: str, runs: Sequence[Run], table: RegimeTable) -> Found:
+    """What advice and gate lose in one regime."""
+    setting = SETTINGS[name]
+    advised = advised_for(table_of(runs).regimes[0], table)
+    since = JUDGED_BEFORE + setting.horizon_windows
+    bests = list(best_elsewhere(runs))
+    served = [list(_served(run, advised, setting)) for run, _ in bests]
+    advice = [run.auc_of_half(1)[best] - run.auc_of_half(1)[advised] for run, best in bests]
+    serving = [
+        run.auc_of_half(1, since)[best] - _auc_of(run, choices, since)
+        for (run, best), choices in zip(bests, served, strict=True)
+    ]
+    late = [choice for choices in served for choice in choices[since:]]
+    return Found(
+        regime=name,
+        advised=advised,
+        best="/".join(dict.fromkeys(best for _, best in bests)),
+        advice=Interval.of(advice),
+        served=Interval.of(serving),
+        calibration=Interval.of(
+            [
+                _calibration(run, choices, since)
+                for (run, _), choices in zip(bests, served, strict=True)
+            ]
+        ),
+        serves_most=max(set(late), key=late.count),
+    )
+
+
+def advised_for(regime: Regime, table: RegimeTable, declared: str = DECLARED) -> str:
+    """What is advised for data like a regime."""
+    data = Situation(regime.completeness, regime.stream_share, crowded=regime.crowded)
+    found = recommend(data, declared, {}, table)
+    return declared if found is None else found.variant
+
+
+def best_elsewhere(
+    runs: Sequence[Run], among: Sequence[str] | None = None
+) -> Iterator[tuple[Run, str]]:
+    """Each run and the best variant of the first half of the events, with every other seed."""
+    for parity in (0, 1):
+        chosen, measured = runs[parity::2], runs[1 - parity :: 2]
+        aucs = [run.auc_of_half(0) for run in chosen]
+        means = {name: float(np.mean([auc[name] for auc in aucs])) for name in aucs[0]}
+        best = max(among or means, key=means.__getitem__)
+        yield from ((run, best) for run in measured)
+
+
+def _served(run: Run, declared: str, setting: Setting) -> Iterator[str]:
+    """What the gate lets serve in each window: it knows those whose labels are complete."""
+    rivals = [each.name for each in PREFERRED if each.name != declared][:RIVALS_MAX]
+    figures = run.figures()
+    size = WindowSize.HOUR if setting.window_hours == 1 else WindowSize.DAY
+    for window in range(len(figures)):
+        judged = figures[: max(0, window - setting.horizon_windows)]
+        spec = PublishSpec(when="gate")
+        yield decide(spec, [declared, *rivals], judged, half_life=HALF_LIVES[size]).variant
+
+
+def _auc_of(run: Run, choices: Sequence[str], since: int) -> float:
+    """Of the second half of the events, each window answered by its own choice."""
+    places = [run.columns.index(name) + 1 for name in choices]
+    parts = [(each[1][0], each[1][at]) for each, at in zip(run.halves, places, strict=True)]
+    pairs, aucs = np.array(parts[since:]).T
+    return float(np.average(aucs, weights=pairs))
+
+
+def _calibration(run: Run, choices: Sequence[str], since: int) -> float:
+    figures = list(zip(run.figures(), choices, strict=True))[since:]
+    judged = [(one, run.columns.index(name)) for one, name in figures if one.positives]
+    expected = sum(float(one.expected[at]) for one, at in judged)
+    return expected / sum(one.positives for one, _ in judged)
+
+
+def summary(what: str, found: Sequence[Interval]) -> str:
+    """The mean over regimes, and how many fail."""
+    fails = [one for one in found if one.mean - one.reach > FAILS]
+    mean = Interval.of([one.mean for one in found])
+    return (
+        f"{what}: mean regret {mean.words} over {len(found)} regimes; {len(fails)} fail "
+        f"({len(fails) / len(found):.0%}), largest {max(one.mean for one in found):+.4f}"
+    )
+
+
+def corrected_against_single(runs: Mapping[str, Sequence[Run]]) -> str:
+    """Where at most 60% are known: the corrected mixture against corrected single towers."""
+    mixtures = [f"mixture+{delay}" for delay in DELAYS]
+    singles = [f"{name}+{delay}" for name in SINGLE for delay in DELAYS]
+    lines = ["corrected mixture - best corrected single tower, where at most 60% are known:"]
+    for name, each in runs.items():
+        if np.mean([run.completeness for run in each]) <= 0.6:
+            ours, theirs = best_elsewhere(each, mixtures), best_elsewhere(each, singles)
+            apart = [
+                run.auc_of_half(1)[one] - run.auc_of_half(1)[other]
+                for (run, one), (_, other) in zip(ours, theirs, strict=True)
+            ]
+            lines.append(f"  {name}: {Interval.of(apart).words}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
