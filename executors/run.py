@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from forebay.config.specs.windows import Window, is_warm_start
 from forebay.datatasks.look.changes import changes_since
@@ -24,7 +24,7 @@ from forebay.errors import (
     UsageError,
     error_of,
 )
-from forebay.executors.evaluation.summary import Json
+from forebay.executors.evaluation.run_summary import RunFacts, Summary
 from forebay.executors.job.handle import GONE_SECONDS, JobHandle
 from forebay.executors.job.heartbeat import EXPIRED_SECONDS, HeartbeatWatch
 from forebay.executors.job.job_id import range_job_id
@@ -80,7 +80,7 @@ class Run:
         *,
         reprocess: bool = False,
         on_stale: Literal["train", "refuse"] = "refuse",
-    ) -> Json:
+    ) -> Summary:
         """Train every window of the range that is not trained, and return the summary.
 
         first, last: see `asked_range`.
@@ -131,8 +131,8 @@ class Run:
         ]
         notes += self._publish(windows[-1])
         summary = self._summarise(report.storage_calls, notes, windows, todo, status, started)
-        if not summary["rows_agree"]:
-            raise RowsLostError(summary["rows_line"])
+        if not summary.rows_agree:
+            raise RowsLostError(summary.rows_line)
         self._require_whole_model()
         self._serving.bring_up()
         return summary
@@ -335,19 +335,19 @@ class Run:
         todo: Sequence[WindowPlan],
         status: JobStatus | None,
         started: float,
-    ) -> Json:
+    ) -> Summary:
         from forebay.executors.evaluation.range_summary import judge_windows, summarise_windows
 
         phase = time.perf_counter()
         keys = [window.key for window in windows]
         trained = {plan.window for plan in todo}
-        facts: dict[str, Any] = {
-            "restarts": dict(status.restarts) if status else {},
-            "trained_windows": [plan.window for plan in todo],
-            "reused_windows": [key for key in keys if key not in trained],
-            "storage_calls": storage_calls,
-            "notes": [*notes, *(status.hung if status else ())],
-        }
+        facts = RunFacts(
+            restarts=dict(status.restarts) if status else {},
+            trained_windows=[plan.window for plan in todo],
+            reused_windows=[key for key in keys if key not in trained],
+            storage_calls=storage_calls,
+            notes=[*notes, *(status.hung if status else ())],
+        )
         summary = summarise_windows(self.target.pipeline, self.target.chain, keys, facts)
         judge_windows(self.target.pipeline, self.target.chain, summary)
         self._phases["evaluate"] = time.perf_counter() - phase
@@ -357,7 +357,7 @@ class Run:
         if progress is not None:
             phases |= {f"trainer.{name}": took for name, took in progress.phases_seconds.items()}
         rounded = {name: round(seconds, 3) for name, seconds in phases.items()}
-        return summary | {"phases_seconds": rounded}
+        return summary.model_copy(update={"phases_seconds": rounded})
 
 
 def job_error(status: JobStatus, job_dir: Path) -> ForebayError:

@@ -12,11 +12,12 @@ from pathlib import Path
 from examples.demo.count import disagreements, log_rows, parquet_rows
 from examples.demo.data.market_data import prepare_market
 from examples.demo.direct import Direct
-from examples.demo.mode import Json, say
+from examples.demo.mode import say
 from examples.demo.settings import Settings
 from examples.demo.signals import undisturbed
 from forebay.errors import RowsLostError
-from forebay.report.facts import facts_of
+from forebay.executors.evaluation.run_summary import Summary
+from forebay.report.facts import read_summary
 from forebay.report.html import render_html
 
 # What each rival of the pipeline stands for.
@@ -51,18 +52,18 @@ def play_conversions(settings: Settings, config: Path, environ: Mapping[str, str
     if wrong:
         raise RowsLostError("\n".join(wrong))
     page = settings.conversions.summary.with_name("conversions.html")
-    page.write_text(render_html(facts_of(summary)))
-    for line in story(summary):
+    told = read_summary(settings.conversions.summary)
+    page.write_text(render_html(told))
+    for line in story(told):
         say(f"conversions  {line}")
     say(f"conversions  report {page}")
 
 
-def story(summary: Json) -> Iterator[str]:
-    pooled = summary["pooled"]
-    share = pooled["label_completeness"]["share"]
-    if share is not None:
-        yield f"{100 * share:.0f}% of the purchases are known when the stream publishes them"
-    first = summary["paradigms"][0]
-    for difference in pooled["differences"]:
-        if difference["a"] == first and difference["b"] in _RIVALS:
-            yield f"{_RIVALS[difference['b']]}: {difference['words']}"
+def story(summary: Summary) -> Iterator[str]:
+    known = summary.pooled.label_completeness
+    if known and known.share is not None:
+        yield f"{100 * known.share:.0f}% of the purchases are known when the stream publishes them"
+    first = summary.paradigms[0]
+    for difference in summary.pooled.differences:
+        if difference.a == first and difference.b in _RIVALS:
+            yield f"{_RIVALS[difference.b]}: {difference.words}"

@@ -36,7 +36,7 @@ from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError, RowsLostError
 from forebay.home.database.identity import MARKER_NAME
 from forebay.home.paths import ENVIRONMENT_NAME, Home
-from forebay.report.facts import facts_of
+from forebay.report.facts import read_summary
 from forebay.report.html import render_html
 from forebay.system.processes.identity import environment_variable, processes_with
 from forebay.system.processes.parent import JOB_ID_NAME
@@ -182,7 +182,7 @@ class Demo:
         say("count  an independent count of the stored data matches the model's row sums exactly")
         require_nobody_left(self.settings.home, airflow=False)
         page = self.settings.summary.with_name("report.html")
-        page.write_text(render_html(facts_of(summary)))
+        page.write_text(render_html(read_summary(self.settings.summary)))
         say(f"report  {page}")
         say(f"model  {summary['model']}")
         lost, repeated = lost_and_repeated(summary, stored)

@@ -58,10 +58,10 @@ class TrainedRows:
         if link is None:
             return self._in_training(window)
         rows = {name: link.trained(name).rows for name in link.seen}
-        metrics = (self._chain.judgement(link) or {}).get("metrics", {}).get(self._paradigm, {})
+        judgement = self._chain.judgement(link)
+        figures = judgement.metrics.get(self._paradigm) if judgement else None
         # On labels as known then: complete ones of a window's rows arrive with later windows.
-        auc = metrics.get("auc_fresh")
-        return Trained(rows, None if auc is None else float(auc))
+        return Trained(rows, figures.auc_fresh if figures else None)
 
     def _in_training(self, window: str) -> Trained:
         for _, progress in running_jobs(self._home, self._pipeline):

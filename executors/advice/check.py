@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from forebay.config.load import Project
@@ -11,24 +11,20 @@ from forebay.config.specs.base import format_duration
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.yaml.problems import Problem, Severity
 from forebay.errors import ForebayError
-from forebay.executors.advice.column_values import crowded_features, value_findings
-from forebay.executors.advice.event_times import time_findings
+from forebay.executors.advice.column_values import crowded_features, time_findings, value_findings
 from forebay.executors.advice.line import (
-    Json,
-    declared_for,
+    advised,
     line_gains,
     line_windows,
-    settings_of,
 )
 from forebay.executors.advice.repeated_events import repeat_words, repeats_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
 from forebay.executors.advice.twins import Rows, complete_rows, completeness_by_label
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.judgement import Judgement
 from forebay.home.database.format import open_home
 from forebay.mixture.advice.completeness import Completeness
-from forebay.mixture.advice.decision import Situation, advise
-from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
-from forebay.mixture.advice.regimes import measured_regimes
+from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice
 from forebay.mixture.metrics.share import Share
 
 
@@ -53,7 +49,7 @@ def check_data(project: Project, name: str) -> DataCheck:
     if pipeline.model.kind != "towers" or "stream" not in feeds:
         return DataCheck(problems, [])
     lines: list[str] = []
-    windows: Collection[Json] = ()
+    windows: Collection[Judgement] = ()
     try:
         windows = _line_windows(pipeline)
     except (ForebayError, OSError) as error:  # declarations and data may be fine all the same
@@ -103,7 +99,7 @@ def _advice(
     sampled: Mapping[str, SourceSample],
     measured: Mapping[str, Completeness],
     label: str,
-    windows: Collection[Json],
+    windows: Collection[Judgement],
 ) -> Advice:
     """Advice for the stream whose labels are least complete: that one misleads most.
 
@@ -111,27 +107,16 @@ def _advice(
     """
     shares = [each.at_publication for each in measured.values() if each.at_publication is not None]
     known = min(shares, key=lambda share: share.value, default=None)
-    declared = declared_for(pipeline, label)
-    found = advise(
-        known,
-        Situation(
-            completeness=known.value if known else None,
-            interval=(known.low, known.high) if known else None,
-            stream_share=_stream_share(sampled),
-            has_batch=any(each.feed == "batch" for each in sampled.values()),
-            has_stream=True,
-            has_warm_start=pipeline.train.warm_start is not None,
-            crowded=bool(crowded_features(pipeline.dataset, sampled)),
-        ),
-        declared,
-        settings_of(pipeline),
-        measured_regimes(),
+    return advised(
+        *(pipeline, label, known, line_gains(pipeline, windows, label)),
+        stream_share=_stream_share(sampled),
+        has_batch=any(each.feed == "batch" for each in sampled.values()),
+        has_stream=True,
+        crowded=bool(crowded_features(pipeline.dataset, sampled)),
     )
-    own = line_gains(pipeline, windows, label)
-    return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
 
 
-def _line_windows(pipeline: PipelineSpec) -> Collection[Json]:
+def _line_windows(pipeline: PipelineSpec) -> Collection[Judgement]:
     """Judgements of line `main`, if this home has any."""
     return line_windows(pipeline, ModelChain(open_home(), pipeline.name)).values()
 

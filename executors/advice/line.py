@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from forebay.config.specs.labels import delay_of
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.executors.judging.event_figures import label_part
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.judgement import Judgement
 from forebay.mixture.advice.decision import Situation, advise
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
 from forebay.mixture.advice.regimes import measured_regimes
@@ -21,65 +21,82 @@ from forebay.mixture.metrics.estimate import (
     Estimate,
     over_windows,
 )
+from forebay.mixture.metrics.figures import Difference, LabelCounts
 from forebay.mixture.metrics.share import Share
 
-Json = dict[str, Any]
 WINDOWS_MAX = 24  # labels of earlier windows may say little about those of today
 
 
 def advice_on_windows(
     pipeline: PipelineSpec,
-    windows: Collection[Json],
+    windows: Collection[Judgement],
     label: str = "",
-    differences: Collection[Json] = (),
+    differences: Collection[Difference] = (),
 ) -> Advice | None:
     """What trained and judged windows say about a pipeline.
 
     None where no model learns labels, and where no stream is read, whose labels may be late.
 
-    windows: as in the summary, with the counts of their labels. Rows of one window are alike,
-    which widens the interval. label: which one, see `label_part`. differences: by its complete
-    labels, of the variants in pairs; see `summarise_scores`. What is recommended without them was
-    measured on models of one label.
+    windows: rows of one are alike, which widens the interval. label: which one, see `label_key`.
+    differences: by its complete labels. What is recommended without them was measured on models of
+    one label.
     """
     if pipeline.model.kind != "towers" or not windows:
         return None
-    parts = [label_part(window, label) for window in windows]
-    judged = [each.get("label_completeness") or {} for each in parts]
-    positives = [(each, int(each.get("complete_positives", 0))) for each in judged]
-    known = Share.of(
-        # Judgements of an earlier day also counted positives that were taken back.
-        [min(int(each.get("fresh_positives", 0)), whole) for each, whole in positives],
-        [whole for _, whole in positives],
-    )
-    rows = _rows_by_feed(windows)
-    if "stream" not in rows:
+    if not any(window.has_stream for window in windows):
         return None
-    declared = declared_for(pipeline, label)
-    found = advise(
-        known,
-        Situation(
-            completeness=known.value if known else None,
-            interval=(known.low, known.high) if known else None,
-            stream_share=min(1.0, rows["stream"] / rows["batch"]) if rows.get("batch") else None,
-            has_batch=rows.get("batch", 0) > 0,
-            has_stream=rows["stream"] > 0,
-            has_warm_start=pipeline.train.warm_start is not None,
-        ),
-        declared,
-        settings_of(pipeline),
-        measured_regimes(),
-    )
+    known = known_share(window.part(label).label_completeness for window in windows)
+    batch = sum(window.rows["batch"] for window in windows)
+    stream = sum(window.rows["stream"] for window in windows)
     own = line_gains(pipeline, windows, label)
     for name, one in _own_gains(differences, corrected_as(pipeline, label)).items():
         # What is printed as a verdict is not denied, unless it says little.
         if name not in own or one.is_clear() or one.reach <= own[name].reach:
             own[name] = one
+    share = min(1.0, stream / batch) if batch else None
+    return advised(
+        pipeline, label, known, own, stream_share=share, has_batch=batch > 0, has_stream=stream > 0
+    )
+
+
+def known_share(counts: Iterable[LabelCounts | None]) -> Share | None:
+    """Of complete positives of some windows, those that were known at publication."""
+    known = [each for each in counts if each is not None]
+    return Share.of(
+        # Judgements of an earlier day also counted positives that were taken back.
+        [min(each.fresh_positives, each.complete_positives) for each in known],
+        [each.complete_positives for each in known],
+    )
+
+
+def advised(
+    pipeline: PipelineSpec,
+    label: str,
+    known: Share | None,
+    own: Mapping[str, Estimate],
+    *,
+    stream_share: float | None,
+    has_batch: bool,
+    has_stream: bool,
+    crowded: bool = False,
+) -> Advice:
+    """known: of complete positives, at publication. own: what the line's windows have gained."""
+    declared = declared_for(pipeline, label)
+    situation = Situation(
+        completeness=known.value if known else None,
+        interval=(known.low, known.high) if known else None,
+        stream_share=stream_share,
+        has_batch=has_batch,
+        has_stream=has_stream,
+        has_warm_start=pipeline.train.warm_start is not None,
+        crowded=crowded,
+    )
+    found = advise(known, situation, declared, settings_of(pipeline), measured_regimes())
     return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
 
 
 def line_gains(
-    pipeline: PipelineSpec, windows: Collection[Json], label: str = ""
+    pipeline: PipelineSpec, windows: Collection[Judgement], label: str = ""
 ) -> dict[str, Estimate]:
     """AUC of each variant minus the declared one's at event time, pooled over a line's windows.
 
@@ -92,18 +109,16 @@ def line_gains(
     apart: dict[str, list[tuple[float, float]]] = {}
     seeds = 1
     for window in windows:
-        event = label_part(window, label).get("event") or {}
-        answers = event.get("answers", {}) if event.get("complete") else {}
-        base = answers.get(serving, {}).get("auc")
-        found = {
-            names.get(name, name): each
-            for name, each in answers.items()
-            if "/" not in name and base is not None and each["auc"] is not None
-        }
-        for name, each in found.items():
-            pairs = each["positives"] * (each["rows"] - each["positives"])
-            apart.setdefault(name, []).append((each["auc"] - base, pairs))
-            seeds = each["seeds"]
+        part = window.part(label)
+        base = part.answers[serving].auc if serving in part.answers else None
+        if part.is_partial or base is None:
+            continue
+        # Of several that are the same to the label, the last one counts.
+        for name, each in {names.get(one, one): own for one, own in part.answers.items()}.items():
+            if "/" not in name and each.auc is not None:
+                pairs = each.positives * (each.rows - each.positives)
+                apart.setdefault(name, []).append((each.auc - base, pairs))
+                seeds = each.seeds
     apart.pop(declared, None)
     pooled = {
         name: over_windows(*zip(*each, strict=True))
@@ -117,7 +132,9 @@ def line_gains(
     }
 
 
-def _own_gains(differences: Collection[Json], names: Mapping[str, str]) -> dict[str, Estimate]:
+def _own_gains(
+    differences: Collection[Difference], names: Mapping[str, str]
+) -> dict[str, Estimate]:
     """AUC of each variant minus the declared one's, also of those that are declared no more.
 
     names: what variants are to the label, the declared one first; another may be the same to it.
@@ -125,17 +142,16 @@ def _own_gains(differences: Collection[Json], names: Mapping[str, str]) -> dict[
     serving, declared = next(iter(names.items()))
     found: dict[str, Estimate] = {}
     for row in differences:
-        one, other = row["a"], row["b"]
-        value, low, high, seeds = (row[key] for key in ("value", "low", "high", "seeds"))
-        if other == serving:
-            found[names.get(one, one)] = Estimate(value, low, high, seeds)
-        elif one == serving:
-            found[names.get(other, other)] = Estimate(-value, -high, -low, seeds)
+        if row.b == serving:
+            found[names.get(row.a, row.a)] = row.estimate
+        elif row.a == serving:
+            turned = Estimate(-row.value, -row.high, -row.low, row.seeds)
+            found[names.get(row.b, row.b)] = turned
     found.pop(declared, None)
     return found
 
 
-def line_windows(pipeline: PipelineSpec, chain: ModelChain) -> dict[str, Json]:
+def line_windows(pipeline: PipelineSpec, chain: ModelChain) -> dict[str, Judgement]:
     """Judgements of a line's last windows by window; windows without one are left out.
 
     Windows that still wait for labels say little; the ones before them are complete by now.
@@ -149,7 +165,7 @@ def line_warnings(pipeline: PipelineSpec, chain: ModelChain) -> list[str]:
     return late_label_warnings(pipeline, line_windows(pipeline, chain).values())
 
 
-def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Json]) -> list[str]:
+def late_label_warnings(pipeline: PipelineSpec, windows: Collection[Judgement]) -> list[str]:
     if INCOMPLETE_LABELS in pipeline.train.accept:
         return []
     warnings = []
@@ -185,12 +201,3 @@ def _flattened(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, obj
             yield from _flattened(item, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", item
-
-
-def _rows_by_feed(windows: Collection[Json]) -> dict[str, int]:
-    rows: dict[str, int] = {}
-    for window in windows:
-        for source in window.get("sources", {}).values():
-            feed = source.get("feed", "batch")
-            rows[feed] = rows.get(feed, 0) + source["trained_rows"]
-    return rows

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from forebay.executors.model_line.judgement import Judgement, Repeats
 from forebay.executors.window_files.scores import Segments
 
-Counts = dict[str, int]
 WARNED = 0.01  # a larger share of rows is not what redelivery leaves
 _MOST = 0.9
 
 
-def repeats_of(ids: npt.NDArray[np.int64], labels: npt.NDArray[np.float32]) -> Counts:
+def repeats_of(ids: npt.NDArray[np.int64], labels: npt.NDArray[np.float32]) -> Repeats:
     """How many rows share an id with another one, or with exactly one; events of two labels."""
     order = np.lexsort((labels, ids))
     ids, labels = ids[order], labels[order]
@@ -31,7 +31,7 @@ def repeats_of(ids: npt.NDArray[np.int64], labels: npt.NDArray[np.float32]) -> C
     }
 
 
-def repeated_events(segments: Segments) -> dict[str, Counts]:
+def repeated_events(segments: Segments) -> dict[str, Repeats]:
     """Of one window, by feed. Without a stream, batch rows are scored too and count once."""
     labels, scores = segments.labels(), segments.scores()
     found = {}
@@ -46,22 +46,21 @@ def repeated_events(segments: Segments) -> dict[str, Counts]:
     return found
 
 
-def _repeats(table: pa.Table, label: str) -> Counts:
+def _repeats(table: pa.Table, label: str) -> Repeats:
     return repeats_of(table["event_id"].to_numpy(), table[label].to_numpy())
 
 
-def repeat_warnings(windows: Collection[dict[str, Any]]) -> list[str]:
-    """For each feed with many such rows, or contradicting labels; windows: as in the summary."""
-    totals: dict[str, Counts] = {}
+def repeat_warnings(windows: Collection[Judgement]) -> list[str]:
+    """For each feed with many such rows, or contradicting labels."""
+    totals: dict[str, Counter[str]] = {}
     for window in windows:
-        for feed, counts in (window.get("repeated_events") or {}).items():
-            of = totals.setdefault(feed, {})
-            of.update({name: of.get(name, 0) + count for name, count in counts.items()})
-    said = {feed: repeat_words(f"{feed} rows", counts) for feed, counts in totals.items()}
-    return [words for words in said.values() if words]
+        for feed, counts in (window.repeated_events or {}).items():
+            totals.setdefault(feed, Counter()).update(counts)
+    said = (repeat_words(f"{feed} rows", counts) for feed, counts in totals.items())
+    return [words for words in said if words]
 
 
-def repeat_words(rows: str, counts: Counts) -> str:
+def repeat_words(rows: str, counts: Repeats) -> str:
     """What is wrong, and what to do; empty where little is. rows: whose counts they are."""
     contradicting = counts["contradicting"]
     if counts["repeated"] <= WARNED * counts["rows"] and not contradicting:

@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from forebay.executors.judging.event_figures import auc_figures, label_figures
 from forebay.executors.window_files.scores import Segments, paradigms_of, score_matrix
-from forebay.mixture.advice.completeness import AGES_SECONDS
+from forebay.mixture.advice.completeness import AGES_SECONDS, looked_up
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
+from forebay.mixture.metrics.figures import LabelAge, LabelCounts, PublicationScores
 from forebay.mixture.metrics.verdict import partial_words
 from forebay.mixture.score_columns import over_seeds
 
-Json = dict[str, Any]
 Ids = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -96,38 +95,31 @@ def score_windows(
     return boards
 
 
-def window_metrics(scored: Scored) -> dict[str, Json]:
-    """Metrics of one window for each variant and tower, in the form of the summary.
-
-    `auc_fresh`, `log_loss`, `normalised_entropy` and `calibration` judge all `rows` by the fresh
-    label; `auc_true` and the figures that end in `_true` judge `joined_rows` by the complete one.
-    With several seeds they are means. `words_true` describes the latter while complete labels are
-    still to come, and is empty after that.
-    """
+def window_metrics(scored: Scored) -> dict[str, PublicationScores]:
+    """Metrics of one window for each variant and tower."""
     joined = scored.joined
-    metrics: dict[str, Json] = {}
+    rows, positives = len(scored.event_ids), int((scored.fresh > 0.5).sum())
+    joined_rows = int(joined.sum())
+    metrics: dict[str, PublicationScores] = {}
     for column, places in over_seeds(scored.paradigms).items():
         scores = scored.scores[:, list(places)]
-        row = label_figures(scored.fresh, scores)
-        row |= label_figures(scored.complete[joined], scores[joined], "_true")
-        true = auc_figures("auc_true", scored.true_auc, places)
-        metrics[column.name] = {
+        true = scored.true_auc.interval(places).value if scored.true_auc else None
+        metrics[column.name] = PublicationScores(
             **auc_figures("auc_fresh", scored.fresh_auc, places),
-            **true,
-            "words_true": ""
-            if scored.all_here
-            else partial_words(true["auc_true"], int(joined.sum()), len(scored.event_ids)),
-            "rows": len(scored.event_ids),
-            "positives": int((scored.fresh > 0.5).sum()),
-            "joined_rows": int(joined.sum()),
-            "positives_true": int((scored.complete[joined] > 0.5).sum()),
-            "duplicates": scored.duplicates,
-            **row,
-        }
+            **auc_figures("auc_true", scored.true_auc, places),
+            **label_figures(scored.fresh, scores),
+            **label_figures(scored.complete[joined], scores[joined], "_true"),
+            words_true="" if scored.all_here else partial_words(true, joined_rows, rows),
+            rows=rows,
+            positives=positives,
+            joined_rows=joined_rows,
+            positives_true=int((scored.complete[joined] > 0.5).sum()),
+            duplicates=scored.duplicates,
+        )
     return metrics
 
 
-def label_completeness(boards: Sequence[Scored]) -> Json:
+def label_completeness(boards: Sequence[Scored]) -> LabelCounts:
     """How many of the positives were known at publication, over rows with both labels.
 
     A positive that was taken back is none. Rows that the guard held are left out: a fault is not a
@@ -135,18 +127,12 @@ def label_completeness(boards: Sequence[Scored]) -> Json:
     """
     known = [(one.fresh > 0.5)[one.late_or_not & (one.complete > 0.5)] for one in boards]
     fresh, complete = sum(int(one.sum()) for one in known), sum(map(len, known))
-    return {
-        "fresh_positives": fresh,
-        "complete_positives": complete,
-        "share": fresh / complete if complete else None,
-    }
+    share = fresh / complete if complete else None
+    return LabelCounts(fresh_positives=fresh, complete_positives=complete, share=share)
 
 
-def label_ages(boards: Sequence[Scored]) -> list[Json]:
-    """The same counts by how long rows had waited when published; ages without any are left out.
-
-    until_seconds: the longest wait; null for the last age, which has no bound.
-    """
+def label_ages(boards: Sequence[Scored]) -> list[LabelAge]:
+    """The same counts by how long rows had waited when published; ages without any are left out."""
     counts = np.zeros((len(AGES_SECONDS) + 1, 2), np.int64)
     for board in boards:
         if board.waits is None:
@@ -156,7 +142,7 @@ def label_ages(boards: Sequence[Scored]) -> list[Json]:
         counts[:, 0] += np.bincount(ages[board.fresh[here] > 0.5], minlength=len(counts))
         counts[:, 1] += np.bincount(ages, minlength=len(counts))
     return [
-        {"until_seconds": until, "fresh_positives": fresh, "complete_positives": complete}
+        LabelAge(until_seconds=until, fresh_positives=fresh, complete_positives=complete)
         for until, (fresh, complete) in zip((*AGES_SECONDS, None), counts.tolist(), strict=True)
         if complete
     ]
@@ -169,9 +155,7 @@ def pooled_aucs(
 
     Windows whose complete labels are still to come are not part of the latter.
     """
-    with_rows = [
-        board for board in boards if len(board.event_ids)
-    ]  # boards without rows only name the variants
+    with_rows = [board for board in boards if len(board.event_ids)]  # others only name variants
     columns = next((board.paradigms for board in with_rows or boards if board.paradigms), ())
     scored = [board for board in boards if board.paradigms == columns]
     fresh = pool(board.fresh_auc for board in scored)
@@ -200,19 +184,9 @@ def _join(window: Segments, paradigms: tuple[str, ...], labels: Sequence[_Labels
         paradigms=paradigms_of(table),
         event_ids=event_ids,
         fresh=table.column("fresh").to_numpy()[first],
-        complete=_look_up(event_ids, labels),
+        complete=looked_up(event_ids, *map(np.concatenate, zip(*labels, strict=True))),
         scores=score_matrix(table)[first],
         waits=table.column("wait").to_numpy()[first],
         held=np.asarray(table.column("held"), np.bool_)[first],
         duplicates=len(all_ids) - len(first),
     )
-
-
-def _look_up(event_ids: Ids, labels: Sequence[_Labels]) -> Values:
-    ids, first = np.unique(np.concatenate([one[0] for one in labels]), return_index=True)
-    found = np.full(len(event_ids), np.nan, dtype=np.float32)
-    if len(ids) == 0:
-        return found
-    values = np.concatenate([one[1] for one in labels])[first]
-    place = np.minimum(np.searchsorted(ids, event_ids), len(ids) - 1)
-    return np.where(ids[place] == event_ids, values[place], found)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from itertools import combinations
-from typing import Any
 
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.windows import Interval
 from forebay.errors import DataError
-from forebay.executors.advice.line import corrected_as
+from forebay.executors.advice.line import corrected_as, known_share
 from forebay.executors.advice.repeated_events import repeated_events
 from forebay.executors.evaluation.scoreboard import (
     Scored,
@@ -21,28 +20,27 @@ from forebay.executors.evaluation.scoreboard import (
     score_windows,
     window_metrics,
 )
-from forebay.executors.judging.event_figures import EventFigures, label_part, pooled_block
+from forebay.executors.judging.event_figures import EventFigures, pooled_event
 from forebay.executors.judging.event_rows import EventSpan, event_rows
 from forebay.executors.judging.evidence.gate_evidence import counted_windows
 from forebay.executors.judging.serving_gate import segments_of
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.judgement import Judgement, Repeats
 from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
-from forebay.mixture.metrics.share import Share
+from forebay.mixture.metrics.figures import Difference, LabelPart, Pooled, PooledScores
 from forebay.mixture.metrics.verdict import completeness_words, difference_words, doubtful_words
 from forebay.mixture.score_columns import over_seeds
 from forebay.system.instants import to_us
-
-Json = dict[str, Any]
 
 
 def summarise_scores(
     boards: Sequence[Scored],
     events: Sequence[EventFigures] = (),
     corrected: Mapping[str, str] | None = None,
-) -> Json:
-    """The block `pooled` of a summary: pooled figures, paired differences, verdicts in words.
+) -> Pooled:
+    """Pooled figures, paired differences, verdicts in words.
 
     Differences are between event scores if there are any; otherwise between scores at publication,
     by complete labels if any are known, or by fresh ones: `scored_at` and `label` say which. While
@@ -52,50 +50,44 @@ def summarise_scores(
     """
     columns, fresh, true = pooled_aucs(boards)
     judged = [board for board in boards if board.all_here] or boards
-    completeness, each = label_completeness(judged), [label_completeness([one]) for one in judged]
-    known = Share.of(
-        [int(one["fresh_positives"]) for one in each],
-        [int(one["complete_positives"]) for one in each],
-    )
+    known = known_share(label_completeness([one]) for one in judged)
     answers = over_seeds(columns)
     names = [column.variant for column in answers if not column.tower]
     variants = [(corrected or {}).get(name, name) for name in names]
     warning = completeness_words(variants, known)
     counted = counted_windows(events)
-    event, pooled = pool(one.auc for one in counted), pooled_block(events)
+    event, pooled = pool(one.auc for one in counted), pooled_event(events)
     waits = any(not board.all_here and not board.joined.all() for board in boards)
-    return {
-        "paradigms": {
-            column.name: {
-                "auc_fresh": fresh.interval(places).as_json() if fresh else None,
-                "auc_true": true.interval(places).as_json() if true else None,
-            }
+    return Pooled(
+        paradigms={
+            column.name: PooledScores(
+                auc_fresh=fresh.interval(places) if fresh else None,
+                auc_true=true.interval(places) if true else None,
+            )
             for column, places in answers.items()
         },
-        "event": pooled,
-        "scored_at": "event" if event else "publication",
-        "label": "complete" if event or true else "fresh",
-        "differences": _differences(counted[0].columns, event)
+        event=pooled,
+        scored_at="event" if event else "publication",
+        label="complete" if event or true else "fresh",
+        differences=_differences(counted[0].columns, event)
         if event
         else _differences(columns, true or (None if waits else fresh)),
-        "label_completeness": completeness,
-        "label_ages": label_ages(boards),
-        "warnings": [*([warning] if warning else []), *doubtful_words(pooled["answers"])],
-    }
+        label_completeness=label_completeness(judged),
+        label_ages=label_ages(boards),
+        warnings=[*([warning] if warning else []), *doubtful_words(pooled.answers)],
+    )
 
 
-def _differences(columns: Sequence[str], auc: AucEstimate | None) -> list[Json]:
+def _differences(columns: Sequence[str], auc: AucEstimate | None) -> list[Difference]:
     """Between every two variants, seed by seed; towers that do not answer are not compared."""
     if auc is None:
         return []
     answers = [(one.name, places) for one, places in over_seeds(columns).items() if not one.tower]
     rows = []
     for (a, first), (b, second) in combinations(answers, 2):
-        difference = auc.difference(first, second)
-        row: Json = {"a": a, "b": b, **difference.as_json()}
-        row["differ"] = difference.is_clear()
-        row["words"] = difference_words(a, b, difference)
-        rows.append(row)
+        found = auc.difference(first, second)
+        words = difference_words(a, b, found)
+        rows.append(Difference(a=a, b=b, **asdict(found), differ=found.is_clear(), words=words))
     return rows
 
 
@@ -105,31 +97,23 @@ _LOOKS_MAX = 5
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics by window key, label completeness by window key, and the pooled block.
+    """What is known of windows, by key, by the only label or the first; and the pooled figures.
 
-    events: event scores by the window in which the events happened, see `EventFigures.block`.
     notes: for people, on what the figures leave out. repeated: see `repeated_events`, by window.
     labels: the same of each label after the first, by name.
     """
 
-    windows: dict[str, dict[str, Any]]
-    completeness: dict[str, dict[str, Any]]
-    pooled: dict[str, Any]
-    events: dict[str, dict[str, Any]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    repeated: dict[str, Any] = field(default_factory=dict)
+    windows: dict[str, LabelPart]
+    pooled: Pooled
+    notes: list[str] = field(default_factory=list)
+    repeated: dict[str, dict[str, Repeats] | None] = field(default_factory=dict)
     labels: dict[str, Evaluation] = field(default_factory=dict)
 
-    def part(self, window: str) -> dict[str, Any]:
-        return {
-            "metrics": self.windows.get(window, {}),
-            "label_completeness": self.completeness.get(window),
-            "event": self.events.get(window),
-        }
-
-    def parts(self, window: str) -> dict[str, dict[str, Any]]:
-        """The part on one window for each label after the first: see `label_part`."""
-        return {name: of.part(window) for name, of in self.labels.items()}
+    def of(self, facts: Judgement) -> Judgement:
+        """A window's facts with its figures."""
+        part = self.windows.get(facts.window, LabelPart())
+        labels = {n: of.windows.get(facts.window, LabelPart()) for n, of in self.labels.items()}
+        return facts.by_label(part).model_copy(update={"labels": labels} if labels else {})
 
 
 def evaluate(pipeline: PipelineSpec, chain: ModelChain, links: Sequence[Link]) -> Evaluation:
@@ -178,29 +162,43 @@ def _evaluate(
         EventSpan(link.window, to_us(link.start), to_us(link.end), each)
         for link, each in zip(trained, segments, strict=True)
     ]
-    figures = [
-        EventFigures.of(rows, pipeline)
-        for rows in event_rows(spans, horizon, delay // timedelta(microseconds=1), columns)
-        if rows.window in wanted
-    ]
     stored = chain.judgements([link for link in links if not link.has_scores])
-    judged = {key: label_part(each, label) for key, each in stored.items()}
+    figures = {
+        rows.window: EventFigures.of(rows, pipeline)
+        for rows in event_rows(spans, horizon, delay // timedelta(microseconds=1), columns)
+        if rows.window in wanted and rows.window not in stored
+    }
+    found = {
+        board.window: LabelPart(
+            metrics=window_metrics(board),
+            label_completeness=label_completeness([board]),
+            event=figures[board.window].block if board.window in figures else None,
+        )
+        for board in boards
+    }
+    repeated: dict[str, dict[str, Repeats] | None] = {
+        one.window: repeated_events(one) for one in segments if one.window in wanted
+    }
+    for key, each in stored.items():
+        repeated[key] = each.repeated_events
+        if not label or label in each.labels:
+            found[key] = each.part(label)
     return Evaluation(
-        windows={board.window: window_metrics(board) for board in boards}
-        | {key: each["metrics"] for key, each in judged.items() if each},
-        completeness={board.window: label_completeness([board]) for board in boards}
-        | {key: each["label_completeness"] for key, each in judged.items() if each},
+        windows=found,
         pooled=summarise_scores(
-            [board for board in boards if board.window not in judged],
-            [one for one in figures if one.window not in judged],
+            [board for board in boards if board.window not in stored],
+            list(figures.values()),
             corrected_as(pipeline, label),
         ),
-        events={one.window: one.block for one in figures if one.window not in judged}
-        | {key: each["event"] for key, each in judged.items() if each},
-        notes=_notes(len(judged)),
-        repeated={one.window: repeated_events(one) for one in segments if one.window in wanted}
-        | {key: each.get("repeated_events") for key, each in judged.items() if each},
+        notes=[_NOT_KEPT.format(len(stored))] if stored else [],
+        repeated=repeated,
     )
+
+
+_NOT_KEPT = (
+    "windows whose scores are no longer kept (job.windows_kept): {}; their figures are from their "
+    "stored judgements and are not part of the pooled ones"
+)
 
 
 def _with_labels(chain: ModelChain, links: Sequence[Link], horizon: int) -> list[Link]:
@@ -210,16 +208,6 @@ def _with_labels(chain: ModelChain, links: Sequence[Link], horizon: int) -> list
     return [*within, *chain.after(links[-1], horizon)]
 
 
-def _notes(judged: int) -> tuple[str, ...]:
-    if not judged:
-        return ()
-    note = (
-        f"windows whose scores are no longer kept (job.windows_kept): {judged}; their figures are "
-        "from their stored judgements and are not part of the pooled ones"
-    )
-    return (note,)
-
-
 # A judgement is stored when its window is trained. While complete labels are still to come with
 # later windows, its figures are partial and marked so. They are recomputed and stored when the last
 # of these windows is judged, so that no figure stays partial.
@@ -227,7 +215,7 @@ def _notes(judged: int) -> tuple[str, ...]:
 
 def complete_judgements(
     pipeline: PipelineSpec, chain: ModelChain, first: Link, last: Link
-) -> dict[str, Json]:
+) -> dict[str, Judgement]:
     """Complete stored judgements whose last labels came with a range of windows; the new ones.
 
     first, last: of the windows that were trained or judged now.
@@ -243,21 +231,14 @@ def complete_judgements(
     to = last.end - dataset.label_delay
     whole = [one for one in known if one.end <= to and one.has_scores]
     stored = chain.judgements(whole)
-    waiting = [one for one in whole if one.window in stored and _is_partial(stored[one.window])]
+    waiting = [one for one in whole if one.window in stored and _waits(stored[one.window])]
     if not waiting:
         return {}
     found = evaluate(pipeline, chain, waiting)
-    completed = {
-        one.window: {
-            **stored[one.window],
-            **found.part(one.window),
-            **({"labels": found.parts(one.window)} if found.labels else {}),
-        }
-        for one in waiting
-    }
+    completed = {one.window: found.of(stored[one.window]) for one in waiting}
     chain.judge_all([(one.name, completed[one.window]) for one in waiting])
     return completed
 
 
-def _is_partial(judgement: Json) -> bool:
-    return not (judgement.get("event") or {}).get("complete")
+def _waits(judgement: Judgement) -> bool:
+    return judgement.event is None or judgement.is_partial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,16 @@ from forebay.executors.judging.event_rows import EventRows
 from forebay.executors.judging.evidence.gate_evidence import WindowFigures, counted_windows
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
 from forebay.mixture.metrics.calibration_curve import CalibrationCurve, added
+from forebay.mixture.metrics.figures import (
+    EventBlock,
+    EventScores,
+    Interval,
+    PooledAnswer,
+    PooledEvent,
+    PooledPart,
+    PooledParts,
+    Unjudged,
+)
 from forebay.mixture.metrics.losses import estimate_losses, pool_losses
 from forebay.mixture.metrics.probabilities import (
     calibration,
@@ -63,7 +73,6 @@ def _number(value: float) -> str:
     return short if float(short) == value else repr(value).removesuffix(".0")
 
 
-Json = dict[str, Any]
 Mask = npt.NDArray[np.bool_]
 # For each sliced feature, the values with the most rows; the others share one slice.
 SLICE_VALUES_MAX = 20
@@ -78,35 +87,34 @@ class Part(NamedTuple):
     auc: AucEstimate | None
     rows: int
     positives: int
-    answers: Json
+    answers: dict[str, EventScores]
 
 
 @dataclass(frozen=True)
 class EventFigures(WindowFigures):
     """Figures of one window's judged rows, and what pooled figures take from them.
 
-    curves: of each column. block: the window's `event` in a summary. sources, slices: its parts by
-    source, and by feature and value.
+    curves: of each column. block: the window's `event` in a summary. parts: by source, at "", and
+    by each value of a sliced feature.
     """
 
     curves: tuple[CalibrationCurve, ...]
-    block: Json
-    sources: dict[str, Part]
-    slices: dict[str, dict[str, Part]]
+    block: EventBlock
+    parts: dict[str, dict[str, Part]]
 
     @classmethod
     def of(cls, rows: EventRows, pipeline: PipelineSpec | None = None) -> EventFigures:
         """Judge the rows of one window. pipeline: theirs; without it there are no parts."""
         auc = estimate_auc(rows.labels, rows.scores) if rows.columns else None
-        sources: dict[str, Part] = {}
-        slices: dict[str, dict[str, Part]] = {}
+        parts: dict[str, dict[str, Part]] = {}
         if pipeline is not None:
-            sources = _parts(rows, _by_source(rows, pipeline.use_names))
-            slices = {
-                feature: _parts(rows, _values(pipeline, feature, ids))
-                for feature, ids in rows.slices.items()
-                if feature in pipeline.dataset.features  # it may have been renamed since
-            }
+            parts = {"": _parts(rows, _by_source(rows, pipeline.use_names))}
+            for feature, ids in rows.slices.items():
+                if feature in pipeline.dataset.features:  # it may have been renamed since
+                    parts[feature] = _parts(rows, _values(pipeline, feature, ids))
+        answers = {
+            of: {name: part.answers for name, part in each.items()} for of, each in parts.items()
+        }
         return cls(
             window=rows.window,
             columns=rows.columns,
@@ -116,72 +124,49 @@ class EventFigures(WindowFigures):
             positives=int((rows.labels > 0.5).sum()),
             expected=rows.scores.sum(axis=0, dtype=np.float64),
             curves=tuple(CalibrationCurve.of(rows.labels, one) for one in rows.scores.T),
-            block=_block(rows, auc, sources, slices),
-            sources=sources,
-            slices=slices,
+            block=EventBlock(
+                rows=rows.rows,
+                judged=rows.judged,
+                unjudged=Unjudged(gone=rows.gone, before=rows.before, left_out=rows.left_out),
+                complete=rows.all_here,
+                answers=_answers(rows, np.ones(rows.judged, np.bool_), auc, rows.rows),
+                sources=answers.pop("", {}),
+                slices=answers,
+            ),
+            parts=parts,
         )
 
 
-def pooled_block(windows: Iterable[EventFigures]) -> Json:
-    """The pooled block `event`: over windows with all their labels and both classes."""
+def pooled_event(windows: Iterable[EventFigures]) -> PooledEvent:
+    """Over windows with all their labels and both classes."""
     counted = counted_windows(windows)
     auc = pool(one.auc for one in counted)
     losses = pool_losses(one.losses for one in counted)
     if auc is None or losses is None:
-        return {"windows": 0, "judged": 0, "answers": {}, "sources": {}, "slices": {}}
+        return PooledEvent()
     columns = counted[0].columns
     positives = sum(one.positives for one in counted)
     expected = np.sum([one.expected for one in counted], axis=0)
-    return {
-        "windows": len(counted),
-        "judged": losses.rows,
-        "answers": {
-            column.name: {
-                "auc": auc.interval(places).as_json(),
-                "log_loss": losses.interval(places).as_json(),
-                "normalised_entropy": losses.normalised().interval(places).as_json(),
-                "calibration": float(expected[list(places)].mean()) / positives,
-                "positives": positives,
-                "curve": _curve(counted, places[0]),
-            }
+    return PooledEvent(
+        windows=len(counted),
+        judged=int(losses.rows),
+        answers={
+            column.name: PooledAnswer(
+                auc=auc.interval(places),
+                log_loss=losses.interval(places),
+                normalised_entropy=losses.normalised().interval(places),
+                calibration=float(expected[list(places)].mean()) / positives,
+                positives=int(positives),
+                curve=added(one.curves[places[0]] for one in counted).points(),
+            )
             for column, places in over_seeds(columns).items()
         },
-        "sources": _pooled_parts(columns, _by_name(one.sources for one in counted)),
-        "slices": {
-            feature: _pooled_parts(
-                columns, _bounded(_by_name(one.slices.get(feature, {}) for one in counted))
-            )
-            for feature in dict.fromkeys(name for one in counted for name in one.slices)
+        sources=_pooled_parts(columns, _by_name(counted, "")),
+        slices={
+            feature: _pooled_parts(columns, _bounded(_by_name(counted, feature)))
+            for feature in dict.fromkeys(name for one in counted for name in one.parts if name)
         },
-    }
-
-
-def _curve(windows: Sequence[EventFigures], column: int) -> list[Json]:
-    points = added(one.curves[column] for one in windows).points()
-    return [
-        {"expected": expected, "observed": observed.as_json(), "rows": rows}
-        for expected, observed, rows in points
-    ]
-
-
-def _block(
-    rows: EventRows,
-    auc: AucEstimate | None,
-    sources: Mapping[str, Part],
-    slices: Mapping[str, Mapping[str, Part]],
-) -> Json:
-    return {
-        "rows": rows.rows,
-        "judged": rows.judged,
-        "unjudged": {"gone": rows.gone, "before": rows.before, "left_out": rows.left_out},
-        "complete": rows.all_here,
-        "answers": _answers(rows, np.ones(rows.judged, np.bool_), auc, rows.rows),
-        "sources": {name: part.answers for name, part in sources.items()},
-        "slices": {
-            feature: {name: part.answers for name, part in values.items()}
-            for feature, values in slices.items()
-        },
-    }
+    )
 
 
 def _parts(rows: EventRows, masks: Iterable[tuple[str, Mask]]) -> dict[str, Part]:
@@ -194,28 +179,28 @@ def _parts(rows: EventRows, masks: Iterable[tuple[str, Mask]]) -> dict[str, Part
     return found
 
 
-def _by_name(windows: Iterable[Mapping[str, Part]]) -> dict[str, list[Part]]:
+def _by_name(windows: Iterable[EventFigures], of: str) -> dict[str, list[Part]]:
     found: dict[str, list[Part]] = {}
     for window in windows:
-        for name, part in window.items():
+        for name, part in window.parts.get(of, {}).items():
             found.setdefault(name, []).append(part)
     return found
 
 
-def _pooled_parts(columns: Sequence[str], parts: Mapping[str, Sequence[Part]]) -> Json:
+def _pooled_parts(columns: Sequence[str], parts: Mapping[str, Sequence[Part]]) -> PooledParts:
     """AUCs of each part over windows, by answer; none for a part with one class in every window."""
-    pooled: Json = {}
+    pooled: PooledParts = {}
     for name, several in parts.items():
         auc = pool(part.auc for part in several)
         rows = sum(part.rows for part in several)
         positives = sum(part.positives for part in several)
         pooled[name] = {
-            column.name: {
-                "auc": None if auc is None else auc.interval(places).as_json(),
-                "rows": rows,
-                "positives": positives,
-                "words": one_class_words(positives, rows) if auc is None else "",
-            }
+            column.name: PooledPart(
+                auc=None if auc is None else auc.interval(places),
+                rows=rows,
+                positives=positives,
+                words=one_class_words(positives, rows) if auc is None else "",
+            )
             for column, places in over_seeds(columns).items()
         }
     return pooled
@@ -230,45 +215,48 @@ def _bounded(parts: Mapping[str, list[Part]]) -> dict[str, list[Part]]:
     return bounded | ({REST: rest} if rest else {})
 
 
-def _answers(rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int | None) -> Json:
+def _answers(
+    rows: EventRows, mask: Mask, auc: AucEstimate | None, of_rows: int | None
+) -> dict[str, EventScores]:
     """Figures of each answer, means over its seeds. of_rows: the rows in all, where known."""
     labels, scores = rows.labels[mask], rows.scores[mask]
     positives = int((labels > 0.5).sum())
-    found: Json = {}
+    found: dict[str, EventScores] = {}
     for column, places in over_seeds(rows.columns).items():
         words = one_class_words(positives, len(labels)) if auc is None else ""
-        figures = auc_figures("auc", auc, places)
         if not rows.all_here:
             so_far = f"{words}, so far" if words and len(labels) else ""
-            words = so_far or partial_words(figures["auc"], len(labels), of_rows)
-        found[column.name] = {
-            **figures,
+            value = auc.interval(places).value if auc else None
+            words = so_far or partial_words(value, len(labels), of_rows)
+        found[column.name] = EventScores(
+            **auc_figures("auc", auc, places),
             **label_figures(labels, scores[:, list(places)]),
-            "rows": len(labels),
-            "positives": positives,
-            "seeds": len(places),
-            "words": words,
-        }
+            rows=len(labels),
+            positives=positives,
+            seeds=len(places),
+            words=words,
+        )
     return found
 
 
-def auc_figures(name: str, auc: AucEstimate | None, places: Sequence[int]) -> Json:
-    """The figure under `name`, its 95% interval [low, high] under `<name>_interval`."""
+def auc_figures(
+    name: str, auc: AucEstimate | None, places: Sequence[int]
+) -> dict[str, float | Interval | None]:
+    """The figure under `name`, its 95% interval under `<name>_interval`."""
     if auc is None:
         return {name: None, f"{name}_interval": None}
     estimate = auc.interval(places)
-    return {name: estimate.value, f"{name}_interval": [estimate.low, estimate.high]}
+    return {name: estimate.value, f"{name}_interval": (estimate.low, estimate.high)}
 
 
 def label_figures(
     labels: npt.NDArray[np.float32], scores: npt.NDArray[np.float32], suffix: str = ""
-) -> Json:
+) -> dict[str, float | None]:
     """How well scores float32[N, C] fit the labels, in the mean of the C columns."""
-    own = scores.T
+    figures = (log_loss, normalised_entropy, calibration)
     return {
-        f"log_loss{suffix}": mean_of_all(log_loss(labels, one) for one in own),
-        f"normalised_entropy{suffix}": mean_of_all(normalised_entropy(labels, one) for one in own),
-        f"calibration{suffix}": mean_of_all(calibration(labels, one) for one in own),
+        f"{figure.__name__}{suffix}": mean_of_all(figure(labels, one) for one in scores.T)
+        for figure in figures
     }
 
 
@@ -288,11 +276,3 @@ def _values(
         yield slice_name(spec, value), ids == value
     if len(order) > SLICE_VALUES_MAX:
         yield REST, np.isin(ids, order[SLICE_VALUES_MAX:])
-
-
-def label_part(judgement: Json, label: str) -> Json:
-    """The part about one label of a window: metrics, completeness and event scores.
-
-    label: "" is the only one, or the first; empty for a label that was not trained on then.
-    """
-    return judgement if not label else dict(judgement.get("labels", {}).get(label, {}))

@@ -105,9 +105,7 @@ def _distribute(
     """number: of the window that wrote the segments; fresh rows without a time count as its own."""
     judged = segments.judged()
     if judged is not None:
-        ids = judged.column("event_id").to_numpy()
-        sampled = in_sample(ids, judge_rows_max(judged))
-        chosen = np.flatnonzero(sampled & ~np.isnan(judged.column("complete").to_numpy()))
+        chosen = sampled_rows(judged)
         places = places_of(judged.column("event_time").to_numpy()[chosen], starts, ends)
         for place in np.unique(places[places >= 0]).tolist():
             parts[place].judged.append(judged.take(chosen[places == place]))
@@ -124,6 +122,12 @@ def _distribute(
             parts[place].seen.append(found)
             if complete:
                 parts[place].labelled.append(found)
+
+
+def sampled_rows(judged: pa.Table) -> Places:
+    """Rows in the sample that have this label; rows without it count only for the sample."""
+    sampled = in_sample(judged.column("event_id").to_numpy(), judge_rows_max(judged))
+    return np.flatnonzero(sampled & ~np.isnan(judged.column("complete").to_numpy()))
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

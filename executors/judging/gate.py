@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from pydantic import Field
 
 from forebay.config.specs.jobs import GateMetric, PublishSpec
 from forebay.config.specs.windows import WindowSize
 from forebay.executors.judging.evidence.gate_evidence import WindowFigures, counted_windows
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.link import GateDecision, Link
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.auc import AucEstimate, pool
 from forebay.mixture.metrics.estimate import (
@@ -26,27 +25,8 @@ from forebay.mixture.metrics.losses import LossEstimate, pool_losses
 from forebay.mixture.metrics.seeds import Columns
 from forebay.mixture.metrics.verdict import difference_words, is_calibrated
 from forebay.mixture.score_columns import ScoreColumn, over_seeds
-from forebay.system.message import Message
 
 GATE_FILE = "gate.json"
-
-
-class GateDecision(Message):
-    """Which variant of a window serves, and why. It is stored beside the model that serves.
-
-    words: for people. windows: those whose event scores decided; none if too little is judged.
-    rows: how many judged rows they have.
-    """
-
-    variant: str
-    declared: str
-    words: str
-    windows: list[str] = Field(default_factory=list)
-    rows: int = 0
-
-    @property
-    def replaces(self) -> bool:
-        return self.variant != self.declared
 
 
 def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:

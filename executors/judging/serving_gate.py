@@ -21,12 +21,11 @@ from forebay.executors.judging.evidence.gather import TrainedWindow, gather
 from forebay.executors.judging.gate import (
     HALF_LIVES,
     WINDOWS_MAX,
-    GateDecision,
     decide,
     gate_decision,
 )
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.link import GateDecision, Link
 from forebay.executors.window_files.scores import Segments
 from forebay.home.store.base import Store
 from forebay.home.store.open import store_of

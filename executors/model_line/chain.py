@@ -6,12 +6,11 @@ from the newest model of the window before; later windows keep theirs and become
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
@@ -19,6 +18,7 @@ from forebay.config.specs.windows import Interval, Window, is_warm_start
 from forebay.datatasks.plans import history, plan_rows
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.model_line import serving, staleness
+from forebay.executors.model_line.judgement import Judgement
 from forebay.executors.model_line.link import (
     Action,
     FileKind,
@@ -252,19 +252,21 @@ class ModelChain:
 
         return self._read(work)
 
-    def judge(self, link: Link, document: Mapping[str, Any]) -> None:
-        self.judge_all([(link.name, document)])
+    def judge(self, link: Link, judgement: Judgement) -> None:
+        self.judge_all([(link.name, judgement)])
 
-    def judge_all(self, judged: Sequence[tuple[Parent, Mapping[str, Any]]]) -> None:
+    def judge_all(self, judged: Sequence[tuple[Parent, Judgement]]) -> None:
         """Store judgements of links, in place of the ones before."""
 
         def work(rows: Connection, line: int) -> None:
-            for name, document in judged:
-                judgement_rows.store(rows, line, name, json.dumps(document))
+            for name, judgement in judged:
+                judgement_rows.store(
+                    rows, line, name, judgement.model_dump_json(exclude={"series"})
+                )
 
         self._change(work)
 
-    def judgement(self, link: Link) -> dict[str, Any] | None:
+    def judgement(self, link: Link) -> Judgement | None:
         """The judgement of a link; None where it has not been judged."""
         return self.judgements([link]).get(link.window)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field
 
 from forebay.config.specs.models import VARIANTS, Variant
-from forebay.datatasks.plans.plan import SourcePlan
 from forebay.datatasks.tasks import NO_OFFSETS, OffsetsRead
 from forebay.executors.model_line.coverage import Coverage
 from forebay.home.store.base import Stored
@@ -105,55 +104,6 @@ class Link(Message):
         )
 
 
-class SourceRows(NamedTuple):
-    """Rows of one source in one window, counted by three parties.
-
-    planned: what planning learnt from the storage (None: unknown before reading).
-    served: rows that data executors handed out. trained: the model's own count. dead: letters.
-    planned_offsets: of a stream whose rows are unknown before reading; else None. read_offsets:
-    those of them that data executors read, by kind. not_known: rows left out because their label
-    was not known in time.
-    """
-
-    planned: int | None
-    served: int
-    trained: int
-    dead: int
-    planned_offsets: int | None = None
-    read_offsets: OffsetsRead = NO_OFFSETS
-    not_known: int = 0
-
-    @property
-    def agree(self) -> bool:
-        """Planned = served = trained + dead + not known, and each planned offset was read."""
-        return (
-            self.served == self.trained + self.dead + self.not_known
-            and self.planned in {None, self.served}
-            and self.planned_offsets in {None, self.read_offsets.total}
-        )
-
-    def difference(self, window: str, source: str) -> str:
-        planned, read = self.planned_offsets, self.read_offsets
-        offsets = ""
-        if planned not in {None, read.total}:
-            offsets = f"; {planned:,} planned offsets, but {read.total:,} were read: {read.text}"
-        not_known = f", label not known {self.not_known}" if self.not_known else ""
-        return (
-            f"rows DISAGREE in window {window}, source {source}: planned {self.planned}, "
-            f"served {self.served}, trained {self.trained}, dead {self.dead}{not_known}{offsets}"
-        )
-
-
-def source_rows(plan: SourcePlan, link: Link) -> SourceRows:
-    read = link.read.get(plan.source, ReadRows())
-    trained = link.trained(plan.source).rows
-    offsets: int | None = None  # planned ones, where rows could not be counted
-    if plan.rows is None and plan.offsets:
-        offsets = sum(end - first for first, end in plan.offsets.values())
-    counts = plan.rows, read.rows, trained, read.dead
-    return SourceRows(*counts, offsets, read.offsets, read.label_not_known)
-
-
 class StoredSeal(Message):
     """The newest checkpoint of a window in training that is in the store.
 
@@ -167,19 +117,28 @@ class StoredSeal(Message):
     stored: Stored
 
 
-class Published(Message):
-    """The pointer to the model that serves.
+class Serving(Message):
+    """The model that serves.
 
-    integer: of this switch, see `job.publish.serving`. stored, path: its SavedModel in the store.
+    integer: of this switch, see `job.publish.serving`. path: its SavedModel in the store.
     """
 
     window: str
     generation: int
     integer: int
     pinned: bool
-    stored: Stored
     path: str
     published_at: datetime
+
+    def __str__(self) -> str:
+        at = f"{self.published_at:%Y-%m-%d %H:%M} UTC"
+        return f"window {self.window} (generation {self.generation}), since {at}"
+
+
+class Published(Serving):
+    """The pointer to it."""
+
+    stored: Stored
 
 
 Action = Literal["publish", "serve", "rollback", "unpin"]
@@ -202,6 +161,24 @@ class Switch(Message):
     @property
     def name(self) -> Parent:
         return Parent(window=self.window, generation=self.generation)
+
+
+class GateDecision(Message):
+    """Which variant of a window serves, and why. It is stored beside the model that serves.
+
+    words: for people. windows: those whose event scores decided; none if too little is judged.
+    rows: how many judged rows they have.
+    """
+
+    variant: str
+    declared: str
+    words: str
+    windows: list[str] = Field(default_factory=list)
+    rows: int = 0
+
+    @property
+    def replaces(self) -> bool:
+        return self.variant != self.declared
 
 
 def _wrap(value: int) -> int:

@@ -29,8 +29,9 @@ from forebay.datatasks.plans.plan import NO_ROWS, WindowPlan
 from forebay.errors import ConfigError, ForebayError, NotReadyError, RowsLostError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line, retrain_command
+from forebay.executors.model_line.judgement import SourceFacts
 from forebay.executors.model_line.lease import living_holder
-from forebay.executors.model_line.link import Link, source_rows
+from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.rows import line_rows
 from forebay.home.database.open import database_of
@@ -346,7 +347,7 @@ def require_agreement(chain: ModelChain, plan: WindowPlan, link: Link) -> None:
         RowsLostError: when rows planned, served and trained do not agree.
     """
     for name, source in plan.sources.items():
-        rows = source_rows(source, link)
+        rows = SourceFacts.of(source, link)
         if not rows.agree:
             again = retrain_command(chain, link.window, link.window)
             raise RowsLostError(

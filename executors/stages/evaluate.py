@@ -5,25 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
 
 from forebay.errors import RowsLostError, UsageError
-from forebay.executors.evaluation.event_words import (
+from forebay.executors.evaluation.summary import (
+    judged,
+    opinion,
+    window_facts,
+)
+from forebay.executors.evaluation.words import (
     all_metrics,
     evaluation_words,
     event_answers,
     event_words,
-)
-from forebay.executors.evaluation.row_notes import unsaid_rows
-from forebay.executors.evaluation.summary import (
-    achieved_offsets,
-    opinion,
-    rows_verdict,
-    window_facts,
+    unsaid_rows,
 )
 from forebay.executors.stages.results import EvaluateResult
 from forebay.executors.stages.target import StageTarget
-from forebay.home.store.open import store_of
+from forebay.mixture.metrics.figures import EventScores, PublicationScores
 
 
 def evaluate_window(target: StageTarget) -> EvaluateResult:
@@ -52,18 +50,17 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     link = standing[-1][0]
     evaluation = evaluate(target.pipeline, chain, [link])
     plans, changed = ledger.trained_from({one.window: one.generation for one, _ in standing})
-    documents = [
-        window_facts(plans[one.window], one)
-        | {"stream_offsets": achieved_offsets(store_of(chain.home), plans[one.window], one)}
-        | opinion(one.window, stale, changed.get(one.window), evaluation)
+    *before, own = [
+        opinion(
+            window_facts(chain, plans[one.window], one), stale, changed.get(one.window), evaluation
+        )
         for one, stale in standing
     ]
-    agree, rows_line = rows_verdict(documents)
-    document = {**documents[-1], "rows_agree": agree, "rows_line": rows_line}
-    chain.judge(link, document)
+    judgement = judged(own, *before)
+    chain.judge(link, judgement)
     completed = complete_judgements(target.pipeline, chain, link, link)
-    if not agree:
-        raise RowsLostError(rows_line)
+    if not judgement.rows_agree:
+        raise RowsLostError(judgement.rows_line)
     return EvaluateResult(
         window=key,
         generation=link.generation,
@@ -72,9 +69,9 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
             name: read.label_not_known for name, read in link.read.items() if read.label_not_known
         },
         labels_not_known=unsaid_rows(link),
-        rows_line=rows_line,
-        metrics=_by_name(all_metrics(document)),
-        event=_by_name(event_answers(document)),
+        rows_line=judgement.rows_line,
+        metrics=_by_name(all_metrics(judgement)),
+        event=_by_name(event_answers(judgement)),
         completed={key: _by_name(event_answers(one)) for key, one in completed.items()},
         words=[
             *(
@@ -82,27 +79,29 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
                 for before, one in completed.items()
                 for words in islice(event_words(one), 1)
             ),
-            *(f"window {key}: {words}" for words in evaluation_words(document)),
+            *(f"window {key}: {words}" for words in evaluation_words(judgement)),
         ],
         warnings=[
             *line_warnings(target.pipeline, chain),
-            *repeat_warnings([document]),
+            *repeat_warnings([judgement]),
             *(
-                f"window {one['window']}: {words}"
-                for one in (*completed.values(), document)
-                if (one.get("event") or {}).get("complete")
+                f"window {one.window}: {words}"
+                for one in (*completed.values(), judgement)
+                if not one.is_partial
                 for words in doubtful_words(event_answers(one))
             ),
         ],
     )
 
 
-def _by_name(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def _by_name(
+    found: Mapping[str, EventScores | PublicationScores],
+) -> dict[str, dict[str, float]]:
     """Single numbers only; intervals, and what could not be computed, are stored, not returned."""
     return {
         key: {
             name: float(value)
-            for name, value in figures.items()
+            for name, value in figures
             if isinstance(value, (int, float)) and math.isfinite(value)
         }
         for key, figures in found.items()

@@ -66,7 +66,7 @@ def _doubt(chain: ModelChain, link: Link) -> str:
     judgement = chain.judgement(link)
     if judgement is None:
         return "it has not been judged yet" if "saved_model" in link.files else ""
-    return "" if judgement["rows_agree"] else str(judgement["rows_line"])
+    return "" if judgement.rows_agree else judgement.rows_line
 
 
 def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkResult:

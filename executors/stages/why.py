@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from forebay.config.specs.datasets import source_of
 from forebay.config.specs.windows import Window, first_window_key, is_warm_start
@@ -14,12 +14,10 @@ from forebay.datatasks.planning.operations import Clock
 from forebay.datatasks.plans.plan import WindowPlan, fewer_rows, plan_text, skipped_text
 from forebay.datatasks.window_range import parse_range
 from forebay.errors import ConfigError, DataError, ForebayError, LineBusyError, NotReadyError
-from forebay.executors.evaluation.event_words import event_words
-from forebay.executors.evaluation.row_notes import not_known_text
-from forebay.executors.evaluation.summary import achieved_offsets, offset_words
+from forebay.executors.evaluation.summary import offset_words, stream_offsets
+from forebay.executors.evaluation.words import event_words, not_known_text
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.adjoining import WithheldError, covered_before, require_adjoining
-from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line, retrain_command, run_command
 from forebay.executors.model_line.coverage import whole_of, withheld
 from forebay.executors.model_line.lease import line_holder
@@ -36,7 +34,6 @@ from forebay.executors.model_line.start import (
     warm_start_of,
 )
 from forebay.executors.stages.target import StageTarget
-from forebay.home.store.open import store_of
 from forebay.system.message import Message
 from forebay.system.output.counted import counted
 
@@ -273,7 +270,8 @@ def _trained(target: StageTarget, plan: WindowPlan, link: Link) -> Why:
     skipped = skipped_text(plan)
     reason = plan_text(plan) + (f"; without {skipped}" if skipped else "") + not_known_text(link)
     judgement = chain.judgement(link)
-    reason += _offset_text(chain, plan, link, judgement) + _event_text(judgement)
+    reason += _said("offsets", offset_words([stream_offsets(chain, plan, link)]))
+    reason += _said("event AUC", event_words(judgement) if judgement else ())
     left_out, came_back = _left_out(target, plan, link)
     reason += left_out
     project, pipeline = target.project, target.pipeline
@@ -482,16 +480,6 @@ def _first_with_rows(target: StageTarget, before: str) -> str:
     return before
 
 
-def _event_text(judgement: Mapping[str, Any] | None) -> str:
-    words = list(event_words(judgement or {}))
-    return f"; event AUC: {', '.join(words)}" if words else ""
-
-
-def _offset_text(
-    chain: ModelChain, plan: WindowPlan, link: Link, judgement: Mapping[str, Any] | None
-) -> str:
-    found = dict((judgement or {}).get("stream_offsets", {}))
-    if "steps" in link.files:
-        found = achieved_offsets(store_of(chain.home), plan, link)
-    words = offset_words([found])
-    return f"; offsets: {', '.join(words)}" if words else ""
+def _said(of: str, words: Iterable[str]) -> str:
+    text = ", ".join(words)
+    return f"; {of}: {text}" if text else ""

@@ -22,7 +22,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +29,7 @@ from pydantic import Field, ValidationError
 
 from forebay.config.specs.datasets import Feed
 from forebay.errors import DataError
+from forebay.executors.model_line.judgement import Series
 from forebay.system.files.durable import write_atomically
 from forebay.system.message import Message
 
@@ -126,23 +126,18 @@ class StepSeries:
 SHOWN_MAX = 200
 
 
-def shown_series(path: Path, points_max: int = SHOWN_MAX) -> dict[str, Any] | None:
-    """What the trainer of a window recorded, first and last point included; None if nothing.
-
-    Returns:
-        Lists of equal length: `steps`, `seconds`, `lag_seconds`, `rows` by source and `losses` by
-        paradigm and feed: the mean since the point before, None where it had no step.
-    """
+def shown_series(path: Path, points_max: int = SHOWN_MAX) -> Series | None:
+    """What the trainer of a window recorded, first and last point included; None if nothing."""
     kept = _spread(read_steps(path), points_max)
     if not kept:
         return None
-    return {
-        "steps": [one.step for one in kept],
-        "seconds": [round(one.seconds, 2) for one in kept],
-        "lag_seconds": [round(one.lag_seconds) for one in kept],
-        "rows": {name: [one.rows[name] for one in kept] for name in kept[-1].rows},
-        "losses": {name: _means(kept, name) for name in kept[-1].losses},
-    }
+    return Series(
+        steps=[one.step for one in kept],
+        seconds=[round(one.seconds, 2) for one in kept],
+        lag_seconds=[round(one.lag_seconds) for one in kept],
+        rows={name: [one.rows[name] for one in kept] for name in kept[-1].rows},
+        losses={name: _means(kept, name) for name in kept[-1].losses},
+    )
 
 
 def _means(points: Sequence[StepPoint], name: str) -> list[float | None]:

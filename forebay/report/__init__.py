@@ -1,5 +1,5 @@
 """The results of a run, for people, made from the summary alone.
 
-Runs in the command line. May not know home, ledger or model line: everything it shows is in that
+Runs in the command line. May not read home, ledger or model line: everything it shows is in that
 file.
 """

@@ -4,51 +4,53 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from forebay.executors.evaluation.run_summary import Summary
 from forebay.mixture.metrics.calibration_curve import wilson
+from forebay.mixture.metrics.figures import CurvePoint, LabelAge
 from forebay.report.drawing import FAINT, Plot, colour, legend_above, line, listed, mark, plot
-from forebay.report.facts import AgePoint, CurvePoint, Facts
-from forebay.report.plots import chance_line, draw_estimates, window_axis
-from forebay.report.text import estimate_text, partial_text
+from forebay.report.plots import draw_aucs, draw_estimates
+from forebay.report.text import estimate_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def event_plot(facts: Facts) -> Plot | None:
+def event_plot(summary: Summary) -> Plot | None:
     """AUC of each window's events, scored when they happened; None if none are judged."""
-    names = list(dict.fromkeys(name for window in facts.windows for name in window.event))
-    drawn = [name for name in names if any(window.event.get(name) for window in facts.windows)]
+    by_name = {
+        n: [one.answers[n].estimate if n in one.answers else None for one in summary.windows]
+        for n in dict.fromkeys(name for one in summary.windows for name in one.answers)
+    }
+    drawn = {name: estimates for name, estimates in by_name.items() if any(estimates)}
     if not drawn:
         return None
 
     def draw(axes: Axes) -> None:
-        for place, window in enumerate(facts.windows):
-            if window.partial:
+        for place, window in enumerate(summary.windows):
+            if window.is_partial:
                 axes.axvspan(place - 0.5, place + 0.5, color=FAINT, alpha=0.3, lw=0)
-        for index, name in enumerate(drawn):
-            estimates = [window.event.get(name) for window in facts.windows]
-            draw_estimates(axes, estimates, index, len(drawn), name)
-        chance_line(axes)
-        axes.set_ylabel("AUC, scored at the event")
-        window_axis(axes, facts)
+        draw_aucs(axes, summary, drawn, "AUC, scored at the event")
         legend_above(axes, min(4, len(drawn)))
 
-    judged = sum(window.judged for window in facts.windows)
-    events = sum(window.events for window in facts.windows)
+    events = {window.window: window.event for window in summary.windows if window.event}
+    judged = sum(event.judged for event in events.values())
+    rows = sum(event.rows for event in events.values())
     partial = [
-        f"{window.window} ({partial_text(window)})" for window in facts.windows if window.partial
+        f"{key} ({event.judged:,} of {event.rows:,} rows judged)"
+        for key, event in events.items()
+        if not event.complete
     ]
-    said = [f"{name} {estimate_text(one.auc)}" for name, one in facts.pooled_event.items()]
-    words = f"AUC of {facts.period} by the newest model at the time of their events"
+    said = [f"{name} {estimate_text(one.auc)}" for name, one in summary.pooled.answers.items()]
+    words = f"AUC of {summary.period} by the newest model at the time of their events"
     shaded = f"; grey: labels are not complete yet: {listed(partial, 3)}" if partial else ""
     return plot(
-        draw, f"{words}; pooled: {listed(said)}; {judged:,} of {events:,} events judged{shaded}"
+        draw, f"{words}; pooled: {listed(said)}; {judged:,} of {rows:,} events judged{shaded}"
     )
 
 
-def calibration_plot(facts: Facts) -> Plot | None:
+def calibration_plot(summary: Summary) -> Plot | None:
     """Observed against expected positives of rows with similar scores; None if not scored."""
-    drawn = {name: points for name, points in facts.curves.items() if points}
+    drawn = {name: one.curve for name, one in summary.pooled.answers.items() if one.curve}
     if not drawn:
         return None
 
@@ -64,28 +66,30 @@ def calibration_plot(facts: Facts) -> Plot | None:
         axes.set_ylim(0, most * 1.02)
         legend_above(axes, min(4, len(drawn)))
 
-    said = [f"{name} {facts.pooled_event[name].calibration:.2f}" for name in drawn]
+    said = [f"{name} {summary.pooled.answers[name].calibration:.2f}" for name in drawn]
     words = "Calibration: expected positives per observed one, 1.00 is ideal"
     return plot(draw, f"{words}: {listed(said)}", height=3.6)
 
 
-def age_plot(facts: Facts) -> Plot | None:
+def age_plot(summary: Summary) -> Plot | None:
     """Share of positives known at publication, by the age of their rows; None for a single age."""
-    if len(facts.ages) < 2:
+    ages = summary.pooled.label_ages
+    if len(ages) < 2:
         return None
-    rates = [wilson(min(one.fresh, one.complete), one.complete) for one in facts.ages]
+    counts = [(one.fresh_positives, one.complete_positives) for one in ages]
+    rates = [wilson(min(fresh, complete), complete) for fresh, complete in counts]
 
     def draw(axes: Axes) -> None:
         draw_estimates(axes, rates, 0, 1, "known")
-        axes.set_xticks(range(len(facts.ages)), [_age_text(one) for one in facts.ages])
-        axes.set_xlim(-0.6, len(facts.ages) - 0.4)
+        axes.set_xticks(range(len(ages)), [_age_text(one) for one in ages])
+        axes.set_xlim(-0.6, len(ages) - 0.4)
         axes.set_ylim(0, 1.05)
         axes.set_xlabel("time from the event to its publication in the stream")
         axes.set_ylabel("positives known")
 
     said = [
-        f"{_age_text(one)} {rate.value:.0%} of {one.complete:,}"
-        for one, rate in zip(facts.ages, rates, strict=True)
+        f"{_age_text(one)} {rate.value:.0%} of {one.complete_positives:,}"
+        for one, rate in zip(ages, rates, strict=True)
     ]
     return plot(draw, f"Positives known when published, by age: {listed(said)}", height=2.4)
 
@@ -106,11 +110,10 @@ def _draw_curve(axes: Axes, points: list[CurvePoint], index: int, name: str) -> 
     )
 
 
-def _age_text(age: AgePoint) -> str:
-    if age.until_hours is None:
+def _age_text(age: LabelAge) -> str:
+    if age.until_seconds is None:
         return "longer"
-    if age.until_hours < 1:
-        return f"≤ {60 * age.until_hours:.0f} min"
-    return (
-        f"≤ {age.until_hours:.0f} h" if age.until_hours < 48 else f"≤ {age.until_hours / 24:.0f} d"
-    )
+    hours = age.until_seconds / 3600
+    if hours < 1:
+        return f"≤ {60 * hours:.0f} min"
+    return f"≤ {hours:.0f} h" if hours < 48 else f"≤ {hours / 24:.0f} d"

@@ -109,13 +109,17 @@ def _first_copies(fresh: FreshRows) -> Mask:
 
 def _labels_of(event_ids: Ids, complete: CompleteRows) -> Floats:
     """The complete label of each event; NaN where there is none."""
-    rows = np.flatnonzero(~np.isnan(complete.labels))
-    ids, places = np.unique(complete.event_ids[rows], return_index=True)
-    found = np.full(len(event_ids), np.nan, np.float32)
-    if not len(ids):
-        return found
-    at = np.minimum(np.searchsorted(ids, event_ids), len(ids) - 1)
-    return np.where(ids[at] == event_ids, complete.labels[rows[places]][at], found)
+    rows = ~np.isnan(complete.labels)
+    return looked_up(event_ids, complete.event_ids[rows], complete.labels[rows])
+
+
+def looked_up(event_ids: Ids, ids: Ids, labels: Floats) -> Floats:
+    """The label of each event, the first of several; NaN where there is none."""
+    known, first = np.unique(ids, return_index=True)
+    if not len(known):
+        return np.full(len(event_ids), np.nan, np.float32)
+    at = np.minimum(np.searchsorted(known, event_ids), len(known) - 1)
+    return np.where(known[at] == event_ids, labels[first][at], np.float32(np.nan))
 
 
 def _grouped(rows: Mask, known: Mask, groups: npt.NDArray[np.int32]) -> Share | None:

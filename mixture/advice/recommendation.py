@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
-from forebay.mixture.advice.regimes import setting_text
+from pydantic import Field
+
+from forebay.mixture.advice.regimes import Setting, setting_text
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.share import Share
+from forebay.system.message import Message
 
 INCOMPLETE_LABELS = "incomplete_labels"  # as `train.accept` names it
 
@@ -23,7 +26,7 @@ class Gain:
 
     regime: str | None
     seeds: int
-    auc: float | None
+    auc: Annotated[float | None, Field(alias="auc_difference")]
     plus_minus: float | None
 
     @property
@@ -51,9 +54,9 @@ class Recommendation:
 
     changes: bool
     variant: str
-    options: Mapping[str, Any]
+    options: Mapping[str, Setting]
     declared: str
-    gains: tuple[Gain, ...]
+    gains: Annotated[tuple[Gain, ...], Field(alias="expected")]
     measured: str
 
     @property
@@ -79,23 +82,16 @@ class Recommendation:
             f"{self.declared}: {expected}{measured}"
         )
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "changes": self.changes,
-            "variant": self.variant,
-            "options": dict(self.options),
-            "declared": self.declared,
-            "expected": [
-                {
-                    "regime": gain.regime,
-                    "seeds": gain.seeds,
-                    "auc_difference": gain.auc,
-                    "plus_minus": gain.plus_minus,
-                }
-                for gain in self.gains
-            ],
-            "measured": self.measured,
-        }
+
+class ToldAdvice(Message):
+    """Advice as a summary holds it: see `Advice` and `Share.as_json`."""
+
+    declared: str = ""
+    label_completeness: dict[str, int | float] | None = None
+    stream_share: float | None = None
+    incomplete_labels: bool = False
+    recommendation: Recommendation | None = None
+    words: str
 
 
 @dataclass(frozen=True)
@@ -129,16 +125,15 @@ class Advice:
             return f"{known}; too little is known to recommend anything"
         return f"{known}; {self.recommendation.words}"
 
-    def as_json(self) -> dict[str, Any]:
-        found = self.recommendation
-        return {
-            "declared": self.declared,
-            "label_completeness": self.known.as_json() if self.known else None,
-            "stream_share": self.stream_share,
-            "incomplete_labels": self.is_late,
-            "recommendation": found.as_json() if found else None,
-            "words": self.words,
-        }
+    def told(self) -> ToldAdvice:
+        return ToldAdvice(
+            declared=self.declared,
+            label_completeness=self.known.as_json() if self.known else None,
+            stream_share=self.stream_share,
+            incomplete_labels=self.is_late,
+            recommendation=self.recommendation,
+            words=self.words,
+        )
 
 
 def _figure(value: float) -> str:

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.figures import CurvePoint
 from forebay.mixture.metrics.probabilities import Labels, Scores
 
 # Edges of the bins in logits: from 0.2% to 99.8%, so that rare positives are resolved too.
@@ -41,33 +42,32 @@ class CalibrationCurve:
             expected=tuple(np.bincount(places, weights=scores, minlength=BINS).tolist()),
         )
 
-    def points(self, points_max: int = 10) -> list[tuple[float, Estimate, int]]:
-        """(mean score, observed rate with its 95% interval, rows), by ascending score.
+    def points(self, points_max: int = 10) -> list[CurvePoint]:
+        """By ascending score, with the observed rate's 95% interval.
 
         Neighbouring bins are merged until each point has its share of the rows. The
         interval is Wilson's (1927), which does not leave [0, 1].
         """
         share = sum(self.rows) / points_max
-        found: list[tuple[float, Estimate, int]] = []
+        found: list[CurvePoint] = []
         rows, positives, expected = 0, 0, 0.0
         for index in range(BINS):
             rows += self.rows[index]
             positives += self.positives[index]
             expected += self.expected[index]
             if rows and (rows >= share or not any(self.rows[index + 1 :])):
-                found.append((expected / rows, wilson(positives, rows), rows))
+                observed = wilson(positives, rows)
+                found.append(CurvePoint(expected=expected / rows, observed=observed, rows=rows))
                 rows, positives, expected = 0, 0, 0.0
         return found
 
 
 def added(curves: Iterable[CalibrationCurve]) -> CalibrationCurve:
-    each = list(curves)
+    each = [CalibrationCurve((0,) * BINS, (0,) * BINS, (0.0,) * BINS), *curves]
     return CalibrationCurve(
-        rows=tuple(map(sum, zip(*(one.rows for one in each), strict=True))) or (0,) * BINS,
-        positives=tuple(map(sum, zip(*(one.positives for one in each), strict=True)))
-        or (0,) * BINS,
-        expected=tuple(map(math.fsum, zip(*(one.expected for one in each), strict=True)))
-        or (0.0,) * BINS,
+        rows=tuple(map(sum, zip(*(one.rows for one in each), strict=True))),
+        positives=tuple(map(sum, zip(*(one.positives for one in each), strict=True))),
+        expected=tuple(map(math.fsum, zip(*(one.expected for one in each), strict=True))),
     )
 
 

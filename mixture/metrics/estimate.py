@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 # Two seeds say almost nothing about how much seeds differ.
 SEEDS_MIN = 3
@@ -25,9 +25,6 @@ class Estimate:
     low: float
     high: float
     seeds: int = 1
-
-    def as_json(self) -> dict[str, float]:
-        return asdict(self)
 
     @property
     def reach(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Self
 
 _Z = 1.959963984540054  # of a 95% interval
@@ -50,13 +50,7 @@ class Share:
         return f"{100 * self.part // self.whole}% ({low}-{high}) of {self.whole:,}"
 
     def as_json(self) -> dict[str, float | int]:
-        return {
-            "share": self.value,
-            "low": self.low,
-            "high": self.high,
-            "part": self.part,
-            "whole": self.whole,
-        }
+        return {"share": self.value, **asdict(self)}
 
 
 def _design_effect(parts: Sequence[int], wholes: Sequence[int]) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from forebay.mixture.metrics.estimate import SEED_NOISE, Estimate
+from forebay.mixture.metrics.figures import EventScores, PooledAnswer
 from forebay.mixture.metrics.share import Share
 
 COMPLETENESS_MIN = 0.9
@@ -37,16 +37,16 @@ def is_calibrated(share: float) -> bool:
     return CALIBRATION_MIN <= share <= 1 / CALIBRATION_MIN
 
 
-def doubtful_words(answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Of which answers probabilities mean little. answers: their figures by name; none for towers.
+def doubtful_words(answers: Mapping[str, EventScores | PooledAnswer]) -> list[str]:
+    """Of which answers, by name, probabilities mean little; towers do not answer.
 
     A normalised entropy above 1 is worse than always answering the share of positives.
     """
     said = []
     for name, figures in answers.items():
-        share, entropy = figures["calibration"], figures["normalised_entropy"]
-        entropy = entropy["value"] if isinstance(entropy, Mapping) else entropy
-        if "/" in name or figures["positives"] < POSITIVES_MIN or entropy is None:
+        share, found = figures.calibration, figures.normalised_entropy
+        entropy = found.value if isinstance(found, Estimate) else found
+        if "/" in name or figures.positives < POSITIVES_MIN or entropy is None or share is None:
             continue  # no entropy: one class only
         if not is_calibrated(share) or entropy > 1:
             said.append(

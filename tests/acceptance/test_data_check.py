@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support.links import judgement
 from support.model_lines import record_link
 from support.projects import (
     DAY,
@@ -141,7 +142,8 @@ def test_what_the_line_has_measured_goes_first(tmp_path: Path, written: Written)
         link = record_link(chain, f"2026-02-{day}", {"history": 1})
         row = {"positives": 50, "rows": 200, "seeds": 1}
         answers = {"mixture": row | {"auc": 0.7}, "mixture+fnw": row | {"auc": 0.7 + gain}}
-        chain.judge(link, {"event": {"complete": True, "answers": answers}})
+        event = {"complete": True, "answers": answers}
+        chain.judge(link, judgement(link, event=event))
     _, lines, notes = checked(project)
     assert (notes, lines[1].partition("mixture: ")[2]) == (
         "",

@@ -135,7 +135,7 @@ def test_each_window_trains_what_an_independent_reader_counts(stages: Stages) ->
         assert found.rows_line.startswith("rows  planned = served = trained + dead")
         document = stages.chain.judgement(stages.newest(key))
         assert document is not None
-        assert (document["window"], document["rows_agree"]) == (key, True)
+        assert (document.window, document.rows_agree) == (key, True)
     second = stages.newest(SECOND).parent
     assert second is not None
     assert (second.window, second.generation) == (FIRST, 1)

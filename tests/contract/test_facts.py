@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import update
-from support.links import link, window_of
+from support.links import judgement, link, window_of
 from support.model_lines import export, plan_empty
 from support.task_tables import record_tasks
 
@@ -191,9 +191,9 @@ def test_what_serves(ledger: Ledger, chain: ModelChain) -> None:
 def test_a_judgement_takes_the_place_of_the_one_before(chain: ModelChain) -> None:
     one = newest(chain, SECOND)
     assert chain.judgement(one) is None
-    chain.judge(one, {"auc": 0.5})
-    chain.judge(one, {"auc": 0.75})
-    assert chain.judgement(one) == {"auc": 0.75}
+    for stale in (None, "stale"):
+        chain.judge(one, judgement(one, stale=stale))
+    assert chain.judgement(one) == judgement(one, stale="stale")
     assert chain.judgement(newest(chain, FIRST)) is None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import ColumnElement, Connection, Executable, Table, func, insert, select, update
 from support.jobs import request, store_job
-from support.links import link
+from support.links import judgement, link
 from support.model_lines import export, keep_checkpoint, plan_empty, put
 from support.stored_trees import make_tree
 from support.task_tables import record_tasks
@@ -77,7 +77,7 @@ def whole(home: Home, tmp_path: Path) -> Home:
     listing |= {**put(home).model_dump(), "document": head.model_dump_json(), "stored_at": 1}
     progress = update(jobs).values(progress=Progress().model_dump_json())
     change(home, insert(listings).values(**listing), progress)
-    chain.judge(two, {"rows_agree": True, "rows_line": ""})
+    chain.judge(two, judgement(two))
     return home
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.jobs import report_job, request, store_job
-from support.links import link
+from support.links import judgement, link
 from support.model_lines import export, plan_empty, put
 
 from forebay.datatasks.plans.ledger import Ledger
@@ -91,7 +91,7 @@ class TestOneHost:
         export(ModelChain(home, "ads"), one)
         take_lease(running(home, "job-1")).release()
         anyone = ModelChain(home, "ads", lease_epoch=0)
-        anyone.judge(one, {"auc": 1.0})
+        anyone.judge(one, judgement(one))
         assert not anyone.publish(one, one.finished_at)
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from support.jobs import report_job, request, store_job
-from support.links import AT, link
+from support.links import AT, judgement, link
 from support.model_lines import plan_empty, record
 from support.stages import pipeline, replanned
 
@@ -72,7 +72,7 @@ class Line:
             made = made.model_copy(update={"parent": parent.name if parent else None})
             record(self.chain, made)
             if judged:
-                self.chain.judge(made, {"metrics": {}, "label_completeness": None})
+                self.chain.judge(made, judgement(made))
 
     def days(self, first: int, last: int, **more: Any) -> None:
         self.train(*map(key, range(first, last + 1)), **more)
@@ -403,7 +403,8 @@ def test_scores_stay_until_the_last_label_is_judged(line: Line) -> None:
     """A job of many windows judges them at its end: those before it wait for their labels."""
     line.days(1, 3)
     for day, complete in ((1, False), (2, True)):
-        line.chain.judge(line.newest(day), {"metrics": {}, "event": {"complete": complete}})
+        trained = line.newest(day)
+        line.chain.judge(trained, judgement(trained, event={"complete": complete}))
     line.days(4, 6)
     line.remove(spec(1))
     assert line.having("scores") == [f"{key(day)} g1" for day in (1, 5, 6)]

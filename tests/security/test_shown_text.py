@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.links import link
 from support.model_lines import record
-from support.summaries import two_labels
+from support.summaries import facts_of, two_labels
 
 from forebay.cli import run
 from forebay.commands.shared.output import Output, OutputFormat, note
@@ -17,7 +17,6 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.window_files.dead_letters import DeadLetter
 from forebay.home.database.format import record_format
 from forebay.home.paths import Home
-from forebay.report.facts import facts_of
 from forebay.report.html import render_html
 from forebay.report.text import report_lines
 
@@ -60,13 +59,15 @@ class Page(HTMLParser):
         self.comments.append(data)
 
 
+# Nothing but a few words, or a time, is read as one of these.
+TYPED = {"feed", "label", "scored_at", "published_at"}
+
+
 def replaced(value: Any, text: str) -> Any:
     """A summary in which every text is another one, and every name of a source or paradigm too."""
     if isinstance(value, dict):
         return {
-            key + text if key in NAMES else key: (
-                item if key in {"feed", "label"} else replaced(item, text)
-            )
+            key + text if key in NAMES else key: (item if key in TYPED else replaced(item, text))
             for key, item in value.items()
         }
     if isinstance(value, list):

@@ -27,7 +27,7 @@ from forebay.executors.model_line.link import ReadRows
 from forebay.executors.stages.claims import Claims
 from forebay.home.paths import Home
 from forebay.home.store.base import Stored
-from support.links import link, window_of
+from support.links import judgement, link, window_of
 from support.model_lines import empty_plan
 
 PIPELINES = 5
@@ -67,7 +67,7 @@ class Member:
             files={"saved_model": model},
         )
         self.timed(lambda: self.chain.record(made))
-        self.timed(lambda: self.chain.judge(made, {"auc": 0.5}))
+        self.timed(lambda: self.chain.judge(made, judgement(made)))
         assert not self.timed(lambda: self.chain.publish(made, window.end))
         served = self.timed(self.chain.published)
         assert served is not None

@@ -14,6 +14,7 @@ from forebay.config.specs.windows import (
     WindowSize,
     is_warm_start,
 )
+from forebay.executors.model_line.judgement import Judgement
 from forebay.executors.model_line.link import Link, Parent
 from forebay.mixture.row_sums import RowSums
 
@@ -52,6 +53,12 @@ def link(
         generation=generation,
         **(facts | more),
     )
+
+
+def judgement(of: Link | None = None, **more: Any) -> Judgement:
+    """As a stored document says it; of no link: of a window that does not matter."""
+    facts = {"window": of.window if of else "w", "generation": of.generation if of else 1}
+    return Judgement.model_validate({**facts, "sources": {}, **more})
 
 
 def window_of(key: str) -> Window:

@@ -211,7 +211,7 @@ def judgements(made: Project) -> list[Any]:
     """Figures of each window as they are stored; completed when its last labels came."""
     chain = ModelChain(Home(made.home), "ads")
     stored = chain.judgements(list(chain.newest_of(WINDOWS).values()))
-    return [figures(stored[window]) for window in WINDOWS]
+    return [figures(stored[window].model_dump(mode="json")) for window in WINDOWS]
 
 
 def figures(window: dict[str, Any]) -> list[Any]:

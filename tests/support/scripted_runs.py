@@ -13,7 +13,7 @@ import pytest
 from forebay.datatasks.planning.planner import PlanReport
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.executors.evaluation.summary import Json
+from forebay.executors.evaluation.run_summary import Summary
 from forebay.executors.job.folder import PROGRESS_NAME
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobStatus, State
@@ -94,7 +94,7 @@ class Runs:
         *scripts: Script,
         line: str = "main",
         **asked: Any,
-    ) -> Json:
+    ) -> Summary:
         """Starts as many supervisors as there are scripts."""
         target = LineTarget(self.stages.project, self.stages.pipeline, self.stages.home, line)
         self.supervisors.scripts = list(scripts)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from forebay.executors.evaluation.run_summary import Summary
+
+facts_of = Summary.model_validate
 PARADIGMS = ("mixture", "stream", "mixed")
 
 
@@ -13,17 +16,11 @@ def estimate(value: float, reach: float = 0.03) -> dict[str, float]:
 
 def source(feed: str, rows: int, dead: int, reason: str = "") -> dict[str, Any]:
     return {
-        "data_from": "2013-06-01T00:00:00+00:00",
-        "data_to": "2013-06-02T00:00:00+00:00",
         "feed": feed,
         "planned_rows": rows + dead,
         "served_rows": rows + dead,
         "trained_rows": rows,
         "dead_letter_rows": dead,
-        "label_not_known_rows": 0,
-        "learnt_rows": {},
-        "planned_offsets": None,
-        "read_offsets": {},
         "reason": reason,
     }
 
@@ -35,7 +32,7 @@ def series(steps: int = 14) -> dict[str, Any]:
     return {
         "steps": list(range(1, steps + 1)),
         "seconds": [0.1 * number for number in range(steps)],
-        "lag_seconds": [86_400 * (1 - part) for part in done],
+        "lag_seconds": [int(86_400 * (1 - part)) for part in done],
         "rows": {name: [int(total * part) for part in done] for name, total in rows.items()},
         "losses": {
             "mixture batch": [0.7 - 0.2 * part for part in done],
@@ -90,9 +87,6 @@ def window(key: str, *, auc_fresh: float | None = 0.66) -> dict[str, Any]:
     return {
         "window": key,
         "generation": 1,
-        "resumed_from_step": 0,
-        "reread_rows": 0,
-        "stale": None,
         "sources": {
             "flights_table": source("batch", 600, 2),
             "flights_files": source("batch", 300, 1),
@@ -131,6 +125,8 @@ def summary() -> dict[str, Any]:
         "published": {
             "window": "2013-06-02",
             "generation": 1,
+            "integer": 1,
+            "pinned": False,
             "path": "/models/<flights>/saved_model",
             "published_at": "2013-06-03T00:07:19.596917Z",
         },
@@ -155,6 +151,9 @@ def summary() -> dict[str, Any]:
                     "a": "mixture",
                     "b": "mixed",
                     "differ": False,
+                    "value": 0.0004,
+                    "low": -0.0021,
+                    "high": 0.0029,
                     "words": "mixture and mixed do not differ (difference 0.0004, "
                     "95% interval -0.0021 to 0.0029)",
                 }

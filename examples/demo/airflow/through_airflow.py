@@ -24,9 +24,9 @@ from forebay.embedded.airflow.http import Endpoint
 from forebay.embedded.airflow.rest import AirflowApi
 from forebay.errors import RowsLostError
 from forebay.executors.evaluation.range_summary import summarise_windows
+from forebay.executors.evaluation.run_summary import Summary
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import DEFAULT_LINE
-from forebay.report.facts import facts_of
 from forebay.report.text import report_lines
 from forebay.system.files.durable import write_atomically
 
@@ -82,23 +82,22 @@ class ThroughAirflow:
         self._phases["evaluate"] = time.monotonic() - followed
         return self._finish(summary, [key for key in keys if key not in before])
 
-    def _finish(self, summary: Json, trained: list[str]) -> Json:
+    def _finish(self, found: Summary, trained: list[str]) -> Json:
         """Add what only this call knows to the summary, then write and print it."""
         own = {name: round(seconds, 3) for name, seconds in self._phases.items()}
-        reused = [window["window"] for window in summary["windows"]]
-        summary |= {
-            "phases_seconds": own | summary["phases_seconds"],
-            "trained_windows": trained,
-            "reused_windows": [key for key in reused if key not in trained],
-        }
-        say(f"windows  {len(trained)} trained, {len(reused) - len(trained)} reused")
-        write_atomically(self._settings.summary, json.dumps(summary, indent=1) + "\n")
-        if not summary["rows_agree"]:
-            raise RowsLostError(summary["rows_line"])
-        for line in report_lines(facts_of(summary), terminal_width()):
+        reused = [one.window for one in found.windows if one.window not in trained]
+        more = {"trained_windows": trained, "reused_windows": reused}
+        phases = {"phases_seconds": own | found.phases_seconds}
+        summary = found.model_copy(update=more | phases)
+        say(f"windows  {len(found.windows) - len(reused)} trained, {len(reused)} reused")
+        document = summary.document()
+        write_atomically(self._settings.summary, json.dumps(document, indent=1) + "\n")
+        if not summary.rows_agree:
+            raise RowsLostError(summary.rows_line)
+        for line in report_lines(summary, terminal_width()):
             say(line)
         say(f"summary  {self._settings.summary}")
-        return summary
+        return document
 
     def tell(self) -> None:
         """Print the page with the backfill form, and how to start Airflow again if it stops."""

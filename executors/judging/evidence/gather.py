@@ -8,17 +8,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from forebay.executors.judging.event_rows import places_of
+from forebay.executors.judging.event_rows import places_of, sampled_rows
 from forebay.executors.judging.evidence.gate_evidence import (
     FigureNumbers,
     GateEvidence,
     KnownWindow,
 )
-from forebay.executors.judging.sample import in_sample
 from forebay.executors.model_line.link import Parent
 from forebay.executors.window_files.scores import (
     Segments,
-    judge_rows_max,
     paradigms_of,
     score_matrix,
     without_slices,
@@ -151,9 +149,6 @@ class _Gathering:
         if number not in self._tables:
             table = self._trained[number].open().judged()
             if table is not None:
-                # Rows without this label count only for the sample.
-                sampled = in_sample(table.column("event_id").to_numpy(), judge_rows_max(table))
-                said = ~np.isnan(table.column("complete").to_numpy())
-                table = without_slices(table).take(np.flatnonzero(sampled & said))
+                table = without_slices(table).take(sampled_rows(table))
             self._tables[number] = table
         return self._tables[number]

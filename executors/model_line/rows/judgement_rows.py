@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
+from forebay.executors.model_line.judgement import Judgement
 from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.model_line.rows.line_rows import (
     BEFORE,
@@ -51,30 +50,31 @@ def is_whole(document: str | None) -> bool:
     """Whether there is a judgement that waits for no label."""
     if document is None:
         return False
-    event = json.loads(document).get("event")
-    return event is None or bool(event["complete"])
+    return not _read(document).is_partial
+
+
+def _read(document: str) -> Judgement:
+    return Judgement.of_document(document, "a judgement")
 
 
 def documents(
     connection: Connection, line: int | None, of: Iterable[Link | Parent]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Judgement]:
     """The judgements of links, one of each window, by window; those without one are left out."""
     generations = {link.window: link.generation for link in of}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Judgement] = {}
     for keys in batches(generations):
         for row in connection.execute(_OF_WINDOWS, {"line": line, "windows": keys}):
             if generations[row.key] == row.generation:
-                found[row.key] = json.loads(row.document)
+                found[row.key] = _read(row.document)
     return found
 
 
-def last_documents(
-    connection: Connection, line: int | None, count: int
-) -> dict[str, dict[str, Any]]:
+def last_documents(connection: Connection, line: int | None, count: int) -> dict[str, Judgement]:
     """The judgements of the newest links of the last windows, by window, in order.
 
     count: of windows, including those that are not judged.
     """
     asked = {"line": line, "count": count, "end": EVER, "start": EVER}
     rows = connection.execute(_LAST, asked).all()
-    return {row.key: json.loads(row.document) for row in reversed(rows) if row.document is not None}
+    return {row.key: _read(row.document) for row in reversed(rows) if row.document is not None}

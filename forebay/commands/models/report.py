@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated
@@ -16,8 +15,8 @@ from forebay.commands.shared.output import Form, Output, OutputFormat, option, t
 from forebay.system.output.redaction import redacted
 
 if TYPE_CHECKING:
+    from forebay.executors.evaluation.run_summary import Summary
     from forebay.executors.stages.target import LineTarget
-    from forebay.report.facts import Facts
 
 HtmlFile = Annotated[
     Path | None,
@@ -52,24 +51,24 @@ def report(
     It shows windows trained by `forebay run` and by Airflow.
     """
     with working("reading results"):
-        from forebay.report.facts import read_facts
+        from forebay.report.facts import read_summary
         from forebay.report.html import render_html
         from forebay.report.text import report_lines
         from forebay.system.files.durable import writing
 
         if first or last:
-            facts, source = _of_range(config, subject, first, last, line)
+            summary, source = _of_range(config, subject, first, last, line)
         else:
             source = Path(subject)
-            facts = read_facts(source)
+            summary = read_summary(source)
         page = html or source.with_suffix(".html")
         with writing(page):
-            page.write_text(redacted(render_html(facts)))
+            page.write_text(redacted(render_html(summary)))
     out = Output(output)
     if out.is_json:
-        out.json({"html": str(page), **asdict(facts)})
+        out.json({"html": str(page), **summary.document()})
     else:
-        for text in report_lines(facts, terminal_width()):
+        for text in report_lines(summary, terminal_width()):
             out.exact(text)
         out.line(f"report  {page}")
 
@@ -90,20 +89,22 @@ def _changes(target: LineTarget, config: Path, keys: list[str]) -> list[str]:
     ]
 
 
-def _of_range(config: Path, pipeline: str, first: str, last: str, line: str) -> tuple[Facts, Path]:
-    """Facts of trained windows, however they were trained, and the path of their new summary."""
+def _of_range(
+    config: Path, pipeline: str, first: str, last: str, line: str
+) -> tuple[Summary, Path]:
+    """The summary of trained windows, however they were trained, and the path of its file."""
     from forebay.datatasks.window_range import parse_range
     from forebay.executors.evaluation.range_summary import summarise_windows
     from forebay.executors.job.job_id import range_job_id
     from forebay.executors.stages.target import LineTarget
-    from forebay.report.facts import facts_of
     from forebay.system.files.durable import write_atomically
 
     target = LineTarget.load(config, pipeline, line)
     keys = [window.key for window in parse_range(target.pipeline, first, last)]
     summary = summarise_windows(target.pipeline, target.chain, keys)
-    summary["notes"] += _changes(target, config, keys)
+    notes = [*summary.notes, *_changes(target, config, keys)]
+    summary = summary.model_copy(update={"notes": notes})
     name = range_job_id(pipeline, line, keys[0], keys[-1])
     path = target.home.root / "reports" / f"{name}.json"
-    write_atomically(path, redacted(json.dumps(summary, indent=1)) + "\n")
-    return facts_of(summary), path
+    write_atomically(path, redacted(json.dumps(summary.document(), indent=1)) + "\n")
+    return summary, path

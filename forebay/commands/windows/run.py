@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from forebay.datatasks.planning.planner import PlanReport
     from forebay.datatasks.plans.plan import WindowPlan
     from forebay.errors import InfrastructureError
+    from forebay.executors.evaluation.run_summary import Summary
     from forebay.executors.job.progress import Progress
     from forebay.executors.job.request import JobStatus
 
@@ -74,7 +75,7 @@ def run(
     with LiveLine(stream, live=live) as shown:
         seen = _Seen(shown, cancel)
         try:
-            facts = _run(
+            found = _run(
                 seen, config, pipeline, line, first, last, reprocess=reprocess, on_stale=on_stale
             )
         except KeyboardInterrupt:
@@ -86,8 +87,8 @@ def run(
 
         make_folder(summary.parent)
         with writing(summary):
-            summary.write_text(redacted(json.dumps(facts, indent=1)) + "\n")
-    _print(Output(output), facts, summary)
+            summary.write_text(redacted(json.dumps(found.document(), indent=1)) + "\n")
+    _print(Output(output), found, summary)
 
 
 def _run(
@@ -100,8 +101,8 @@ def _run(
     *,
     reprocess: bool,
     on_stale: OnStale,
-) -> dict[str, Any]:
-    """The facts of the run. Late imports take seconds, so a line says first what is happening."""
+) -> Summary:
+    """The summary of the run. Late imports take seconds, so a line says first what is happening."""
     seen.shown.doing(f"reading pipeline {pipeline}")
     from forebay.executors.arrow_start import start_arrow
     from forebay.executors.run import Run, Watch
@@ -191,15 +192,14 @@ def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def _print(output: Output, facts: dict[str, Any], summary: Path | None) -> None:
+def _print(output: Output, found: Summary, summary: Path | None) -> None:
     if output.is_json:
-        output.json(facts)
+        output.json(found.document())
         return
-    from forebay.report.facts import facts_of
     from forebay.report.text import report_lines
 
     output.line()
-    for text in report_lines(facts_of(facts), terminal_width()):
+    for text in report_lines(found, terminal_width()):
         output.exact(text)
     if summary is not None:
         command = join(["forebay", "report", str(summary)])

@@ -92,7 +92,8 @@ class Operations:
         self, first: str, last: str, line: str, *, reprocess: bool = False, **more: Any
     ) -> dict[str, Any]:
         summary = Run(self.target(line)).execute(first, last, reprocess=reprocess, **more)
-        return {name: summary[name] for name in ("trained_windows", "notes", "rows_agree", "seen")}
+        document = summary.document()
+        return {name: document[name] for name in ("trained_windows", "notes", "rows_agree", "seen")}
 
     def stages(
         self, window: str, line: str, claim: str, *, again: bool, submits: bool = True

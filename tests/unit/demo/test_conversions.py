@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -18,6 +19,7 @@ from examples.demo.settings import FIRST_HOUR, LAST_HOUR
 from forebay.config.load import load_project
 from forebay.config.specs.features import FeatureSpec
 from forebay.datatasks.window_range import parse_range
+from forebay.executors.evaluation.run_summary import Summary
 
 PROJECT = load_project(Path("config"))
 PIPELINE = PROJECT.pipeline("conversions")
@@ -96,27 +98,25 @@ def test_the_log_holds_every_row_within_a_quarter_of_an_hour(market: Path) -> No
 
 
 def test_the_story_follows_what_was_measured() -> None:
-    def difference(b: str, words: str) -> dict[str, str]:
-        return {"a": "mixture+head", "b": b, "words": words}
+    def difference(a: str, b: str, words: str) -> dict[str, Any]:
+        return {"a": a, "b": b, "value": 0, "low": 0, "high": 0, "differ": True, "words": words}
 
-    summary = {
-        "paradigms": ["mixture+head", "stream", "batch_then_stream+head", "batch"],
-        "pooled": {
-            "label_completeness": {"share": 0.512},
-            "differences": [
-                difference("stream", "mixture+head is better than stream (…)"),
-                difference("batch_then_stream+head", "they do not differ (…)"),
-                {"a": "stream", "b": "batch", "words": "not told"},
-            ],
-        },
+    head = "mixture+head"
+    pooled = {
+        "label_completeness": {"share": 0.512},
+        "differences": [
+            difference(head, "stream", "mixture+head is better than stream (…)"),
+            difference(head, "batch_then_stream+head", "they do not differ (…)"),
+            difference("stream", "batch", "not told"),
+        ],
     }
-    assert list(story(summary)) == [
+    rest = {"paradigms": [head], "windows": [], "rows_agree": True, "rows_line": ""}
+    assert list(story(Summary.model_validate({**rest, "pooled": pooled}))) == [
         "51% of the purchases are known when the stream publishes them",
         "fresh labels alone: mixture+head is better than stream (…)",
         "one tower, corrected alike: they do not differ (…)",
     ]
-    summary["pooled"] = {"label_completeness": {"share": None}, "differences": []}
-    assert list(story(summary)) == []
+    assert list(story(Summary.model_validate(rest))) == []
 
 
 def test_every_rival_of_the_story_is_trained() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.jobs import request, store_job
-from support.links import link
+from support.links import judgement, link
 from support.model_lines import record
 
 from examples.demo.kills import Kills
@@ -53,11 +53,11 @@ def test_rows_come_from_the_job_until_there_is_a_model(home: Home) -> None:
     assert rows.of("2013-06-02") == Trained()
     found = trained(home, "2013-06-01", WARM, 20)
     assert rows.of("2013-06-01") == Trained({"clicks": 20})
-    evaluation = {"metrics": {"mixture": {"auc_fresh": 0.75, "auc_true": 0.5}, "stream": {}}}
+    metrics = {"mixture": {"auc_fresh": 0.75, "auc_true": 0.5}, "stream": {}}
     chain = ModelChain(home, "flights")
-    chain.judge(found, evaluation)
+    chain.judge(found, judgement(found, metrics=metrics))
     assert rows.of("2013-06-01") == Trained({"clicks": 20}, 0.75)
-    chain.judge(found, {})
+    chain.judge(found, judgement(found))
     assert rows.of("2013-06-01").auc == 0.75  # what is done is read once
 
 

@@ -36,8 +36,8 @@ def test_what_serves_stays_until_a_model_of_the_new_beginning_may(runs: Runs) ->
     runs.chain.begin_anew(forget_plans=True)
     assert (runs.chain.windows(), runs.serving()) == ([], (THIRD, 1))
     model, again = there(runs.chain.published()), runs.run(FIRST, FIRST, runs.succeeds)
-    assert again["published"]["window"] == FIRST, "although the one that served is later"
-    assert again["published"]["path"] != model.path
+    assert again.published.window == FIRST, "although the one that served is later"
+    assert again.published.path != model.path
     runs.run(SECOND, THIRD, runs.succeeds)
     assert runs.asked() == [(SECOND, 2), (THIRD, 2)]
     assert runs.stages.ledger.latest_plan(SECOND).generation == 2  # type: ignore[union-attr]

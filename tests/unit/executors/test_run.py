@@ -17,7 +17,7 @@ from support.there import there
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError, RowsLostError
 from forebay.executors.evaluation.range_summary import summarise_windows
-from forebay.executors.evaluation.summary import Json
+from forebay.executors.evaluation.run_summary import Summary
 from forebay.executors.job.request import State
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
@@ -52,14 +52,14 @@ def test_a_range_is_planned_trained_published_and_summed_up(runs: Runs) -> None:
     ((report, todo),) = runs.told.planned
     assert todo == runs.asked()
     assert [each.window for each in report.plans] == [FIRST, SECOND, THIRD]
-    assert summary["trained_windows"] == [FIRST, SECOND, THIRD]
-    assert (summary["reused_windows"], summary["restarts"]) == ([], restarts)
-    assert summary["storage_calls"] == report.storage_calls == 2
-    assert summary["notes"] == []
-    assert summary["rows_line"].endswith("(9 = 9 = 9 + 0)")
-    assert summary["published"]["window"] == THIRD
+    assert summary.trained_windows == [FIRST, SECOND, THIRD]
+    assert (summary.reused_windows, summary.restarts) == ([], restarts)
+    assert summary.storage_calls == report.storage_calls == 2
+    assert summary.notes == []
+    assert summary.rows_line.endswith("(9 = 9 = 9 + 0)")
+    assert summary.published.window == THIRD
     job_seconds = POLL_SECONDS + 7
-    assert summary["phases_seconds"] == {
+    assert summary.phases_seconds == {
         "plan": 0,
         "job": job_seconds,
         "evaluate": 0,
@@ -75,9 +75,9 @@ def test_what_is_trained_is_summed_up_without_a_job(runs: Runs) -> None:
     summary = runs.run(FIRST, SECOND)
     assert runs.supervisors.started == []
     assert not runs.stages.home.jobs.exists()
-    assert (summary["trained_windows"], summary["reused_windows"]) == ([], [FIRST, SECOND])
-    assert (summary["restarts"], summary["storage_calls"]) == ({}, 0)
-    assert list(summary["phases_seconds"]) == ["plan", "evaluate", "total"]
+    assert (summary.trained_windows, summary.reused_windows) == ([], [FIRST, SECOND])
+    assert (summary.restarts, summary.storage_calls) == ({}, 0)
+    assert list(summary.phases_seconds) == ["plan", "evaluate", "total"]
     assert (runs.stages.ledger.generations(FIRST), runs.told.planned[0][1]) == ([1], [])
 
 
@@ -86,14 +86,14 @@ def test_only_what_is_not_trained_is_asked_for(runs: Runs) -> None:
     runs.plan(1)
     summary = runs.run(FIRST, THIRD, runs.succeeds)
     assert runs.asked() == [(SECOND, 1), (THIRD, 1)]
-    assert (summary["trained_windows"], summary["reused_windows"]) == ([SECOND, THIRD], [FIRST])
+    assert (summary.trained_windows, summary.reused_windows) == ([SECOND, THIRD], [FIRST])
 
 
 def test_each_line_trains_for_itself(runs: Runs) -> None:
     runs.trained(0)
     summary = runs.run(FIRST, FIRST, runs.succeeds, line="trial")
     assert runs.asked() == [(FIRST, 1)], "the same plan"
-    assert summary["trained_windows"] == [FIRST]
+    assert summary.trained_windows == [FIRST]
     assert runs.told.submitted[0][0] == f"ads.trial.{FIRST}..{FIRST}"
     assert runs.serving() is None, "it publishes on its own line"
 
@@ -102,11 +102,11 @@ def test_a_line_begins_with_its_history(runs: Runs) -> None:
     runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train={"warm_start": "2026-02-27"})
     summary = runs.run(FIRST, SECOND, runs.succeeds)
     assert runs.asked() == [(WARM_START, 1), (FIRST, 1), (SECOND, 1)]
-    assert summary["trained_windows"] == [WARM_START, FIRST, SECOND]
-    assert summary["warm_start"]["window"] == WARM_START
-    assert summary["rows_line"].endswith("(12 = 12 = 12 + 0)")
+    assert summary.trained_windows == [WARM_START, FIRST, SECOND]
+    assert summary.warm_start.window == WARM_START
+    assert summary.rows_line.endswith("(12 = 12 = 12 + 0)")
     summary = runs.run(THIRD, THIRD, runs.succeeds)
-    assert (summary["trained_windows"], summary["reused_windows"]) == ([THIRD], [])
+    assert (summary.trained_windows, summary.reused_windows) == ([THIRD], [])
 
 
 def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
@@ -117,12 +117,12 @@ def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
     runs.run(FIRST, FIRST, runs.succeeds)
     declare("2026-02-28")
     summary = runs.run(SECOND, SECOND, runs.succeeds)
-    assert (summary["trained_windows"], summary["warm_start"]["window"]) == ([SECOND], WARM_START)
-    assert summary["stale_windows"] == []
-    assert [note for note in summary["notes"] if f"keeps the warm start {WARM_START}" in note]
+    assert (summary.trained_windows, summary.warm_start.window) == ([SECOND], WARM_START)
+    assert summary.stale_windows == []
+    assert [note for note in summary.notes if f"keeps the warm start {WARM_START}" in note]
     other = runs.run(FIRST, FIRST, runs.succeeds, line="other")
-    assert other["trained_windows"] == [f"2026-02-28_{FIRST}", FIRST]
-    assert not [note for note in other["notes"] if "warm_start" in note]
+    assert other.trained_windows == [f"2026-02-28_{FIRST}", FIRST]
+    assert not [note for note in other.notes if "warm_start" in note]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_reprocess_trains_what_is_trained_again_each_time(runs: Runs) -> None:
         assert request.job_id == f"ads.main.{FIRST}..{SECOND}.reprocess"
         assert request.reprocess
         assert [each.generation for each in request.windows] == [generation] * 2
-        assert summary["trained_windows"] == [FIRST, SECOND]
+        assert summary.trained_windows == [FIRST, SECOND]
         assert runs.serving() == (SECOND, generation)
 
 
@@ -176,7 +176,7 @@ def test_a_reprocess_that_was_cut_off_goes_on_in_its_generations(runs: Runs, end
     summary = runs.run(FIRST, SECOND, runs.succeeds, reprocess=True)
     assert runs.asked() == [(SECOND, 2)]
     assert runs.supervisors.started[-1].request.reprocess
-    assert (summary["trained_windows"], summary["reused_windows"]) == ([SECOND], [FIRST])
+    assert (summary.trained_windows, summary.reused_windows) == ([SECOND], [FIRST])
     assert runs.stages.ledger.generations(FIRST) == [1, 2]
 
 
@@ -210,7 +210,7 @@ def test_a_refused_reprocess_leaves_the_line_as_it_is(runs: Runs) -> None:
     assert [runs.stages.ledger.proposed(key) for key in KEYS] == [2, 2, 2]
     for _ in range(2):
         again = runs.run(FIRST, THIRD)
-        assert (again["seen"], again["trained_windows"]) == (before["seen"], [])
+        assert (again.seen, again.trained_windows) == (before.seen, [])
 
 
 def test_what_a_trainer_refuses_counts_no_more(runs: Runs) -> None:
@@ -220,7 +220,7 @@ def test_what_a_trainer_refuses_counts_no_more(runs: Runs) -> None:
         runs.run(SECOND, THIRD, runs.ends("failed", error=error), reprocess=True)
     assert generations(runs) == [1, 1, 1]
     again = runs.run(FIRST, THIRD)
-    assert (again["seen"], again["trained_windows"]) == (before["seen"], [])
+    assert (again.seen, again.trained_windows) == (before.seen, [])
     with pytest.raises(ConfigError, match="never be trained"):
         runs.run(SECOND, THIRD, runs.ends("failed", 1, error=error), reprocess=True)
     assert generations(runs) == [1, 3, 1]
@@ -251,7 +251,7 @@ def test_a_reprocess_begins_anew_where_its_windows_changed_since(
     assert runs.asked() == [(FIRST, 3), (SECOND, second)]
 
 
-def summarise(runs: Runs, *windows: str) -> Json:
+def summarise(runs: Runs, *windows: str) -> Summary:
     """What `forebay report` makes its page of."""
     return summarise_windows(runs.stages.pipeline, runs.chain, windows)
 
@@ -261,18 +261,16 @@ def test_a_report_says_which_windows_are_forgotten(runs: Runs) -> None:
     before = runs.run(FIRST, THIRD, runs.succeeds)
     assert runs.stages.ledger.forget(SECOND)
     found = summarise(runs, FIRST, SECOND, THIRD)
-    note = found["notes"][-1]
+    note = found.notes[-1]
     assert note.startswith(f"forgotten windows: {SECOND};")
-    assert found["rows_line"] == before["rows_line"]
-    assert [each["sources"] for each in found["windows"]] == [
-        each["sources"] for each in before["windows"]
-    ]
+    assert found.rows_line == before.rows_line
+    assert [each.sources for each in found.windows] == [each.sources for each in before.windows]
     runs.plan(1)
-    assert summarise(runs, SECOND)["notes"][-1] == note, "its plan is a newer one"
+    assert summarise(runs, SECOND).notes[-1] == note, "its plan is a newer one"
     runs.run(SECOND, SECOND, runs.succeeds)
     found = summarise(runs, FIRST, SECOND, THIRD)
-    assert note not in found["notes"]
-    assert found["windows"][2]["stale"] == f"stale (built on generation 1 of {SECOND})"
+    assert note not in found.notes
+    assert found.windows[2].stale == f"stale (built on generation 1 of {SECOND})"
 
 
 def test_a_forgotten_window_that_nobody_judged_cannot_be_reported(runs: Runs) -> None:
@@ -302,10 +300,10 @@ def test_rows_that_do_not_agree_are_an_error(runs: Runs) -> None:
 
 def test_what_a_killed_job_left_unpublished_is_published(runs: Runs) -> None:
     export(runs.chain, runs.trained(0))
-    assert runs.run(FIRST)["published"]["window"] == FIRST
+    assert runs.run(FIRST).published.window == FIRST
     export(runs.chain, runs.trained(1))
     runs.trained(2)
-    assert runs.run(FIRST, SECOND)["published"]["window"] == SECOND
+    assert runs.run(FIRST, SECOND).published.window == SECOND
 
 
 def test_what_serves_is_not_published_again(runs: Runs) -> None:
@@ -325,18 +323,18 @@ def test_what_serves_is_not_published_again(runs: Runs) -> None:
 def test_a_damaged_model_that_serves_is_red_whenever_it_was_published(
     runs: Runs, damage: Callable[[Path], object]
 ) -> None:
-    published = runs.run(FIRST, SECOND, runs.succeeds)["published"]
-    damage(Path(published["path"]))
+    published = runs.run(FIRST, SECOND, runs.succeeds).published
+    damage(Path(published.path))
     with pytest.raises(
         DataError, match=rf"model of window {SECOND}, which serves: .*--from {SECOND}"
     ) as red:
         runs.run(FIRST, FIRST)
-    assert published["path"] in str(red.value)
-    assert runs.run(SECOND, SECOND, runs.succeeds, reprocess=True)["published"]["generation"] == 2
+    assert published.path in str(red.value)
+    assert runs.run(SECOND, SECOND, runs.succeeds, reprocess=True).published.generation == 2
 
 
 def test_under_a_pin_a_damaged_model_is_exported_again_and_not_trained(runs: Runs) -> None:
-    path = Path(runs.run(FIRST, FIRST, runs.succeeds)["published"]["path"])
+    path = Path(runs.run(FIRST, FIRST, runs.succeeds).published.path)
     first = there(runs.chain.newest(FIRST))
     runs.chain.serve(first.name, "serve", datetime(2026, 3, 5, tzinfo=UTC))
     runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
@@ -351,8 +349,8 @@ def test_under_a_pin_a_damaged_model_is_exported_again_and_not_trained(runs: Run
 def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) -> None:
     runs.run(FIRST, SECOND, runs.succeeds)
     again = runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
-    assert again["notes"] == [f"not published: window {SECOND} is later and serves"]
-    assert runs.run(THIRD, THIRD, runs.succeeds, on_stale="train")["notes"][1:] == [
+    assert again.notes == [f"not published: window {SECOND} is later and serves"]
+    assert runs.run(THIRD, THIRD, runs.succeeds, on_stale="train").notes[1:] == [
         f"not published: generation 1 of window {THIRD} is stale (built on generation 1 of {FIRST})"
     ]
     assert runs.serving() == (SECOND, 1)
@@ -360,7 +358,7 @@ def test_a_model_that_may_not_serve_is_not_passed_over_in_silence(runs: Runs) ->
 
 def test_a_window_from_the_middle_of_a_job_has_no_model_to_publish(runs: Runs) -> None:
     runs.trained(0)
-    assert runs.run(FIRST)["published"] is None
+    assert runs.run(FIRST).published is None
 
 
 def test_what_a_pin_keeps_back_is_said_with_the_way_out(runs: Runs) -> None:
@@ -370,20 +368,20 @@ def test_what_a_pin_keeps_back_is_said_with_the_way_out(runs: Runs) -> None:
     runs.chain.serve(first.name, "serve", datetime(2026, 3, 5, tzinfo=UTC))
     pinned = f"window {FIRST} is pinned and serves until `forebay models unpin ads`"
     summary = runs.run(THIRD, THIRD, runs.succeeds)
-    assert summary["notes"] == [f"not published: {pinned}"]
-    assert (summary["published"]["window"], summary["published"]["pinned"]) == (FIRST, True)
-    assert pinned in runs.run(FIRST)["notes"]
+    assert summary.notes == [f"not published: {pinned}"]
+    assert (summary.published.window, summary.published.pinned) == (FIRST, True)
+    assert pinned in runs.run(FIRST).notes
     target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
     told = why_window(target.at(runs.stages.window(2)), lambda: runs.stages.now)
     assert pinned in told.reason
     runs.chain.unpin()
-    assert runs.run(THIRD)["published"]["window"] == THIRD
+    assert runs.run(THIRD).published.window == THIRD
 
 
 def test_a_line_without_a_serving_path_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with scripted_runs(tmp_path, monkeypatch, job={"publish": {"serving": "exports"}}) as runs:
-        notes = runs.run(FIRST, FIRST, runs.succeeds, line="trial")["notes"]
+        notes = runs.run(FIRST, FIRST, runs.succeeds, line="trial").notes
     (note,) = notes
     assert "line 'trial' has no serving path: job.publish.serving is that of line 'main'" in note

@@ -40,14 +40,14 @@ def test_a_job_is_followed_to_its_end(runs: Runs) -> None:
 
 def test_a_job_may_end_before_its_trainer_has_reported(runs: Runs) -> None:
     summary = runs.run(FIRST, FIRST, runs.succeeds)
-    assert list(summary["phases_seconds"]) == ["plan", "job", "evaluate", "total"]
+    assert list(summary.phases_seconds) == ["plan", "job", "evaluate", "total"]
     assert runs.told.progress == []
 
 
 @pytest.mark.guarantee("a supervisor dies while it starts", "nothing")
 def test_a_supervisor_that_is_killed_while_it_starts_is_followed_by_another(runs: Runs) -> None:
     killed: list[Script] = [lambda supervisor: supervisor.exit(-signal.SIGKILL)] * 3
-    assert runs.run(FIRST, FIRST, *killed, runs.succeeds)["trained_windows"] == [FIRST]
+    assert runs.run(FIRST, FIRST, *killed, runs.succeeds).trained_windows == [FIRST]
     assert len(runs.supervisors.started) == 4
 
 
@@ -68,8 +68,8 @@ def test_a_job_that_lost_its_supervisor_gets_another_one(runs: Runs) -> None:
         supervisor.end("succeeded")
 
     summary = runs.run(FIRST, SECOND, *lost, trains_the_rest)
-    assert summary["restarts"]["supervisor"] == SUPERVISOR_RESTARTS_MAX == 3
-    assert (len(runs.told.submitted), summary["trained_windows"]) == (1, [FIRST, SECOND])
+    assert summary.restarts["supervisor"] == SUPERVISOR_RESTARTS_MAX == 3
+    assert (len(runs.told.submitted), summary.trained_windows) == (1, [FIRST, SECOND])
 
 
 def test_a_supervisor_is_not_started_for_ever(runs: Runs) -> None:

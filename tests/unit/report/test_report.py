@@ -6,15 +6,15 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from support.summaries import PARADIGMS, estimate, event, series, summary, two_labels, window
+from support import summaries
+from support.summaries import PARADIGMS, estimate, event, facts_of, series, summary, two_labels
 from support.there import there
 
 from forebay.report.drawing import COLOURS, LABELS_MAX, filling, line, mark
-from forebay.report.facts import facts_of
+from forebay.report.facts import headline_of
 from forebay.report.html import render_html
 from forebay.report.label_plots import event_plot
-from forebay.report.plots import auc_plot
-from forebay.report.step_plots import lag_plot, step_rows_plot
+from forebay.report.plots import auc_plot, lag_plot, step_rows_plot
 from forebay.report.text import closing_lines, plain_lines, report_lines
 
 
@@ -69,7 +69,8 @@ def test_partial_figures_say_how_partial_they_are() -> None:
         metrics["words_true"] = "0.647 so far, 378 of 919 rows judged"
     last["event"] = event(judged=378, complete=False)
     data["pooled"]["scored_at"] = "event"
-    data["gate"] = {"words": "mixed serves: at event time, by auc, mixed is better than mixture"}
+    words = "mixed serves: at event time, by auc, mixed is better than mixture"
+    data["gate"] = {"variant": "mixed", "declared": "mixture", "words": words}
     facts = facts_of(data)
     lines = list(plain_lines(facts))
     true, so_far = "0.647 so far, 378 of 919 rows judged", "0.660 so far, 378 of 919 rows judged"
@@ -116,20 +117,23 @@ def test_rows_that_disagree_are_told_first() -> None:
 
 def test_the_headline_is_of_the_variant_that_answers_and_says_what_it_leaves_out() -> None:
     data = summary()
-    assert there(facts_of(data).headline).variant == "mixture"
-    data["gate"] = {"variant": "mixed", "words": "mixed serves"}
+    assert there(headline_of(facts_of(data))).variant == "mixture"
+    data["gate"] = {"variant": "mixed", "declared": "mixture", "words": "mixed serves"}
     found = facts_of(data)
-    assert (there(found.headline).variant, found.serving[:17]) == ("mixed", "window 2013-06-02")
+    assert (there(headline_of(found)).variant, str(found.published)[:17]) == (
+        "mixed",
+        "window 2013-06-02",
+    )
     assert "00:07 UTC; mixed serves.</p>" in render_html(found)
     data["windows"][1]["event"] = event(judged=378, complete=False)
     late = "; labels of 1 window are not complete yet"
-    assert there(facts_of(data).headline).words.endswith(f"rows of 2 windows{late}")
+    assert there(headline_of(facts_of(data))).words.endswith(f"rows of 2 windows{late}")
     data["pooled"]["event"] = None
-    known = there(facts_of(data).headline)
+    known = there(headline_of(facts_of(data)))
     assert known.words == f"scored at publication, by complete labels{late}"
     assert there(known.figure).value == 0.68
     data["pooled"]["paradigms"]["mixed"] = {"auc_true": None, "auc_fresh": estimate(0.6)}
-    assert "by labels as known then" in there(facts_of(data).headline).words
+    assert "by labels as known then" in there(headline_of(facts_of(data))).words
     data["pooled"]["paradigms"], data["published"] = {}, None
     page = render_html(facts_of(data))
     assert f"<p>No AUC of mixed yet: no window is judged{late}</p>" in page
@@ -269,7 +273,7 @@ def test_windows_without_event_scores_have_no_plots_of_them() -> None:
     for one in [data["warm_start"], *data["windows"]]:
         one["event"] = None
     facts = facts_of(data)
-    assert (facts.pooled_event, render_html(facts).count("<svg")) == ({}, 6)
+    assert (facts.pooled.answers, render_html(facts).count("<svg")) == ({}, 6)
 
 
 def headings(page: str) -> list[str]:
@@ -288,7 +292,7 @@ def test_steps_of_all_windows_stand_behind_each_other() -> None:
 @pytest.mark.parametrize("windows", [1, 60])
 def test_a_page_of_one_window_or_many(windows: int) -> None:
     data = summary()
-    data["windows"] = [window(f"2013-06-{1 + number:02d}") for number in range(windows)]
+    data["windows"] = [summaries.window(f"2013-06-{1 + number:02d}") for number in range(windows)]
     data["windows"][0]["series"] = series(1)
     assert render_html(facts_of(data)).count("<svg") == 9
     rows = there(step_rows_plot(facts_of(data)))

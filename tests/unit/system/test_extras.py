@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.summaries import summary
+from support.summaries import facts_of, summary
 
 from forebay.datatasks.sources.formats.decoders import decoder_named
 from forebay.datatasks.sources.iceberg.table import IcebergTable
@@ -18,7 +18,6 @@ from forebay.datatasks.sources.kafka.producer import avro_writer, protobuf_write
 from forebay.embedded.postgres.place import wheel_programs
 from forebay.errors import MissingExtraError
 from forebay.mixture.tensorflow_start import start_tensorflow
-from forebay.report.facts import facts_of
 from forebay.report.html import render_html
 from forebay.system.extras import EXTRAS, missing_modules, require_extra
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.links import judgement
 from support.stages import pipeline
 from support.there import there
 
@@ -14,17 +15,20 @@ from forebay.executors.advice.line import (
     line_gains,
     settings_of,
 )
+from forebay.executors.model_line.judgement import Judgement
 from forebay.mixture.metrics.estimate import SEED_NOISE
+from forebay.mixture.metrics.figures import Difference
 
 
-def window(fresh: int, complete: int, stream: int = 50, batch: int = 100) -> dict[str, Any]:
-    return {
-        "sources": {
+def window(fresh: int, complete: int, stream: int = 50, batch: int = 100, **more: Any) -> Judgement:
+    return judgement(
+        sources={
             "a": {"feed": "batch", "trained_rows": batch},
             "ab": {"feed": "stream", "trained_rows": stream},
         },
-        "label_completeness": {"fresh_positives": fresh, "complete_positives": complete},
-    }
+        label_completeness={"fresh_positives": fresh, "complete_positives": complete},
+        **more,
+    )
 
 
 LATE = [window(40, 100), window(44, 100), window(0, 0)]
@@ -39,10 +43,10 @@ def test_windows_are_added_up() -> None:
     assert found.known is not None
     assert (found.known.part, found.known.whole, found.is_late) == (84, 200, True)
     assert found.stream_share == 0.5
-    value = found.as_json()
-    assert value["incomplete_labels"] is True
-    assert value["recommendation"]["variant"].endswith("+head")
-    assert value["words"] == found.words
+    value = found.told()
+    assert value.incomplete_labels
+    assert there(value.recommendation).variant.endswith("+head")
+    assert value.words == found.words
     assert found.words.startswith("42% (35%-48%) of 200 positives are known when the stream row is")
     assert "the others train as negatives, and mixture does not correct that" in found.words
 
@@ -80,7 +84,7 @@ def test_unknown_labels_are_said_to_be_unknown() -> None:
         "label completeness is unknown: no positive event of the stream was found among the batch "
         "rows"
     )
-    assert found.as_json()["label_completeness"] is None
+    assert found.told().label_completeness is None
 
 
 def test_counting_learns_no_labels() -> None:
@@ -99,7 +103,7 @@ def test_settings_by_dotted_key() -> None:
 
 
 def test_a_pipeline_without_a_stream_is_told_of_none() -> None:
-    batch = {"sources": {"a": {"feed": "batch", "trained_rows": 100}}}
+    batch = judgement(sources={"a": {"feed": "batch", "trained_rows": 100}})
     assert advice_on_windows(spec(paradigm="batch"), [batch]) is None
     assert advice_on_windows(spec(), [window(0, 0, stream=0)]) is not None
 
@@ -122,20 +126,21 @@ def test_whoever_takes_the_advice_is_advised_and_warned_no_more(paradigm: str, k
         assert (again.changes, late_label_warnings(corrected, windows)) == (False, [])
 
 
-def _better(a: str, b: str) -> dict[str, Any]:
-    return {"a": a, "b": b, "value": 0.05, "low": 0.04, "high": 0.06, "seeds": 3}
+def _better(a: str, b: str) -> Difference:
+    figures = {"value": 0.05, "low": 0.04, "high": 0.06, "seeds": 3}
+    return Difference.model_validate({"a": a, "b": b, "differ": True, "words": ""} | figures)
 
 
-def _judged(*gains: float, complete: bool = True) -> list[dict[str, Any]]:
+def _judged(*gains: float, complete: bool = True, seeds: int = 1) -> list[Judgement]:
     """Windows in which `mixture+fnw` is better by so much."""
 
     def answer(auc: float | None) -> dict[str, Any]:
-        return {"auc": auc, "positives": 50, "rows": 200, "seeds": 1}
+        return {"auc": auc, "positives": 50, "rows": 200, "seeds": seeds}
 
     return [
-        window(40, 100)
-        | {
-            "event": {
+        window(
+            *(40, 100),
+            event={
                 "complete": complete,
                 "answers": {
                     "mixture": answer(0.7),
@@ -143,8 +148,8 @@ def _judged(*gains: float, complete: bool = True) -> list[dict[str, Any]]:
                     "mixture/memory": answer(0.9),
                     "stream": answer(None),
                 },
-            }
-        }
+            },
+        )
         for gain in gains
     ]
 
@@ -167,20 +172,18 @@ def test_a_verdict_on_the_range_is_not_denied_by_earlier_windows() -> None:
     verdict = _better("mixture", "mixture+fnw")
     found = advice_on_windows(spec(), _judged(0.02, 0.022, 0.018), "", [verdict])
     assert there(there(found).recommendation).variant != "mixture+fnw"
-    verdict |= {"low": -0.06}  # on few rows they do not differ
+    verdict = verdict.model_copy(update={"low": -0.06})  # on few rows they do not differ
     found = advice_on_windows(spec(), _judged(0.02, 0.022, 0.018), "", [verdict])
     assert there(there(found).recommendation).variant == "mixture+fnw"
-    verdict |= {"value": 0.001, "low": -0.001, "high": 0.003}  # on many rows
+    many = {"value": 0.001, "low": -0.001, "high": 0.003}
+    verdict = verdict.model_copy(update=many)
     found = advice_on_windows(spec(), _judged(0.02, 0.022, 0.018), "", [verdict])
     assert there(there(found).recommendation).variant != "mixture+fnw"
 
 
 def test_windows_say_nothing_of_seeds() -> None:
     """The same models answer in all of them: what never changes may still be theirs."""
-    windows = _judged(0.0003, 0.0003, 0.0003)
-    for each in windows:
-        for answer in each["event"]["answers"].values():
-            answer["seeds"] = 3
+    windows = _judged(0.0003, 0.0003, 0.0003, seeds=3)
     assert not line_gains(spec(), windows)["mixture+fnw"].is_clear()
 
 

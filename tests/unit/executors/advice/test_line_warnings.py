@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.links import judgement
 from support.model_lines import record_link
 from support.stages import pipeline
 
@@ -17,7 +18,7 @@ SOURCES = {"a": {"feed": "batch", "trained_rows": 9}, "ab": {"feed": "stream", "
 def judged(chain: ModelChain, key: str, fresh: int, complete: int) -> None:
     link = record_link(chain, key, {"a": 9})
     counts = {"fresh_positives": fresh, "complete_positives": complete}
-    chain.judge(link, {"sources": SOURCES, "metrics": {}, "label_completeness": counts})
+    chain.judge(link, judgement(link, sources=SOURCES, label_completeness=counts))
 
 
 def test_windows_of_a_line_are_added_up(chain: ModelChain) -> None:

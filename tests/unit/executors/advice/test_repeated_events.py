@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from support.links import judgement
 from support.minibatches import labelled
 
 from forebay.executors.advice.repeated_events import repeat_warnings, repeated_events, repeats_of
+from forebay.executors.model_line.judgement import Judgement
 from forebay.executors.window_files.scores import ScoreWriter, Segments
 
 NAN = float("nan")
@@ -61,13 +62,13 @@ def test_batch_rows_that_are_scored_too_count_once(tmp_path: Path) -> None:
     assert list(repeated_events(Segments("w", tmp_path))) == ["batch"]
 
 
-def windows(**counts: int) -> list[dict[str, Any]]:
+def windows(**counts: int) -> list[Judgement]:
     plain = {"rows": 1000, "repeated": 0, "twice": 0, "contradicting": 0}
-    return [{"repeated_events": {"batch": plain | counts}}] * 2
+    return [judgement(repeated_events={"batch": plain | counts})] * 2
 
 
 def test_a_warning_above_a_hundredth() -> None:
-    assert repeat_warnings([{}, {"repeated_events": None}, *windows(repeated=10)]) == []
+    assert repeat_warnings([judgement(), *windows(repeated=10)]) == []
     (warning,) = repeat_warnings(windows(repeated=11))
     assert warning == (
         "22 of 2,000 batch rows share their event id with another one: all train, one of each is "

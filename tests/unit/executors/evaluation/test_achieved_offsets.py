@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.links import link
@@ -12,6 +11,7 @@ from support.task_tables import source_plan
 
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.executors.evaluation.summary import achieved_offsets, offset_words
+from forebay.executors.model_line.judgement import StreamOffset
 from forebay.executors.window_files.steps import StepPoint
 from forebay.home.paths import Home
 from forebay.home.store.base import Store
@@ -42,7 +42,9 @@ def plan(**offsets: int) -> WindowPlan:
     )
 
 
-def found(store: Store, planned: WindowPlan, **times: tuple[datetime, datetime]) -> dict[str, Any]:
+def found(
+    store: Store, planned: WindowPlan, **times: tuple[datetime, datetime]
+) -> dict[str, StreamOffset]:
     us = {
         f"{name.partition('_')[2] or 'a'}@{name.partition('_')[0]}": (to_us(first), to_us(last))
         for name, (first, last) in times.items()
@@ -56,8 +58,10 @@ def test_rows_of_the_whole_time_have_the_declared_offset(store: Store) -> None:
     whole = (START, START + DAY)
     offsets = found(store, plan(now=0, old=7), now=whole, old=(START - 7 * DAY, START - 7 * DAY))
     assert offsets == {
-        "now": {"offset_seconds": 0, "measured_seconds": [0.0, 0.0]},
-        "old": {"offset_seconds": 7 * 86_400, "measured_seconds": [7 * 86_400.0, 8 * 86_400.0]},
+        "now": StreamOffset(offset_seconds=0, measured_seconds=(0.0, 0.0)),
+        "old": StreamOffset(
+            offset_seconds=7 * 86_400, measured_seconds=(7 * 86_400.0, 8 * 86_400.0)
+        ),
     }
     assert offset_words([offsets]) == ["now 0h (measured 0h)", "old 168h (measured 168h to 192h)"]
 
@@ -72,19 +76,19 @@ def test_sources_of_a_stream_and_windows_are_taken_together(store: Store) -> Non
     planned = plan(old=1, old_b=1)
     rows = (START - DAY + HOUR, START - 2 * HOUR)
     both = found(store, planned, old=rows, old_b=(START - DAY - HOUR, START - 3 * HOUR))
-    assert both["old"]["measured_seconds"] == [25 * 3600.0, 26 * 3600.0]
+    assert both["old"].measured_seconds == (25 * 3600.0, 26 * 3600.0)
     exact = found(store, planned, old=(START - DAY, START))
     assert offset_words([both, exact]) == ["old 24h (measured 24h to 26h)"]
 
 
 def test_without_an_offset_there_is_nothing_to_say(store: Store) -> None:
     offsets = found(store, plan(now=0), now=(START + HOUR, START + HOUR))
-    assert offsets["now"]["measured_seconds"] == [-3600.0, 23 * 3600.0]
+    assert offsets["now"].measured_seconds == (-3600.0, 23 * 3600.0)
     assert (offset_words([offsets]), offset_words([])) == ([], [])
 
 
 def test_what_is_of_before_is_not_measured(store: Store) -> None:
     """Windows whose steps are not kept any more."""
     assert achieved_offsets(store, plan(old=1), link(KEY)) == {
-        "old": {"offset_seconds": 86_400, "measured_seconds": None}
+        "old": StreamOffset(offset_seconds=86_400)
     }

@@ -7,17 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.judged import Event, write_judged
-from support.links import window_of
+from support.links import judgement, window_of
 from support.model_lines import record_link
 from support.stages import pipeline
 
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.executors.evaluation.event_words import evaluation_words, event_words
 from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import complete_judgements, evaluate
+from forebay.executors.evaluation.words import evaluation_words, event_words
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
+from forebay.mixture.metrics.figures import EventBlock
 from forebay.system.instants import to_us
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 6)]
@@ -58,31 +59,35 @@ def train(chain: ModelChain, folder: Path, day: int) -> Link:
     return record_link(chain, KEYS[day], {"a": 2}, files={"scores": stored})
 
 
-def block(chain: ModelChain, day: int) -> dict[str, object]:
-    return evaluate(spec(), chain, list(chain.newest_of([KEYS[day]]).values())).events[KEYS[day]]
+def block(chain: ModelChain, day: int) -> EventBlock | None:
+    return (
+        evaluate(spec(), chain, list(chain.newest_of([KEYS[day]]).values()))
+        .windows[KEYS[day]]
+        .event
+    )
 
 
 def test_partial_windows_are_in_no_pool_and_no_verdict(chain: ModelChain, tmp_path: Path) -> None:
     links = [train(chain, tmp_path, day) for day in range(4)]
     found = evaluate(spec(), chain, links)
-    blocks = [found.events[key] for key in KEYS[:4]]
-    assert [each["complete"] for each in blocks] == [True, True, False, False]
-    assert [each["judged"] for each in blocks] == [ROWS, ROWS, ROWS // 2, 0]
-    assert [each["rows"] for each in blocks] == [ROWS] * 4
-    answers = blocks[2]["answers"]
+    blocks = [found.windows[key].event for key in KEYS[:4]]
+    assert [each.complete for each in blocks] == [True, True, False, False]
+    assert [each.judged for each in blocks] == [ROWS, ROWS, ROWS // 2, 0]
+    assert [each.rows for each in blocks] == [ROWS] * 4
+    answers = blocks[2].answers
     assert list(answers) == ["mixture", "stream", "mixture/memory"]
-    so_far = f"{answers['mixture']['auc']:.3f} so far, {ROWS // 2} of {ROWS} rows judged"
-    assert answers["mixture"]["words"] == so_far
+    so_far = f"{answers['mixture'].auc:.3f} so far, {ROWS // 2} of {ROWS} rows judged"
+    assert answers["mixture"].words == so_far
     pooled = found.pooled
-    assert (pooled["event"]["windows"], pooled["event"]["judged"]) == (2, 2 * ROWS)
-    assert pooled["scored_at"] == "event"
+    assert (pooled.event.windows, pooled.event.judged) == (2, 2 * ROWS)
+    assert pooled.scored_at == "event"
     only = evaluate(spec(), chain, links[:2]).pooled
-    assert (only["event"], only["differences"]) == (pooled["event"], pooled["differences"])
-    (difference,) = pooled["differences"]
-    assert (difference["a"], difference["b"], difference["seeds"]) == ("mixture", "stream", 3)
-    assert difference["words"].endswith("rows and 3 seeds)")
+    assert (only.event, only.differences) == (pooled.event, pooled.differences)
+    (difference,) = pooled.differences
+    assert (difference.a, difference.b, difference.seeds) == ("mixture", "stream", 3)
+    assert difference.words.endswith("rows and 3 seeds)")
     early = evaluate(spec(), chain, links[2:]).pooled
-    assert (early["event"]["windows"], early["scored_at"]) == (0, "publication")
+    assert (early.event.windows, early.scored_at) == (0, "publication")
 
 
 @pytest.mark.guarantee(
@@ -95,14 +100,14 @@ def test_a_window_judged_later_equals_one_judged_at_once(chain: ModelChain, tmp_
         later.append(block(chain, max(0, day - 2)))
     links = [train(at_once, tmp_path / "other", day) for day in range(5)]
     found = evaluate(spec(), at_once, links)
-    assert [found.events[key] for key in KEYS[:3]] == later[2:]
+    assert [found.windows[key].event for key in KEYS[:3]] == later[2:]
 
 
 def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: Path) -> None:
     def judge(day: int) -> None:
         link = train(chain, tmp_path, day)
         found = evaluate(spec(), chain, [link])
-        chain.judge(link, {"kept": 1, **opinion(KEYS[day], None, None, found)})
+        chain.judge(link, opinion(judgement(link, steps=7), None, None, found))
         links.append(link)
 
     links: list[Link] = []
@@ -112,14 +117,14 @@ def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: P
         assert list(complete_judgements(spec(), chain, links[-1], links[-1])) == wanted
         assert complete_judgements(spec(), chain, links[-1], links[-1]) == {}
     stored = chain.judgements(links)
-    assert stored[KEYS[0]]["event"] == block(chain, 0)
-    assert stored[KEYS[0]]["kept"] == 1
-    assert [stored[key]["event"]["complete"] for key in KEYS[:4]] == [True, True, False, False]
+    assert stored[KEYS[0]].event == block(chain, 0)
+    assert stored[KEYS[0]].steps == 7
+    assert [stored[key].event.complete for key in KEYS[:4]] == [True, True, False, False]
     first, *_ = event_words(stored[KEYS[0]])
     assert first.endswith(f", {ROWS} rows judged")
     last, *_ = event_words(stored[KEYS[3]])
     assert last == f"mixture none so far, 0 of {ROWS} rows judged"
-    assert list(event_words({"metrics": {}})) == []
+    assert list(event_words(judgement())) == []
     assert evaluation_words(stored[KEYS[3]])[-1] == f"event AUC of {last}"
 
 
@@ -137,7 +142,8 @@ def test_every_figure_says_on_how_many_rows_and_whether_more_may_come() -> None:
         "mixture/memory": {"words": "a tower"},
     }
     own = {"metrics": {"mixture": at_publication(true=None)}, "event": None}
-    found = {"metrics": metrics, "event": {"answers": answers}, "labels": {"sale": own}}
+    event = {"answers": answers, "complete": False}
+    found = judgement(metrics=metrics, event=event, labels={"sale": own})
     assert evaluation_words(found) == [
         "AUC of sale:mixture at publication 0.590, 1,935 rows, by labels as known then",
         "AUC of stream at publication 0.670, 1,420 rows judged",
@@ -146,45 +152,45 @@ def test_every_figure_says_on_how_many_rows_and_whether_more_may_come() -> None:
         "event AUC of stream 0.651, 915 rows judged",
         "event AUC of mixture none so far, 0 of 515 rows judged",
     ]
-    assert evaluation_words({}) == []
+    assert evaluation_words(judgement()) == []
 
 
 def test_figures_by_source_and_slice_say_one_class(chain: ModelChain, tmp_path: Path) -> None:
     first, *_ = [train(chain, tmp_path, day) for day in range(3)]
-    found = evaluate(spec(), chain, [first]).events[KEYS[0]]
-    assert set(found["sources"]) == {"a", "b"}
-    assert sum(one["mixture"]["rows"] for one in found["sources"].values()) == ROWS
-    slices = found["slices"]["kind"]
-    rows = {name: one["stream"]["rows"] for name, one in slices.items()}
+    found = evaluate(spec(), chain, [first]).windows[KEYS[0]].event
+    assert set(found.sources) == {"a", "b"}
+    assert sum(one["mixture"].rows for one in found.sources.values()) == ROWS
+    slices = found.slices["kind"]
+    rows = {name: one["stream"].rows for name, one in slices.items()}
     assert rows == dict.fromkeys(("missing", "other values", "red"), ROWS // 3)
     red = slices["red"]["mixture"]
-    assert (red["auc"], red["words"]) == (None, "one class: 0 positives of 20 rows")
-    assert red["log_loss"] > 0
-    assert found["answers"]["mixture"]["seeds"] == 3
+    assert (red.auc, red.words) == (None, "one class: 0 positives of 20 rows")
+    assert red.log_loss > 0
+    assert found.answers["mixture"].seeds == 3
 
 
 def test_sources_and_slices_are_pooled_over_windows(chain: ModelChain, tmp_path: Path) -> None:
     links = [train(chain, tmp_path, day) for day in range(4)]
-    pooled = evaluate(spec(), chain, links).pooled["event"]
-    sources = {name: one["stream"]["rows"] for name, one in pooled["sources"].items()}
+    pooled = evaluate(spec(), chain, links).pooled.event
+    sources = {name: one["stream"].rows for name, one in pooled.sources.items()}
     assert (set(sources), sum(sources.values())) == ({"a", "b"}, 2 * ROWS)
-    assert pooled["sources"]["a"]["mixture"]["auc"]["seeds"] == 3
-    red = pooled["slices"]["kind"]["red"]["mixture"]
-    assert (red["auc"], red["rows"], red["positives"]) == (None, 2 * ROWS // 3, 0)
-    assert red["words"] == f"one class: 0 positives of {2 * ROWS // 3} rows"
-    assert pooled["sources"]["a"]["mixture"]["words"] == ""
+    assert pooled.sources["a"]["mixture"].auc.seeds == 3
+    red = pooled.slices["kind"]["red"]["mixture"]
+    assert (red.auc, red.rows, red.positives) == (None, 2 * ROWS // 3, 0)
+    assert red.words == f"one class: 0 positives of {2 * ROWS // 3} rows"
+    assert pooled.sources["a"]["mixture"].words == ""
 
 
 def test_progressive_figures_say_so_while_labels_come(chain: ModelChain, tmp_path: Path) -> None:
     links = [train(chain, tmp_path, day) for day in range(2)]
     found = evaluate(spec(), chain, links)
-    words = found.windows[KEYS[0]]["mixture"]["words_true"]
+    words = found.windows[KEYS[0]].metrics["mixture"].words_true
     assert words.endswith(f"so far, {ROWS // 2} of {ROWS} rows judged")
-    assert found.pooled["paradigms"]["mixture"]["auc_true"] is None
+    assert found.pooled.paradigms["mixture"].auc_true is None
     train(chain, tmp_path, 2)
     after = evaluate(spec(), chain, links)
-    assert after.windows[KEYS[0]]["mixture"]["words_true"] == ""
-    assert after.pooled["paradigms"]["mixture"]["auc_true"] is not None
+    assert after.windows[KEYS[0]].metrics["mixture"].words_true == ""
+    assert after.pooled.paradigms["mixture"].auc_true is not None
 
 
 def test_labels_that_may_be_filed_later_are_waited_for(chain: ModelChain, tmp_path: Path) -> None:
@@ -192,9 +198,10 @@ def test_labels_that_may_be_filed_later_are_waited_for(chain: ModelChain, tmp_pa
     declared = spec(label_join="60h")
     links = [train(chain, tmp_path, day) for day in range(4)]
     found = evaluate(declared, chain, links)
-    assert [found.events[key]["complete"] for key in KEYS[:4]] == [True, False, False, False]
+    assert [found.windows[key].event.complete for key in KEYS[:4]] == [True, False, False, False]
     for one in links:
-        chain.judge(one, opinion(one.window, None, None, evaluate(spec(), chain, [one])))
+        chain.judge(one, opinion(judgement(one), None, None, evaluate(spec(), chain, [one])))
     stored = chain.judgements(links)
-    chain.judge_all([(one.name, {**stored[one.window], "event": {}}) for one in links])
+    before = {key: one.model_copy(update={"event": None}) for key, one in stored.items()}
+    chain.judge_all([(one.name, before[one.window]) for one in links])
     assert list(complete_judgements(declared, chain, links[0], links[3])) == [KEYS[0]]

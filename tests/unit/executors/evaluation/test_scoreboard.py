@@ -18,6 +18,7 @@ from forebay.executors.evaluation.scoreboard import (
 )
 from forebay.executors.evaluation.windows import summarise_scores
 from forebay.executors.window_files.scores import ScoreWriter, Segments
+from forebay.mixture.metrics.figures import LabelAge, LabelCounts
 
 PARADIGMS = ("mixture", "mixed")
 
@@ -45,15 +46,15 @@ def test_complete_labels_join_from_the_same_and_later_windows(tmp_path: Path) ->
     np.testing.assert_array_equal(one.event_ids, [10, -20, 30, 40])
     np.testing.assert_array_equal(one.complete, np.float32([0, 1, 1, np.nan]))
     metrics = window_metrics(one)["mixture"]
-    assert (metrics["rows"], metrics["joined_rows"], metrics["positives"]) == (4, 3, 1)
-    assert (metrics["positives_true"], metrics["auc_true"], metrics["auc_fresh"]) == (2, 1.0, 1.0)
+    assert (metrics.rows, metrics.joined_rows, metrics.positives) == (4, 3, 1)
+    assert (metrics.positives_true, metrics.auc_true, metrics.auc_fresh) == (2, 1.0, 1.0)
     known = {"fresh_positives": 1, "complete_positives": 2, "share": 0.5}
-    assert label_completeness([one]) == known
+    assert label_completeness([one]) == LabelCounts(**known)
     assert len(two.event_ids) == 0
     empty = window_metrics(two)["mixed"]
-    assert empty["auc_true"] is None
-    assert empty["log_loss"] is None
-    assert (empty["rows"], empty["duplicates"]) == (0, 0)
+    assert empty.auc_true is None
+    assert empty.log_loss is None
+    assert (empty.rows, empty.duplicates) == (0, 0)
 
 
 def test_the_horizon_bounds_how_far_labels_are_looked_for(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_duplicated_event_counts_once_and_is_reported(tmp_path: Path) -> None:
     np.testing.assert_array_equal(board.event_ids, [5, 7])
     np.testing.assert_array_equal(board.fresh, np.float32([0, 1]))
     np.testing.assert_array_equal(board.complete, np.float32([0, np.nan]))
-    assert (board.duplicates, window_metrics(board)["mixture"]["duplicates"]) == (1, 1)
+    assert (board.duplicates, window_metrics(board)["mixture"].duplicates) == (1, 1)
 
 
 @pytest.mark.guarantee(
@@ -111,9 +112,9 @@ def test_what_the_guard_held_says_nothing_of_how_complete_labels_are(tmp_path: P
     writer.seal()
     boards = score_windows([Segments("w", tmp_path)], PARADIGMS)
     counts = {"fresh_positives": 1, "complete_positives": 2}
-    assert label_completeness(boards) == {**counts, "share": 0.5}
-    assert label_ages(boards) == [{"until_seconds": 900, **counts}]
-    assert window_metrics(boards[0])["mixture"]["joined_rows"] == 4
+    assert label_completeness(boards) == LabelCounts(**counts, share=0.5)
+    assert label_ages(boards) == [LabelAge(until_seconds=900, **counts)]
+    assert window_metrics(boards[0])["mixture"].joined_rows == 4
 
 
 def test_a_counting_learner_has_no_scores_but_label_completeness(tmp_path: Path) -> None:
@@ -124,8 +125,8 @@ def test_a_counting_learner_has_no_scores_but_label_completeness(tmp_path: Path)
     boards = score_windows([Segments("w", tmp_path)], ())
     assert window_metrics(boards[0]) == {}
     summary = summarise_scores(boards)
-    assert (summary["paradigms"], summary["differences"], summary["label"]) == ({}, [], "fresh")
-    assert summary["label_completeness"]["share"] == 0.5
+    assert (summary.paradigms, summary.differences, summary.label) == ({}, [], "fresh")
+    assert summary.label_completeness.share == 0.5
 
 
 def test_the_summary_pools_windows_and_says_in_words_what_differs(tmp_path: Path) -> None:
@@ -142,15 +143,15 @@ def test_the_summary_pools_windows_and_says_in_words_what_differs(tmp_path: Path
         writer.seal()
         windows.append(Segments(str(day), tmp_path / str(day)))
     pooled = summarise_scores(score_windows(windows, ("mixture", "mixed", "stream")))
-    assert pooled["label"] == "complete"
-    same, better, _ = pooled["differences"]
-    assert (same["a"], same["b"], same["differ"]) == ("mixture", "mixed", False)
-    assert same["words"].startswith("mixture and mixed do not differ (difference ")
-    assert better["differ"]
+    assert pooled.label == "complete"
+    same, better, _ = pooled.differences
+    assert (same.a, same.b, same.differ) == ("mixture", "mixed", False)
+    assert same.words.startswith("mixture and mixed do not differ (difference ")
+    assert better.differ
     words = "mixture is better than stream on these rows only (difference 0.2"
-    assert better["words"].startswith(words)
-    assert pooled["paradigms"]["stream"]["auc_true"]["value"] == 0.5
-    (warning,) = pooled["warnings"]
+    assert better.words.startswith(words)
+    assert pooled.paradigms["stream"].auc_true.value == 0.5
+    (warning,) = pooled.warnings
     assert warning.startswith("mixture is a bad choice here: only 3")
 
 
@@ -165,11 +166,11 @@ def test_differences_are_on_complete_labels_where_any_are_known(tmp_path: Path) 
         summarise_scores(score_windows([Segments("w", tmp_path / name)], PARADIGMS))
         for name in ("fresh", "complete")
     )
-    assert (fresh["label"], complete["label"]) == ("fresh", "complete")
-    assert [found["differences"][0]["value"] for found in (fresh, complete)] == [1.0, -1.0]
-    assert fresh["paradigms"]["mixture"]["auc_true"] is None
-    assert complete["paradigms"]["mixture"]["auc_true"]["value"] == 0.0
-    assert complete["paradigms"]["mixture"]["auc_fresh"]["value"] == 1.0
+    assert (fresh.label, complete.label) == ("fresh", "complete")
+    assert [found.differences[0].value for found in (fresh, complete)] == [1.0, -1.0]
+    assert fresh.paradigms["mixture"].auc_true is None
+    assert complete.paradigms["mixture"].auc_true.value == 0.0
+    assert complete.paradigms["mixture"].auc_fresh.value == 1.0
 
 
 def board(paradigms: tuple[str, ...], fresh: list[float], complete: list[float]) -> Scored:
@@ -188,34 +189,34 @@ def board(paradigms: tuple[str, ...], fresh: list[float], complete: list[float])
 def test_half_a_label_is_no_positive() -> None:
     found = board(("mixed",), [0.5, 0.6, 0.0], [0.5, 1.0, np.nan])
     metrics = window_metrics(found)["mixed"]
-    assert (metrics["positives"], metrics["positives_true"]) == (1, 1)
+    assert (metrics.positives, metrics.positives_true) == (1, 1)
     known = {"fresh_positives": 1, "complete_positives": 1, "share": 1.0}
-    assert label_completeness([found]) == known
+    assert label_completeness([found]) == LabelCounts(**known)
 
 
 def test_a_positive_that_was_taken_back_was_never_known() -> None:
     found = board(("mixture",), [1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0])
     known = {"fresh_positives": 1, "complete_positives": 2, "share": 0.5}
-    assert label_completeness([found]) == known
-    assert summarise_scores([found])["warnings"] == []
+    assert label_completeness([found]) == LabelCounts(**known)
+    assert summarise_scores([found]).warnings == []
 
 
 def test_windows_scored_by_other_paradigms_are_not_pooled() -> None:
     unknown = [np.nan] * 3
-    assert summarise_scores([board((), [0, 1, 0], [0, 1, 0])])["label"] == "fresh"
+    assert summarise_scores([board((), [0, 1, 0], [0, 1, 0])]).label == "fresh"
     counted = replace(board(("x",), [0, 1, 0], unknown), paradigms=())
     right = board(("mixed",), [0, 0, 1], unknown)
     found = summarise_scores([counted, right, board(("other",), [1, 0, 0], unknown)])
-    assert list(found["paradigms"]) == ["mixed"]
-    assert found["paradigms"]["mixed"]["auc_fresh"]["value"] == 1.0
+    assert list(found.paradigms) == ["mixed"]
+    assert found.paradigms["mixed"].auc_fresh.value == 1.0
 
 
 def test_a_window_without_rows_does_not_say_what_is_pooled() -> None:
     empty = board(("mixture",), [], [])
     scored = board(("mixture", "mixture/memory", "mixture@1"), [0, 0, 1], [0, 0, 1])
     found = summarise_scores([empty, scored])
-    assert list(found["paradigms"]) == ["mixture", "mixture/memory"]
-    assert (found["paradigms"]["mixture"]["auc_true"]["seeds"], found["differences"]) == (2, [])
+    assert list(found.paradigms) == ["mixture", "mixture/memory"]
+    assert (found.paradigms["mixture"].auc_true.seeds, found.differences) == (2, [])
 
 
 def test_seeds_are_one_variant_and_towers_no_rivals() -> None:
@@ -224,21 +225,21 @@ def test_seeds_are_one_variant_and_towers_no_rivals() -> None:
     found.scores[:, 3] = [0, 0, 1]
     metrics = window_metrics(found)
     assert list(metrics) == ["mixture", "stream", "mixture/memory"]
-    assert metrics["mixture"]["auc_true"] == pytest.approx((1.0 + 0.75) / 2)
-    assert metrics["stream"]["words_true"] == ""
-    (difference,) = summarise_scores([found])["differences"]
-    assert (difference["a"], difference["b"]) == ("mixture", "stream")
+    assert metrics["mixture"].auc_true == pytest.approx((1.0 + 0.75) / 2)
+    assert metrics["stream"].words_true == ""
+    (difference,) = summarise_scores([found]).differences
+    assert (difference.a, difference.b) == ("mixture", "stream")
     late = window_metrics(replace(found, all_here=False))
-    assert late["stream"]["words_true"] == "1.000 so far, 3 of 3 rows judged"
-    assert summarise_scores([replace(found, all_here=False)])["label"] == "fresh"
+    assert late["stream"].words_true == "1.000 so far, 3 of 3 rows judged"
+    assert summarise_scores([replace(found, all_here=False)]).label == "fresh"
 
 
 def test_fresh_labels_decide_nothing_while_complete_ones_are_to_come() -> None:
     """Of rows that are published early, who says that hardly any is positive looks best."""
     unknown = board(("mixture", "stream"), [0, 1, 0], [np.nan] * 3)
-    assert len(summarise_scores([unknown])["differences"]) == 1
+    assert len(summarise_scores([unknown]).differences) == 1
     waiting = summarise_scores([replace(unknown, all_here=False)])
-    assert (waiting["differences"], waiting["label"]) == ([], "fresh")
-    assert waiting["paradigms"]["stream"]["auc_fresh"]["value"] == 0.5
+    assert (waiting.differences, waiting.label) == ([], "fresh")
+    assert waiting.paradigms["stream"].auc_fresh.value == 0.5
     known = board(("mixture", "stream"), [0, 1, 0], [0, 1, 0])
-    assert len(summarise_scores([replace(known, all_here=False)])["differences"]) == 1
+    assert len(summarise_scores([replace(known, all_here=False)]).differences) == 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.jobs import ToldJob
-from support.links import window_of
+from support.links import judgement, window_of
 from support.model_lines import export, record_link
 from support.stages import pipeline
 from support.task_tables import record_tasks
@@ -20,9 +20,11 @@ from forebay.config.load import Project
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import ConfigError, RowsLostError, UsageError
 from forebay.executors.evaluation.range_summary import summarise_windows
-from forebay.executors.evaluation.summary import SourceRows, rows_verdict
+from forebay.executors.evaluation.run_summary import RunFacts
+from forebay.executors.evaluation.summary import rows_verdict
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link, ReadRows
+from forebay.executors.model_line.judgement import Judgement
+from forebay.executors.model_line.link import Link, Parent, ReadRows
 from forebay.executors.stages.evaluate import evaluate_window
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import Home
@@ -36,20 +38,13 @@ COUNTS = st.integers(0, 2)
 @given(COUNTS | st.none(), COUNTS, COUNTS, COUNTS)
 def test_counts_agree(planned: int | None, served: int, trained: int, dead: int) -> None:
     agree = served == trained + dead and (planned is None or planned == served)
-    assert SourceRows(planned, served, trained, dead).agree is agree
+    assert told("1", planned, served, trained, dead).sources["a"].agree is agree
 
 
-def told(window: str, planned: int | None, served: int, trained: int, dead: int) -> dict[str, Any]:
-    counts = {
-        "planned_rows": planned,
-        "served_rows": served,
-        "trained_rows": trained,
-        "dead_letter_rows": dead,
-        "label_not_known_rows": 0,
-        "planned_offsets": None,
-        "read_offsets": {},
-    }
-    return {"window": window, "sources": {"a": counts}}
+def told(window: str, *counts: int | None, **more: Any) -> Judgement:
+    names = ("planned_rows", "served_rows", "trained_rows", "dead_letter_rows")
+    own = dict(zip(names, counts, strict=True))
+    return judgement(window=window, sources={"a": own | more})
 
 
 def test_the_line_of_a_run_adds_up_all_windows() -> None:
@@ -71,12 +66,12 @@ def test_the_first_disagreement_is_named() -> None:
 
 def test_each_planned_offset_has_to_be_read() -> None:
     read = {"records": 5, "control": 2, "aborted": 3, "compacted": 1}
-    window = told("1", None, 50, 49, 1)
-    window["sources"]["a"] |= {"planned_offsets": 11, "read_offsets": read}
+    window = told("1", None, 50, 49, 1, planned_offsets=11, read_offsets=read)
     agree, line = rows_verdict([window])
     assert agree
     assert line.endswith("11 planned offsets = 5 records + 2 control + 3 aborted + 1 compacted")
-    window["sources"]["a"]["read_offsets"] = read | {"records": 4}
+    fewer = read | {"records": 4}
+    window = told("1", None, 50, 49, 1, planned_offsets=11, read_offsets=fewer)
     agree, line = rows_verdict([window])
     assert not agree
     assert "window 1, source a" in line
@@ -118,35 +113,35 @@ TOWERS = pipeline(("a", "ab"))
 
 
 def test_a_range_is_told_with_the_line_s_warm_start(home: Home) -> None:
-    facts = {"restarts": {"data": 1}}
+    facts = RunFacts(restarts={"data": 1})
     found = summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST, SECOND], facts)
-    assert [each["window"] for each in found["windows"]] == [FIRST, SECOND]
-    assert found["warm_start"]["window"] == WARM
-    assert found["rows_agree"]
-    assert found["rows_line"].endswith("(144 = 144 = 144 + 0)")
-    assert {name: sums["rows"] for name, sums in found["seen"].items()} == {"a": 130, "ab": 14}
-    assert (found["paradigms"], found["model"], found["line"]) == ([], "", "main")
-    assert (found["stale_windows"], found["published"]) == ([], None)
-    assert found["restarts"] == {"data": 1}
-    second = found["windows"][1]
-    assert second["sources"]["a"]["trained_rows"] == 20
-    assert second["sources"]["ab"]["served_rows"] == 4
-    assert second["parent"] == {"window": FIRST, "generation": 1}
-    assert (second["resumed_from_step"], second["steps"], second["stale"]) == (2, 10, None)
-    assert second["resumed_from_runtime"] == "host-1:/home"
-    assert found["warm_start"]["parent"] is None
+    assert [each.window for each in found.windows] == [FIRST, SECOND]
+    assert found.warm_start.window == WARM
+    assert found.rows_agree
+    assert found.rows_line.endswith("(144 = 144 = 144 + 0)")
+    assert {name: sums.rows for name, sums in found.seen.items()} == {"a": 130, "ab": 14}
+    assert (found.paradigms, found.model, found.line) == ([], "", "main")
+    assert (found.stale_windows, found.published) == ([], None)
+    assert found.restarts == {"data": 1}
+    second = found.windows[1]
+    assert second.sources["a"].trained_rows == 20
+    assert second.sources["ab"].served_rows == 4
+    assert second.parent == Parent(window=FIRST, generation=1)
+    assert (second.resumed_from_step, second.steps, second.stale) == (2, 10, None)
+    assert second.resumed_from_runtime == "host-1:/home"
+    assert found.warm_start.parent is None
 
 
 def test_the_model_of_the_last_window_is_named_when_it_is_there(home: Home) -> None:
     chain = ModelChain(home, "ads")
     export(chain, newest(home, FIRST))
-    assert summarise_windows(SPEC, chain, [FIRST, SECOND], {})["model"] == ""
+    assert summarise_windows(SPEC, chain, [FIRST, SECOND], RunFacts()).model == ""
     model = export(chain, newest(home, SECOND))
-    found = summarise_windows(TOWERS, chain, [FIRST, SECOND], {})
-    assert (found["model"], found["paradigms"]) == (model, ["mixture"])
+    found = summarise_windows(TOWERS, chain, [FIRST, SECOND], RunFacts())
+    assert (found.model, found.paradigms) == (model, ["mixture"])
     chain.publish(there(chain.newest(SECOND)), START)
-    published = summarise_windows(SPEC, chain, [SECOND], {})["published"]
-    assert (published["window"], published["path"]) == (SECOND, model)
+    published = summarise_windows(SPEC, chain, [SECOND], RunFacts()).published
+    assert (published.window, published.path) == (SECOND, model)
 
 
 def test_a_line_without_a_warm_start_and_with_stale_windows(home: Home) -> None:
@@ -154,17 +149,17 @@ def test_a_line_without_a_warm_start_and_with_stale_windows(home: Home) -> None:
     record_link(chain, FIRST, {"a": 10, "ab": 3})
     record_link(chain, SECOND, {"a": 20, "ab": 4}, parent=FIRST)
     found = summarise_windows(SPEC, chain, [FIRST])
-    assert (found["warm_start"], found["stale_windows"]) == (None, [])
-    assert found["reused_windows"] == [FIRST], "as the folders of its jobs tell: there are none"
-    assert found["rows_line"].endswith("(13 = 13 = 13 + 0)")
+    assert (found.warm_start, found.stale_windows) == (None, [])
+    assert found.reused_windows == [FIRST], "as the folders of its jobs tell: there are none"
+    assert found.rows_line.endswith("(13 = 13 = 13 + 0)")
     span = (START, START + DAY)
     record_tasks(Ledger(home, "ads"), FIRST, span, {"a": [(0, 10)], "ab": [(0, 3)]}, 2)
     record_link(chain, FIRST, {"a": 10, "ab": 3}, generation=2)
-    found = summarise_windows(SPEC, chain, [FIRST, SECOND], {})
-    assert found["stale_windows"] == [SECOND]
-    assert [each["generation"] for each in found["windows"]] == [2, 1]
+    found = summarise_windows(SPEC, chain, [FIRST, SECOND], RunFacts())
+    assert found.stale_windows == [SECOND]
+    assert [each.generation for each in found.windows] == [2, 1]
     with pytest.raises(ConfigError, match="window 2026-03-03 of pipeline 'ads' is not trained"):
-        summarise_windows(SPEC, chain, [FIRST, "2026-03-03"], {})
+        summarise_windows(SPEC, chain, [FIRST, "2026-03-03"], RunFacts())
 
 
 def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
@@ -175,28 +170,28 @@ def test_without_facts_the_folders_of_the_jobs_tell(home: Home) -> None:
         job.progress(phases_seconds={"steps": 1.23456})
     ToldJob(home, "three")  # it was submitted, and no more
     found = summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST])
-    assert found["restarts"] == {"supervisor": 0, "driver": 4, "data": 2, "trainer": 0}
-    assert found["phases_seconds"] == {"trainer.steps": 2.469}
-    assert (found["reused_windows"], found["trained_windows"]) == ([FIRST], [])
+    assert found.restarts == {"supervisor": 0, "driver": 4, "data": 2, "trainer": 0}
+    assert found.phases_seconds == {"trainer.steps": 2.469}
+    assert (found.reused_windows, found.trained_windows) == ([FIRST], [])
     found = summarise_windows(SPEC, ModelChain(home, "ads"), [SECOND])
-    assert (found["restarts"], found["phases_seconds"]) == ({}, {})
+    assert (found.restarts, found.phases_seconds) == ({}, {})
     ToldJob(home, "four").tell("running", restarts=restarts)
     found = summarise_windows(SPEC, ModelChain(home, "ads"), [FIRST])
-    assert (found["restarts"]["driver"], found["phases_seconds"]) == (6, {"trainer.steps": 2.469})
+    assert (found.restarts["driver"], found.phases_seconds) == (6, {"trainer.steps": 2.469})
 
 
 def test_advice_is_given_on_what_learns(home: Home) -> None:
     chain = ModelChain(home, "ads")
-    assert summarise_windows(SPEC, chain, [FIRST], {})["advice"] is None
-    advice = summarise_windows(TOWERS, chain, [FIRST], {})["advice"]
-    assert (advice["declared"], advice["label_completeness"]) == ("mixture", None)
-    assert advice["words"].startswith("label completeness is unknown")
+    assert summarise_windows(SPEC, chain, [FIRST], RunFacts()).advice is None
+    advice = summarise_windows(TOWERS, chain, [FIRST], RunFacts()).advice
+    assert (advice.declared, advice.label_completeness) == ("mixture", None)
+    assert advice.words.startswith("label completeness is unknown")
 
 
 def test_no_windows_are_no_rows_and_no_model(home: Home) -> None:
-    found = summarise_windows(SPEC, ModelChain(home, "empty"), [], {})
-    assert (found["windows"], found["seen"], found["model"]) == ([], {}, "")
-    assert found["rows_line"].endswith("(0 = 0 = 0 + 0)")
+    found = summarise_windows(SPEC, ModelChain(home, "empty"), [], RunFacts())
+    assert (found.windows, found.seen, found.model) == ([], {}, "")
+    assert found.rows_line.endswith("(0 = 0 = 0 + 0)")
 
 
 def test_one_window_is_judged_with_the_warm_start_it_was_built_on(home: Home) -> None:
@@ -204,8 +199,8 @@ def test_one_window_is_judged_with_the_warm_start_it_was_built_on(home: Home) ->
     assert first.rows == {"a": 10, "ab": 3}
     assert first.rows_line.endswith("(120 = 120 = 120 + 0)")
     judged = there(ModelChain(home, "ads").judgement(newest(home, FIRST)))
-    assert (judged["rows_agree"], judged["rows_line"]) == (True, first.rows_line)
-    assert "series" not in judged
+    assert (judged.rows_agree, judged.rows_line) == (True, first.rows_line)
+    assert judged.series is None
     assert first.warnings == []
     assert evaluate_window(target(home, "main", SECOND)).rows_line.endswith("(24 = 24 = 24 + 0)")
     with pytest.raises(UsageError, match="is not trained on line 'main'"):
@@ -218,4 +213,4 @@ def test_lost_rows_are_an_error_after_the_judgement_is_stored(home: Home) -> Non
     link = record_link(chain, FIRST, {"a": 10, "ab": 2}, read=lost)
     with pytest.raises(RowsLostError, match="source a: planned 10, served 9, trained 10, dead 0"):
         evaluate_window(target(home, "lost", FIRST))
-    assert not there(chain.judgement(link))["rows_agree"]
+    assert not there(chain.judgement(link)).rows_agree

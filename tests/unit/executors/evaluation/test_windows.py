@@ -6,18 +6,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.links import judgement
 from support.minibatches import labelled
 from support.model_lines import record_link, replace_link
 from support.stages import pipeline
+from support.there import there
 
 from forebay.errors import DataError
 from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import Evaluation, evaluate
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.judgement import Judgement
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.home.store.base import Stored
 from forebay.home.store.open import store_of
+from forebay.mixture.metrics.figures import LabelCounts, PublicationScores
 
 KEYS = [f"2026-03-0{day}" for day in range(1, 7)]
 
@@ -56,8 +60,7 @@ def chain(chain: ModelChain, tmp_path: Path) -> ModelChain:
 
 def joined(chain: ModelChain, keys: list[str], **dataset: object) -> dict[str, int]:
     found = evaluate(pipeline(("a",), dataset=dataset), chain, list(chain.newest_of(keys).values()))
-    assert list(found.completeness) == list(found.windows)
-    return {key: metrics["mixture"]["joined_rows"] for key, metrics in found.windows.items()}
+    return {key: part.metrics["mixture"].joined_rows for key, part in found.windows.items()}
 
 
 def test_labels_of_later_windows_count_within_the_horizon(chain: ModelChain) -> None:
@@ -81,26 +84,31 @@ def test_labels_beyond_the_horizon_do_not_count(chain: ModelChain, tmp_path: Pat
     assert joined(chain, [KEYS[0]], **near) == {KEYS[0]: 0}
 
 
-def judgement(evaluation: Evaluation, link: Link) -> dict[str, object]:
-    metrics = evaluation.windows[link.window]
-    return {"metrics": metrics, "label_completeness": {"share": 0.25}, "event": None}
+def judged(evaluation: Evaluation, link: Link) -> Judgement:
+    update = {"label_completeness": LabelCounts(share=0.25), "event": None}
+    return opinion(judgement(link), None, None, evaluation).model_copy(update=update)
+
+
+def metrics(found: Evaluation) -> dict[str, dict[str, PublicationScores]]:
+    return {key: part.metrics for key, part in found.windows.items()}
 
 
 def test_without_scores_the_figures_are_those_of_the_judgement(chain: ModelChain) -> None:
     spec, links = pipeline(("a",)), list(chain.newest_of(KEYS).values())
     before = evaluate(spec, chain, links)
-    assert before.notes == ()
+    assert before.notes == []
     for link in links[:2]:
-        chain.judge(link, judgement(before, link))
+        chain.judge(link, judged(before, link))
         replace_link(chain, link.model_copy(update={"files": {}}))
     after = evaluate(spec, chain, list(chain.newest_of(KEYS).values()))
-    assert after.windows == before.windows
-    assert [after.completeness[key] for key in KEYS[:2]] == [{"share": 0.25}] * 2
-    assert after.completeness[KEYS[2]] == before.completeness[KEYS[2]]
+    assert metrics(after) == metrics(before)
+    shares = [there(after.windows[key].label_completeness).share for key in KEYS[:2]]
+    assert shares == [0.25] * 2
+    assert after.windows[KEYS[2]] == before.windows[KEYS[2]]
     (note,) = after.notes
     assert "(job.windows_kept): 2; their figures" in note
     rest = evaluate(spec, chain, list(chain.newest_of(KEYS[2:]).values()))
-    assert (after.pooled, rest.notes) == (rest.pooled, ())
+    assert (after.pooled, rest.notes) == (rest.pooled, [])
 
 
 def test_scores_that_go_are_no_damage(chain: ModelChain, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,14 +119,15 @@ def test_scores_that_go_are_no_damage(chain: ModelChain, monkeypatch: pytest.Mon
 
     def goes(stored: Stored) -> Path:
         monkeypatch.undo()
-        chain.judge(first, judgement(before, first))
+        chain.judge(first, judged(before, first))
         replace_link(chain, first.model_copy(update={"files": {}}))
         store.remove([first.files["scores"].name])
         return plain(stored)
 
     monkeypatch.setattr(store, "tree", goes)
     after = evaluate(spec, chain, links)
-    assert (after.windows, after.completeness[first.window]) == (before.windows, {"share": 0.25})
+    assert metrics(after) == metrics(before)
+    assert there(after.windows[first.window].label_completeness).share == 0.25
     store.remove([links[1].files["scores"].name])
     with pytest.raises(DataError, match="is missing"):
         evaluate(spec, chain, links)
@@ -129,11 +138,12 @@ def test_a_model_that_only_counts_has_no_metrics(chain: ModelChain) -> None:
     record_link(chain, KEYS[0], {"a": 2})
     counting = evaluate(pipeline(("a",), model={"kind": "count"}), chain, chain.links())
     towers = evaluate(pipeline(("a",)), chain, chain.links())
-    assert (list(counting.windows[KEYS[0]]), list(towers.windows[KEYS[0]])) == ([], ["mixture"])
+    assert (list(metrics(counting)[KEYS[0]]), list(metrics(towers)[KEYS[0]])) == ([], ["mixture"])
 
 
 def test_rows_that_share_their_event_id_are_counted_by_window(chain: ModelChain) -> None:
     found = evaluate(pipeline(("a",)), chain, list(chain.newest_of(KEYS[1:3]).values()))
     none = {"repeated": 0, "twice": 0, "contradicting": 0}
     assert found.repeated == {key: {"batch": {"rows": 2, **none}} for key in KEYS[1:3]}
-    assert opinion(KEYS[1], None, None, found)["repeated_events"] == found.repeated[KEYS[1]]
+    one = judgement(window=KEYS[1])
+    assert opinion(one, None, None, found).repeated_events == found.repeated[KEYS[1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from support.stages import pipeline
 
-from forebay.executors.judging.event_figures import SLICE_VALUES_MAX, EventFigures, pooled_block
+from forebay.executors.judging.event_figures import SLICE_VALUES_MAX, EventFigures, pooled_event
 from forebay.executors.judging.event_rows import EventRows
 
 WINDOWS, VALUES, ROWS = 5, 40, 4_000
@@ -40,11 +40,11 @@ def window(number: int) -> EventRows:
 def test_pooled_slices_are_bounded_and_leave_no_row_out() -> None:
     """Each window shows the values with most rows there: together they would be any number."""
     figures = [EventFigures.of(window(number), MANY) for number in range(WINDOWS)]
-    assert {len(one.slices["user"]) for one in figures} == {SLICE_VALUES_MAX + 1}
-    found = pooled_block(figures)["slices"]["user"]
+    assert {len(one.parts["user"]) for one in figures} == {SLICE_VALUES_MAX + 1}
+    found = pooled_event(figures).slices["user"]
     assert len(found) == SLICE_VALUES_MAX + 1
-    assert sum(one["mixture"]["rows"] for one in found.values()) == WINDOWS * ROWS
+    assert sum(one["mixture"].rows for one in found.values()) == WINDOWS * ROWS
     first, rest = found["bucket 1"]["mixture"], found["all others"]["mixture"]
-    assert first["rows"] == sum(one.slices["user"]["bucket 1"].rows for one in figures)
-    assert all(one["mixture"]["rows"] <= first["rows"] for one in found.values())
-    assert 0.6 < rest["auc"]["value"] < 0.8
+    assert first.rows == sum(one.parts["user"]["bucket 1"].rows for one in figures)
+    assert all(one["mixture"].rows <= first.rows for one in found.values())
+    assert 0.6 < rest.auc.value < 0.8

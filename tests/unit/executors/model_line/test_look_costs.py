@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection
+from support.links import judgement
 from support.model_lines import record_link
 
 from forebay.executors.model_line.chain import ModelChain
@@ -32,7 +33,7 @@ def line_of(folder: Path, windows: int) -> tuple[ModelChain, Link]:
     chain = ModelChain(home, "ads")
     for number in range(windows):
         last = record_link(chain, str(date(2026, 1, 1) + timedelta(number)), {"a": 9})
-        chain.judge(last, {"metrics": {}})
+        chain.judge(last, judgement(last))
     return chain, last
 
 

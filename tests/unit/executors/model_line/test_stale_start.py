@@ -38,7 +38,7 @@ def test_a_run_over_a_stale_model_is_refused(runs: Runs) -> None:
 def test_a_run_over_a_stale_model_may_be_asked_for(runs: Runs) -> None:
     stale_line(runs)
     summary = runs.run(FOURTH, FOURTH, runs.succeeds, on_stale="train")
-    assert any("which is stale" in note for note in summary["notes"])
+    assert any("which is stale" in note for note in summary.notes)
     assert FOURTH in runs.chain.stale_reasons()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.links import judgement
 from support.model_lines import export, mark_trained
 from support.stages import Stages, let_count, memory_source, noon, pipeline, stages, table
 from support.there import there
@@ -70,11 +71,12 @@ def test_a_trained_window_is_not_done_before_it_is_judged(found: Stages) -> None
     link = there(chain.newest(KEY))
     export(chain, link)
     assert timer(found).reason == "already trained in generation 1, but it has not been judged yet"
-    chain.judge(link, {"rows_agree": False, "rows_line": "rows DISAGREE in window 1"})
+    wrong = {"rows_agree": False, "rows_line": "rows DISAGREE in window 1"}
+    chain.judge(link, judgement(link, **wrong))
     told = timer(found)
     assert told.state == "open"
     assert told.reason == "already trained in generation 1, but rows DISAGREE in window 1"
-    chain.judge(link, {"rows_agree": True, "rows_line": ""})
+    chain.judge(link, judgement(link, rows_agree=True))
     assert timer(found).state == "trained"
 
 

@@ -21,9 +21,10 @@ def drawn(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
 def test_where_scores_say_the_truth_the_curve_is_the_diagonal() -> None:
     points = CalibrationCurve.of(*drawn(1, 200_000)).points()
     assert len(points) >= 7
-    held = [rate.low <= expected <= rate.high for expected, rate, _ in points]
+    held = [one.observed.low <= one.expected <= one.observed.high for one in points]
     assert sum(held) >= len(points) - 1
-    assert [expected for expected, _, _ in points] == sorted(expected for expected, _, _ in points)
+    expected = [one.expected for one in points]
+    assert expected == sorted(expected)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 500), st.integers(1, 12))
@@ -31,9 +32,9 @@ def test_every_row_is_in_one_point(seed: int, rows: int, points_max: int) -> Non
     labels, scores = drawn(seed, rows)
     points = CalibrationCurve.of(labels, scores).points(points_max)
     assert len(points) <= points_max + 1
-    assert sum(count for _, _, count in points) == rows
-    assert sum(rate.value * count for _, rate, count in points) == pytest.approx(labels.sum())
-    expected = sum(mean * count for mean, _, count in points)
+    assert sum(one.rows for one in points) == rows
+    assert sum(one.observed.value * one.rows for one in points) == pytest.approx(labels.sum())
+    expected = sum(one.expected * one.rows for one in points)
     assert expected == pytest.approx(float(scores.astype(np.float64).sum()), rel=1e-5, abs=1e-5)
 
 

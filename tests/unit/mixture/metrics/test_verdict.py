@@ -10,6 +10,7 @@ import pytest
 
 from forebay.mixture.advice.regimes import measured_regimes
 from forebay.mixture.metrics.estimate import SEED_NOISE, Estimate
+from forebay.mixture.metrics.figures import EventScores
 from forebay.mixture.metrics.share import Share
 from forebay.mixture.metrics.verdict import (
     completeness_words,
@@ -56,17 +57,17 @@ def test_what_seeds_move_is_the_median_of_the_measured_regimes() -> None:
 
 
 def test_probabilities_that_mean_little_are_said() -> None:
-    figures = {"calibration": 1.0, "normalised_entropy": 0.8, "positives": 30}
+    figures = EventScores(calibration=1.0, normalised_entropy=0.8, positives=30)
     answers = {
-        "good": figures,
-        "entropy": figures | {"normalised_entropy": {"value": 1.01}},
-        "twice": figures | {"calibration": 2.01},
-        "half": figures | {"calibration": 0.49},
-        "few": figures | {"calibration": 9.0, "positives": 29},
-        "half/memory": figures | {"calibration": 9.0},
-        "one class": figures | {"calibration": 0.4, "normalised_entropy": None},
+        "good": {},
+        "entropy": {"normalised_entropy": 1.01},
+        "twice": {"calibration": 2.01},
+        "half": {"calibration": 0.49},
+        "few": {"calibration": 9.0, "positives": 29},
+        "half/memory": {"calibration": 9.0},
+        "one class": {"calibration": 0.4, "normalised_entropy": None},
     }
-    found = doubtful_words(answers)
+    found = doubtful_words({n: figures.model_copy(update=of) for n, of in answers.items()})
     assert [words.split()[2] for words in found] == ["entropy", "twice", "half"]
     assert found[1] == (
         "probabilities of twice are unusable as they are: it expects 2.01 positives for each that "
