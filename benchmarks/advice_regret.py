@@ -22,17 +22,22 @@ from typing import NamedTuple
 import numpy as np
 from learning import finished_runs
 from learning_figures import Run
+from learning_page import with_block
 from learning_regimes import table_of
 from market_grid import SETTINGS, Setting
 from scipy import stats
 
-from forebay.config.checks.rivals import PREFERRED, RIVALS_MAX
+from forebay.config.checks.rivals import RIVALS_MAX, preferred
 from forebay.config.specs.jobs import PublishSpec
+from forebay.config.specs.models import VARIANTS
 from forebay.config.specs.windows import WindowSize
 from forebay.executors.judging.gate import HALF_LIVES, decide
 from forebay.mixture.advice.decision import Situation, recommend
 from forebay.mixture.advice.regimes import Regime, RegimeTable
 
+PAGE = Path("docs/learning.md")
+MARKERS = ("<!-- regret: begin -->", "<!-- regret: end -->")
+COMMAND = "python benchmarks/advice_regret.py"
 FAILS = 0.003
 DECLARED = "mixture"
 JUDGED_BEFORE = 7  # windows with all their labels, before what serves is measured
@@ -75,19 +80,37 @@ def main() -> None:
     runs = by_regime(finished_runs(parser.parse_args().runs))
     table = table_of([run for each in runs.values() for run in each])
     found = [regret(name, each, without_level(table, name)) for name, each in runs.items()]
-    print("| regime | best | advised | loses | served | loses | calibration |")
-    print("|---|---|---|---|---|---|---|")
-    for one in found:
-        print(
-            f"| {one.regime} | {one.best} | {one.advised} | {one.advice.words} | "
-            f"{one.serves_most} | {one.served.words} | {one.calibration.words} |"
-        )
-    print(summary("what check advises", [one.advice for one in found]))
-    print(summary("what serves", [one.served for one in found]))
+    text = page_text(table, found)
+    PAGE.write_text(with_block(PAGE, MARKERS, text))
+    print(text)
+    print(table_text(found))
+    print(corrected_against_single(runs))
+
+
+def page_text(table: RegimeTable, found: Sequence[Found]) -> str:
+    """What is lost over all regimes."""
     sure = [one.calibration for one in found if one.calibration.reach <= 0.05]
     right = sum(abs(one.mean - 1) <= 0.05 for one in sure)
-    print(f"calibration of what serves within 5%: {right} of {len(sure)}; {len(found)} regimes")
-    print(corrected_against_single(runs))
+    lines = [
+        f"Measured on {table.measured}: `{COMMAND}`.",
+        "",
+        summary("What is advised", [one.advice for one in found]),
+        summary("What serves", [one.served for one in found]),
+        f"Its calibration is within 5% in {right} of the {len(sure)} regimes whose interval is.",
+    ]
+    return "\n".join(lines)
+
+
+def table_text(found: Sequence[Found]) -> str:
+    """What is lost in each regime."""
+    lines = ["| regime | best | advised | loses | served | loses | calibration |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    lines += [
+        f"| {one.regime} | {one.best} | {one.advised} | {one.advice.words} | "
+        f"{one.serves_most} | {one.served.words} | {one.calibration.words} |"
+        for one in found
+    ]
+    return "\n".join(lines)
 
 
 def by_regime(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -135,7 +158,7 @@ def regret(name: str, runs: Sequence[Run], table: RegimeTable) -> Found:
 def advised_for(regime: Regime, table: RegimeTable, declared: str = DECLARED) -> str:
     """What is advised for data like a regime."""
     data = Situation(regime.completeness, regime.stream_share, crowded=regime.crowded)
-    found = recommend(data, declared, {}, table)
+    found = recommend(data, declared, table)
     return declared if found is None else found.variant
 
 
@@ -153,7 +176,8 @@ def best_elsewhere(
 
 def _served(run: Run, declared: str, setting: Setting) -> Iterator[str]:
     """What the gate lets serve in each window: it knows those whose labels are complete."""
-    rivals = [each.name for each in PREFERRED if each.name != declared][:RIVALS_MAX]
+    found = preferred(VARIANTS[declared], warm_start=True)
+    rivals = [each.name for each in found[:RIVALS_MAX]]
     figures = run.figures()
     size = WindowSize.HOUR if setting.window_hours == 1 else WindowSize.DAY
     for window in range(len(figures)):
@@ -182,8 +206,9 @@ def summary(what: str, found: Sequence[Interval]) -> str:
     fails = [one for one in found if one.mean - one.reach > FAILS]
     mean = Interval.of([one.mean for one in found])
     return (
-        f"{what}: mean regret {mean.words} over {len(found)} regimes; {len(fails)} fail "
-        f"({len(fails) / len(found):.0%}), largest {max(one.mean for one in found):+.4f}"
+        f"{what} loses {mean.words} in the mean of {len(found)} regimes, and at most "
+        f"{max(one.mean for one in found):.4f}; in {len(fails)} ({len(fails) / len(found):.0%}) "
+        f"surely more than {FAILS}."
     )
 
 

@@ -84,15 +84,14 @@ def main() -> None:
     if arguments.finished:
         tasks = [task for task in tasks if (arguments.keep / task.file_name).is_file()]
     with ProcessPoolExecutor(
-        arguments.processes,
-        mp_context=multiprocessing.get_context("spawn"),
-        max_tasks_per_child=8,  # graphs of TensorFlow are not freed
+        arguments.processes, mp_context=multiprocessing.get_context("spawn")
     ) as pool:
         runs = _run_all(pool, tasks, arguments)
     table = table_of(runs)
     print(page_text(table))
     if not (arguments.quick or arguments.regimes):
-        TABLE.write_text(table.model_dump_json(indent=1, exclude_defaults=True) + "\n")
+        text = table.model_dump_json(exclude_defaults=True)
+        TABLE.write_text(text.replace('{"name"', '\n{"name"') + "\n")  # a line for each regime
 
 
 def _run_all(

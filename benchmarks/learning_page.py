@@ -43,7 +43,7 @@ def page_text(table: RegimeTable) -> str:
 
 
 def _row(regime: Regime) -> str:
-    variants = {each.name: each for each in regime.variants}
+    variants = {each.variant: each for each in regime.variants}
     behind = []
     for name in SHOWN:
         mean, half = difference_of(variants[name], regime.best)
@@ -51,6 +51,6 @@ def _row(regime: Regime) -> str:
         behind.append(f"**{text}**" if half is not None and mean + half >= 0 else text)
     name = regime.name.partition(", ")[2]
     known = f"{regime.completeness:.0%}"
-    return f"| {name} | {known} | `{regime.best.name}` | {regime.best.auc:.4f} | " + " | ".join(
+    return f"| {name} | {known} | `{regime.best.variant}` | {regime.best.auc:.4f} | " + " | ".join(
         [*behind[:-1], f"{behind[-1]} |"]
     )

@@ -106,6 +106,8 @@ def _settings() -> Iterator[tuple[str, Setting]]:
         yield f"{late.name} known, strangers", _setting(late, words, SLOW, returning=0.3)
         words = "15% of the events are in the stream"
         yield f"{late.name} known, sparse stream", _setting(late, words, FAST, stream_share=0.15)
+        setting = _setting(late, "tastes change within hours, 3,000 events an hour", FAST)
+        yield f"{late.name} known, many events", replace(setting, hourly=3_000)
     outages = MARKETS["incident"].outages
     for late in (_62, COMPLETE):
         words = "the stream publishes no conversions for six hours, twice"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from forebay.config.specs.labels import delay_of
 from forebay.config.specs.pipelines import PipelineSpec
@@ -91,7 +90,7 @@ def advised(
         has_warm_start=pipeline.train.warm_start is not None,
         crowded=crowded,
     )
-    found = advise(known, situation, declared, settings_of(pipeline), measured_regimes())
+    found = advise(known, situation, declared, measured_regimes())
     return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
 
 
@@ -188,16 +187,3 @@ def corrected_as(pipeline: PipelineSpec, label: str) -> dict[str, str]:
         each.name: each._replace(delay=delay_of(rule, each)).name
         for each in pipeline.train.variants
     }
-
-
-def settings_of(pipeline: PipelineSpec) -> dict[str, object]:
-    """Every setting by its dotted key, defaults filled in; lists as they are."""
-    return dict(_flattened(pipeline.model_dump(mode="json"), ""))
-
-
-def _flattened(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
-    for key, item in value.items():
-        if isinstance(item, dict):
-            yield from _flattened(item, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", item

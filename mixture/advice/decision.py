@@ -1,22 +1,27 @@
 """Which paradigm is recommended: a pure function of a situation and the measured regimes.
 
-It takes the regimes that resemble the situation in what can be known beforehand. Whether the data
-drifts or its labels will be missing for hours cannot be known, so regimes that differ only in that
-get one answer: the variant with the smallest maximum loss against the best of each regime.
+It takes the regimes that resemble the situation in what can be known beforehand. How fast the data
+drifts and whether its labels will be missing for hours cannot be known, so regimes that differ only
+in that get one answer: the variant that loses least against the best of each, in their mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
 from dataclasses import dataclass
+from statistics import fmean
 
 from forebay.mixture.advice.recommendation import Advice, Gain, Recommendation
-from forebay.mixture.advice.regimes import MeasuredVariant, Regime, RegimeTable, difference_of, fits
+from forebay.mixture.advice.regimes import Regime, RegimeTable, difference_of
 from forebay.mixture.metrics.share import Share
 from forebay.mixture.metrics.verdict import COMPLETENESS_MIN, POSITIVES_MIN
 
-LOSS_MAX = 0.003  # AUC: a variant that loses more against the best of a regime is not recommended
-SAME = 0.001  # AUC: differences below this are within the noise of seeds, so the declared one stays
+# AUC: variants that lose so much more than the best, in the mean of regimes, are as good: a choice
+# of seeds moves it by more. Of these the declared one stays, else the first of the usual ones.
+SAME = 0.003
+USUAL = ("mixture", "mixture+fnw", "mixture+head", "mixed+head", "mixed", "batch")
+NEAR = 1.0  # log odds of being known: regimes that are so much later or earlier resemble data
+NEAREST_MIN = 3
 SPARSE = 0.5  # share of events that are in the stream
 
 _BATCH_READERS = {"batch", "batch_then_stream", "mixed", "mixture"}
@@ -63,13 +68,7 @@ def is_incomplete(completeness: float) -> bool:
     return completeness < COMPLETENESS_MIN
 
 
-def advise(
-    known: Share | None,
-    situation: Situation,
-    declared: str,
-    settings: Mapping[str, object],
-    table: RegimeTable,
-) -> Advice:
+def advise(known: Share | None, situation: Situation, declared: str, table: RegimeTable) -> Advice:
     """The advice for a pipeline. known: positives that its stream knew; see `recommend`."""
     enough = known is not None and known.whole >= POSITIVES_MIN
     late = enough and is_incomplete(situation.span[1]) and learns_late_labels(declared)
@@ -78,81 +77,56 @@ def advise(
         known=known,
         stream_share=situation.stream_share,
         is_late=late,
-        recommendation=recommend(situation, declared, settings, table) if enough else None,
+        recommendation=recommend(situation, declared, table) if enough else None,
     )
 
 
-def recommend(
-    situation: Situation, declared: str, settings: Mapping[str, object], table: RegimeTable
-) -> Recommendation | None:
-    """What to declare; None if too little is known, or nothing suitable was measured.
-
-    settings: the pipeline's, by dotted key.
-    """
+def recommend(situation: Situation, declared: str, table: RegimeTable) -> Recommendation | None:
+    """What to declare; None if too little is known, or nothing suitable was measured."""
     if situation.completeness is None or not situation.has_stream:
         return None
-    for like in _narrowing(regimes_like(situation, table), situation.completeness):
-        losses = _losses(like, situation)
-        best = min(losses, key=lambda name: losses[name], default=None)
-        # Narrowing further would separate regimes that are equally near.
-        is_last = len({each.completeness for each in like}) == 1
-        if best is not None and (losses[best] <= LOSS_MAX or is_last):
-            measured_as = _measured_as(declared, situation)
-            return _recommendation(like, best, declared, measured_as, settings, table)
-    return None
+    like = regimes_like(situation, table)
+    names = [name for name in like[0].aucs if _can_learn(name, situation)]
+    if is_incomplete(situation.span[1]):  # whatever its AUC, its probabilities are too low
+        names = [name for name in names if not learns_late_labels(name)] or names
+    losses = {name: fmean(each.loss_of(name) for each in like) for name in names}
+    if not losses:
+        return None
+    own = _measured_as(declared, situation)
+    least = min(losses.values()) + SAME
+    by_loss = sorted(losses, key=losses.__getitem__)
+    best = next(name for name in (own, *USUAL, *by_loss) if losses.get(name, 1.0) <= least)
+    return Recommendation(
+        changes=best != own,
+        variant=declared if best == own else best,
+        declared=declared,
+        gains=tuple(_gain(each, best, own) for each in like),
+        measured=table.measured.isoformat(),
+    )
 
 
 def regimes_like(situation: Situation, table: RegimeTable) -> list[Regime]:
-    """Regimes that resemble a situation: in late labels first, then in sparseness, then in ids.
-
-    What lies between two measured completenesses resembles both, and so do all that are complete.
-    """
-    found = list(table.regimes)
+    """Regimes that resemble a situation: in late labels first, then in sparseness, then in ids."""
+    found = sorted(table.regimes, key=lambda each: _apart(each, situation))
+    near = sum(_apart(each, situation) <= NEAR for each in found)
+    found = found[: max(near, NEAREST_MIN)]
     share = 1.0 if situation.stream_share is None else situation.stream_share
+    found = [each for each in found if (each.stream_share < SPARSE) == (share < SPARSE)] or found
+    return [each for each in found if each.crowded == situation.crowded] or found
+
+
+def _apart(regime: Regime, situation: Situation) -> float:
+    """How much more or less is known at publication, in log odds; all that is complete is alike."""
     low, high = situation.span
-    below = max((each.completeness for each in found if each.completeness <= low), default=0.0)
-    above = min((each.completeness for each in found if each.completeness >= high), default=1.0)
-    late = {
-        each.name
-        for each in found
-        if below <= each.completeness <= above
-        or not (is_incomplete(each.completeness) or is_incomplete(high))
-    }
-    for is_like in (
-        lambda each: each.name in late,
-        lambda each: (each.stream_share < SPARSE) == (share < SPARSE),
-        lambda each: each.crowded == situation.crowded,
-    ):
-        found = [each for each in found if is_like(each)] or found
-    return found
+    if not is_incomplete(low) and not is_incomplete(regime.completeness):
+        return 0.0
+    known = _log_odds(regime.completeness)
+    return max(_log_odds(low) - known, known - _log_odds(high), 0.0)
 
 
-def _narrowing(regimes: Sequence[Regime], completeness: float) -> Iterator[list[Regime]]:
-    """All regimes, then fewer and fewer: those whose completeness is farthest are dropped first.
-
-    Finally, each of the nearest ones alone, since there may be no variant measured in all of them.
-    """
-    distances = {each.name: round(abs(each.completeness - completeness), 6) for each in regimes}
-    for farthest in sorted(set(distances.values()), reverse=True):
-        nearest = [each for each in regimes if distances[each.name] <= farthest]
-        yield nearest
-    yield from ([each] for each in nearest)
-
-
-def _losses(regimes: Sequence[Regime], situation: Situation) -> dict[str, float]:
-    """The maximum loss of AUC over regimes, for each variant that was measured in all of them."""
-    found: dict[str, float] = {}
-    names = [{each.name for each in _usable(regime, situation)} for regime in regimes]
-    for regime in regimes:
-        usable = {each.name: each.auc for each in _usable(regime, situation)}
-        for name in set.intersection(*names):
-            loss = max(usable.values()) - usable[name]
-            found[name] = max(found.get(name, 0.0), loss)
-    return dict(sorted(found.items()))
-
-
-def _usable(regime: Regime, situation: Situation) -> list[MeasuredVariant]:
-    return [each for each in regime.variants if _can_learn(each.variant, situation)]
+def _log_odds(share: float) -> float:
+    bounded = min(max(share, 0.01), 0.99)
+    return math.log(bounded / (1 - bounded))
 
 
 def _can_learn(variant: str, situation: Situation) -> bool:
@@ -174,43 +148,8 @@ def _measured_as(declared: str, situation: Situation) -> str:
     return declared
 
 
-def _recommendation(
-    like: Sequence[Regime],
-    best: str,
-    declared: str,
-    measured_as: str,
-    settings: Mapping[str, object],
-    table: RegimeTable,
-) -> Recommendation:
-    ours = [_as_declared(regime, measured_as, settings) for regime in like]
-    chosen = [next(each for each in regime.variants if each.name == best) for regime in like]
-    apart = [
-        None if own is None else one.auc - own.auc for one, own in zip(chosen, ours, strict=True)
-    ]
-    changes = any(each is None or each > SAME for each in apart)
-    changes = changes and all(each is None or each >= -LOSS_MAX for each in apart)
-    return Recommendation(
-        changes=changes,
-        variant=chosen[0].variant if changes else declared,
-        options=chosen[0].options if changes else {},
-        declared=declared,
-        gains=tuple(map(_gain, like, chosen, ours)),
-        measured=table.measured.isoformat(),
-    )
-
-
-def _as_declared(
-    regime: Regime, declared: str, settings: Mapping[str, object]
-) -> MeasuredVariant | None:
-    """The measurement with the declared settings that names most of them; None if there is none."""
-    found = [
-        each
-        for each in regime.variants
-        if each.variant == declared and fits(each.options, settings)
-    ]
-    return max(found, key=lambda each: len(each.options), default=None)
-
-
-def _gain(regime: Regime, chosen: MeasuredVariant, own: MeasuredVariant | None) -> Gain:
-    auc, interval = (None, None) if own is None else difference_of(chosen, own)
-    return Gain(regime.name, regime.seeds, auc, interval)
+def _gain(regime: Regime, chosen: str, own: str) -> Gain:
+    variants = {each.variant: each for each in regime.variants}
+    if own not in variants:
+        return Gain(regime.name, regime.seeds, None, None)
+    return Gain(regime.name, regime.seeds, *difference_of(variants[chosen], variants[own]))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from forebay.mixture.advice.regimes import Setting, setting_text
-from forebay.mixture.metrics.estimate import Estimate
+from forebay.mixture.metrics.estimate import SPREAD_WINDOWS_MIN, Estimate, over_windows
 from forebay.mixture.metrics.share import Share
 from forebay.system.message import Message
 
@@ -40,13 +39,12 @@ class Gain:
         if self.auc is None:
             return f"not measured as declared in {self.place} ({seeds})"
         interval = f" ± {_figure(self.plus_minus)}" if self.plus_minus is not None else ""
-        sign = "+" if self.auc >= 0 else "-"
-        return f"{sign}{_figure(abs(self.auc))}{interval} in {self.place} ({seeds})"
+        return f"{_signed(self.auc)}{interval} in {self.place} ({seeds})"
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The variant that is recommended, with its options, and what it is expected to gain.
+    """The variant that is recommended, and what it is expected to gain.
 
     changes: whether it differs from what the pipeline declares. measured: the table's date; empty
     where the line has measured it.
@@ -54,7 +52,6 @@ class Recommendation:
 
     changes: bool
     variant: str
-    options: Mapping[str, Setting]
     declared: str
     gains: Annotated[tuple[Gain, ...], Field(alias="expected")]
     measured: str
@@ -63,24 +60,37 @@ class Recommendation:
     def settings(self) -> str:
         """What to write in the pipeline's YAML."""
         paradigm, _, delay = self.variant.partition("+")
-        keys: dict[str, Any] = {"train.paradigm": paradigm}
+        keys = {"train.paradigm": paradigm}
         if delay or "+" in self.declared:
             keys["train.delay"] = delay or "none"
-        keys |= self.options
-        return ", ".join(f"{key}: {setting_text(value)}" for key, value in keys.items())
+        return ", ".join(f"{key}: {value}" for key, value in keys.items())
 
     @property
     def words(self) -> str:
-        expected = "; ".join(gain.words for gain in self.gains)
         if not self.changes:
-            like = "data like " if self.measured else ""
-            places = " and ".join(gain.place for gain in self.gains)
-            return f"no measured variant clearly beats {self.declared} on {like}{places}"
+            return f"no measured variant clearly beats {self.declared} in {self._places}"
         measured = f", measured {self.measured}" if self.measured else ""
         return (
             f"{self.settings} is recommended: expected difference in AUC against "
-            f"{self.declared}: {expected}{measured}"
+            f"{self.declared}: {self._expected}{measured}"
         )
+
+    @property
+    def _places(self) -> str:
+        if len(self.gains) == 1:
+            return self.gains[0].place
+        return f"the {len(self.gains)} measured regimes most like this data"
+
+    @property
+    def _expected(self) -> str:
+        """The mean over regimes; of three or more with its interval over them."""
+        known = [gain.auc for gain in self.gains if gain.auc is not None]
+        if len(self.gains) == 1 or len(known) < len(self.gains):
+            return self.gains[0].words
+        if len(known) < SPREAD_WINDOWS_MIN:
+            return f"{_signed(sum(known) / len(known))} in {self._places}"
+        mean, reach = over_windows(known, [1.0] * len(known))
+        return f"{_signed(mean)} ± {_figure(reach)} in {self._places}"
 
 
 class ToldAdvice(Message):
@@ -136,6 +146,10 @@ class Advice:
         )
 
 
+def _signed(value: float) -> str:
+    return f"{'-' if value < 0 else '+'}{_figure(abs(value))}"
+
+
 def _figure(value: float) -> str:
     """Four decimals without the leading 0, as papers print AUCs."""
     return f"{value:.4f}".removeprefix("0")
@@ -154,9 +168,9 @@ def with_own_figures(
         best = max(better, key=lambda name: better[name].value)
         gains = (_gain(better[best]),)
         return Recommendation(
-            changes=True, variant=best, options={}, declared=declared, gains=gains, measured=""
+            changes=True, variant=best, declared=declared, gains=gains, measured=""
         )
-    own = None if elsewhere is None or elsewhere.options else measured.get(elsewhere.variant)
+    own = None if elsewhere is None else measured.get(elsewhere.variant)
     if elsewhere is None or own is None or any(_fits(each, own) for each in elsewhere.gains):
         return elsewhere
     return replace(elsewhere, changes=False, variant=declared, gains=(_gain(own),), measured="")

@@ -1,13 +1,12 @@
 """The table of measured regimes that advice is based on, in the format that a benchmark writes.
 
 `regimes.json` beside this module holds one `RegimeTable`. A new measurement writes the whole
-file with `RegimeTable.model_dump_json(indent=1)`; nothing else is read.
+file; nothing else is read.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,6 @@ from forebay.mixture.metrics.estimate import SEEDS_MIN, student_quantile
 from forebay.system.message import Message
 
 TABLE = Path(__file__).with_name("regimes.json")
-Setting = bool | int | float | str
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Auc = Annotated[float, Field(ge=0, le=1)]
 
@@ -28,24 +26,17 @@ _Auc = Annotated[float, Field(ge=0, le=1)]
 class MeasuredVariant(Message):
     """How a variant did in one regime, over all scored rows, judged by the complete label.
 
-    variant: paradigm and correction, such as `mixture+head`. options: settings of the pipeline's
-    YAML that differ from their defaults, by dotted key (`model.mixture.gain`). auc: the mean over
-    seeds; auc_by_seed: one per seed, in the same order for all variants of the regime and as far
-    apart as they were within it; empty if only the mean is known. calibration: predicted positives
+    variant: paradigm and correction, such as `mixture+head`. auc: the mean over seeds; auc_by_seed:
+    one per seed, in the same order for all variants of the regime and as far apart as they were
+    within it; empty if only the mean is known. calibration: predicted positives
     divided by actual ones.
     """
 
     variant: str
-    options: dict[str, Setting] = Field(default_factory=dict)
     auc: _Auc
     auc_by_seed: tuple[_Auc, ...] = ()
     normalised_entropy: float | None = None
     calibration: float | None = None
-
-    @property
-    def name(self) -> str:
-        settings = ", ".join(f"{key}: {setting_text(value)}" for key, value in self.options.items())
-        return f"{self.variant} ({settings})" if settings else self.variant
 
 
 class Regime(Message):
@@ -66,13 +57,12 @@ class Regime(Message):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [each.name for each in self.variants]
-        if len(set(names)) != len(names):
-            raise ValueError(f"regime {self.name!r} names one variant with the same options twice")
+        if len(self.aucs) != len(self.variants):
+            raise ValueError(f"regime {self.name!r} names one variant twice")
         for each in self.variants:
             if len(each.auc_by_seed) not in {0, self.seeds}:
                 raise ValueError(
-                    f"regime {self.name!r}, {each.name}: {len(each.auc_by_seed)} seeds, "
+                    f"regime {self.name!r}, {each.variant}: {len(each.auc_by_seed)} seeds, "
                     f"not {self.seeds}"
                 )
         return self
@@ -81,12 +71,30 @@ class Regime(Message):
     def best(self) -> MeasuredVariant:
         return max(self.variants, key=lambda each: each.auc)
 
+    @property
+    def aucs(self) -> dict[str, float]:
+        """By variant."""
+        return {each.variant: each.auc for each in self.variants}
+
+    def loss_of(self, variant: str) -> float:
+        """AUC of the best variant minus that of this one."""
+        return self.best.auc - self.aucs[variant]
+
 
 class RegimeTable(Message):
+    """Regimes in which the same variants were measured."""
+
     measured: date
     origin: str
     command: str = ""
     regimes: tuple[Regime, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _comparable(self) -> Self:
+        for each in self.regimes:
+            if each.aucs.keys() != self.regimes[0].aucs.keys():
+                raise ValueError(f"regime {each.name!r} measured other variants than the first one")
+        return self
 
 
 @cache
@@ -118,12 +126,3 @@ def difference_of(one: MeasuredVariant, other: MeasuredVariant) -> tuple[float, 
     mean = sum(apart) / seeds
     variance = sum((each - mean) ** 2 for each in apart) / (seeds - 1)
     return mean, student_quantile(seeds - 1) * math.sqrt(variance / seeds)
-
-
-def fits(options: Mapping[str, Setting], settings: Mapping[str, object]) -> bool:
-    """Whether a pipeline has these options. settings: those of the pipeline, by dotted key."""
-    return all(settings.get(key) == value for key, value in options.items())
-
-
-def setting_text(value: Setting) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

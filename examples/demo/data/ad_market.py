@@ -46,7 +46,7 @@ class Market:
     wait: from an event to its publication. mean_delays: of conversions, in hours; each category
     has one of them, and without any no label is late. horizon: later conversions do not count, so
     that the history's labels are complete when it is read. base_logit: how rare conversions are.
-    stream_share: the share of events that is published. stream_from: the first published hour.
+    stream_share: the share of events that is published.
     returning: the share of events whose user is seen again.
     *_drift: how far a logit wanders (its standard deviation), and hours until it forgets.
     replaced_daily: the share of items that are replaced with new ones each midnight.
@@ -60,7 +60,6 @@ class Market:
     returning: float = 1.0
     outages: tuple[Outage, ...] = ()
     stream_share: float = 1.0
-    stream_from: int = 0
     category_drift: tuple[float, float] = (0.9, 8.0)
     item_drift: tuple[float, float] = (0.5, 12.0)
     replaced_daily: float = 0.0
@@ -78,8 +77,6 @@ MARKETS = {
     "collisions": Market(
         category_drift=(1.2, 6.0), replaced_daily=0.05, user_buckets=2_048, item_buckets=512
     ),
-    "complete": Market(category_drift=(0.9, 96.0), item_drift=(0.5, 144.0)),
-    "short log": Market(stream_from=5 * 24),
 }
 
 
@@ -155,7 +152,6 @@ def generate(market: Market, seed: int, *, days: int = 12, hourly: int = 2_000) 
         first = _micros(START) + outage.first * _HOUR_US
         known &= (published < first) | (published >= first + outage.hours * _HOUR_US)
     streamed = randoms["log"].random(len(at)) < market.stream_share
-    streamed &= published >= _micros(START) + market.stream_from * _HOUR_US
     segment = tastes.user_segment[users]
     new = randoms["new"].random(len(at)) >= market.returning
     users = np.where(new, USERS + np.arange(len(at)), users)

