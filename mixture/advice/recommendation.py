@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from forebay.mixture.metrics.estimate import SPREAD_WINDOWS_MIN, Estimate, over_windows
 from forebay.mixture.metrics.share import Share
@@ -102,6 +102,14 @@ class ToldAdvice(Message):
     incomplete_labels: bool = False
     recommendation: Recommendation | None = None
     words: str
+
+    @field_validator("recommendation", mode="before")
+    @classmethod
+    def _without_options(cls, value: object) -> object:
+        """Earlier summaries named settings of the recommended variant; there never were any."""
+        if isinstance(value, dict):
+            return {key: one for key, one in value.items() if key != "options"}
+        return value
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from support.there import there
 
-from forebay.mixture.advice.recommendation import Gain, Recommendation, with_own_figures
+from forebay.mixture.advice.recommendation import Gain, Recommendation, ToldAdvice, with_own_figures
 from forebay.mixture.metrics.estimate import Estimate
 
 ELSEWHERE = Recommendation(
@@ -72,3 +72,12 @@ def test_what_seeds_alone_may_move_is_no_reason() -> None:
     assert with_own_figures("mixture", {"stream": close}, None) is None
     sure = Estimate(0.0030, 0.0020, 0.0040, seeds=3)
     assert there(with_own_figures("mixture", {"stream": sure}, None)).variant == "stream"
+
+
+def test_summaries_of_before_are_read() -> None:
+    gain = {"regime": "late", "seeds": 5, "auc_difference": 0.06, "plus_minus": 0.01}
+    stored = {"changes": True, "variant": "mixed+head", "options": {}, "declared": "mixture"}
+    found = ToldAdvice.model_validate(
+        {"words": "-", "recommendation": {**stored, "expected": [gain], "measured": "2026-11-23"}}
+    )
+    assert found.recommendation == ELSEWHERE
