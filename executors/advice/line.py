@@ -10,7 +10,7 @@ from forebay.config.specs.labels import delay_of
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.judgement import Judgement
-from forebay.mixture.advice.decision import Situation, advise
+from forebay.mixture.advice.decision import Situation, advise, is_incomplete, learns_late_labels
 from forebay.mixture.advice.recommendation import INCOMPLETE_LABELS, Advice, with_own_figures
 from forebay.mixture.advice.regimes import measured_regimes
 from forebay.mixture.metrics.estimate import (
@@ -91,6 +91,8 @@ def advised(
         crowded=crowded,
     )
     found = advise(known, situation, declared, measured_regimes())
+    if known is not None and is_incomplete(situation.span[1]):
+        own = {name: one for name, one in own.items() if not learns_late_labels(name)}
     return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
 
 

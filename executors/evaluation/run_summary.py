@@ -12,10 +12,10 @@ from forebay.home.paths import DEFAULT_LINE
 from forebay.mixture.advice.recommendation import ToldAdvice
 from forebay.mixture.metrics.figures import Pooled
 from forebay.mixture.row_sums import RowSums
-from forebay.system.message import Message
+from forebay.system.message import Kept
 
 
-class RunFacts(Message):
+class RunFacts(Kept):
     """What only the run that trained the windows knows, or their jobs."""
 
     restarts: dict[str, int] = Field(default_factory=dict)
@@ -26,7 +26,7 @@ class RunFacts(Message):
     notes: list[str] = Field(default_factory=list)
 
 
-class LabelSummary(Message):
+class LabelSummary(Kept):
     """Of one of several labels, after the first."""
 
     pooled: Pooled

@@ -16,12 +16,12 @@ from forebay.executors.model_line.coverage import Offsets, Span
 from forebay.executors.model_line.link import Link, Parent, ReadRows
 from forebay.mixture.left_out import unsaid
 from forebay.mixture.metrics.figures import LabelPart
-from forebay.system.message import Message
+from forebay.system.message import Kept
 
 Repeats = dict[str, int]  # see `repeats_of`
 
 
-class SourceFacts(Message):
+class SourceFacts(Kept):
     """Rows of one source in one window, as its plan, its readers and the model counted them.
 
     planned_rows: what planning learnt from the storage; None if they are unknown before reading.
@@ -98,14 +98,14 @@ class SourceFacts(Message):
         )
 
 
-class StreamOffset(Message):
+class StreamOffset(Kept):
     """See `achieved_offsets`."""
 
     offset_seconds: int
     measured_seconds: tuple[float, float] | None = None
 
 
-class Series(Message):
+class Series(Kept):
     """What a trainer recorded over the steps of a window: lists of equal length, not empty.
 
     rows: of the window so far, by source. losses: mean since the previous point, by paradigm and

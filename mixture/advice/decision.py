@@ -96,6 +96,8 @@ def recommend(situation: Situation, declared: str, table: RegimeTable) -> Recomm
     least = min(losses.values()) + SAME
     by_loss = sorted(losses, key=losses.__getitem__)
     best = next(name for name in (own, *USUAL, *by_loss) if losses.get(name, 1.0) <= least)
+    if own in losses and losses[own] - losses[best] <= SAME:
+        best = own
     return Recommendation(
         changes=best != own,
         variant=declared if best == own else best,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from forebay.mixture.metrics.estimate import SPREAD_WINDOWS_MIN, Estimate, over_windows
 from forebay.mixture.metrics.share import Share
-from forebay.system.message import Message
+from forebay.system.message import Kept
 
 INCOMPLETE_LABELS = "incomplete_labels"  # as `train.accept` names it
 
@@ -76,6 +76,12 @@ class Recommendation:
         )
 
     @property
+    def mean_gain(self) -> float | None:
+        """Over regimes; None where the declared variant was not measured."""
+        known = [gain.auc for gain in self.gains if gain.auc is not None]
+        return sum(known) / len(known) if known else None
+
+    @property
     def _places(self) -> str:
         if len(self.gains) == 1:
             return self.gains[0].place
@@ -85,15 +91,15 @@ class Recommendation:
     def _expected(self) -> str:
         """The mean over regimes; of three or more with its interval over them."""
         known = [gain.auc for gain in self.gains if gain.auc is not None]
-        if len(self.gains) == 1 or len(known) < len(self.gains):
+        if self.mean_gain is None or len(self.gains) == 1:
             return self.gains[0].words
         if len(known) < SPREAD_WINDOWS_MIN:
-            return f"{_signed(sum(known) / len(known))} in {self._places}"
+            return f"{_signed(self.mean_gain)} in {self._places}"
         mean, reach = over_windows(known, [1.0] * len(known))
         return f"{_signed(mean)} ± {_figure(reach)} in {self._places}"
 
 
-class ToldAdvice(Message):
+class ToldAdvice(Kept):
     """Advice as a summary holds it: see `Advice` and `Share.as_json`."""
 
     declared: str = ""
@@ -102,14 +108,6 @@ class ToldAdvice(Message):
     incomplete_labels: bool = False
     recommendation: Recommendation | None = None
     words: str
-
-    @field_validator("recommendation", mode="before")
-    @classmethod
-    def _without_options(cls, value: object) -> object:
-        """Earlier summaries named settings of the recommended variant; there never were any."""
-        if isinstance(value, dict):
-            return {key: one for key, one in value.items() if key != "options"}
-        return value
 
 
 @dataclass(frozen=True)
@@ -168,8 +166,9 @@ def with_own_figures(
 ) -> Recommendation | None:
     """The best variant that is clearly better here; otherwise what regimes say and nothing denies.
 
-    measured: AUC of each other variant that was trained beside the declared one, minus its AUC.
-    elsewhere: what regimes recommend; it stays if not clearly worse here, and its gain is possible.
+    measured: AUC of each other variant that was trained beside the declared one, minus its AUC, of
+    those that may be recommended. elsewhere: what regimes recommend; it stays if not clearly worse
+    here, and its mean gain is possible.
     """
     better = {name: one for name, one in measured.items() if one.value > 0 and one.is_clear()}
     if better:
@@ -179,14 +178,14 @@ def with_own_figures(
             changes=True, variant=best, declared=declared, gains=gains, measured=""
         )
     own = None if elsewhere is None else measured.get(elsewhere.variant)
-    if elsewhere is None or own is None or any(_fits(each, own) for each in elsewhere.gains):
+    if elsewhere is None or own is None or _fits(elsewhere.mean_gain, own):
         return elsewhere
     return replace(elsewhere, changes=False, variant=declared, gains=(_gain(own),), measured="")
 
 
-def _fits(elsewhere: Gain, own: Estimate) -> bool:
+def _fits(elsewhere: float | None, own: Estimate) -> bool:
     worse = own.value < 0 and own.is_clear()
-    return not worse and (elsewhere.auc is None or own.low <= elsewhere.auc <= own.high)
+    return not worse and (elsewhere is None or own.low <= elsewhere <= own.high)
 
 
 def _gain(own: Estimate) -> Gain:

@@ -11,12 +11,12 @@ from typing import Literal
 from pydantic import Field
 
 from forebay.mixture.metrics.estimate import Estimate
-from forebay.system.message import Message
+from forebay.system.message import Kept
 
 Interval = tuple[float, float]
 
 
-class EventScores(Message):
+class EventScores(Kept):
     """A variant or tower by complete labels of events, of all rows or a part; means over its seeds.
 
     words: how much is judged so far, or why there is no AUC; else empty.
@@ -37,7 +37,7 @@ class EventScores(Message):
         return _estimate(self.auc, self.auc_interval)
 
 
-class PublicationScores(Message):
+class PublicationScores(Kept):
     """A variant or tower by labels of rows scored at publication; with several seeds, means.
 
     Figures without a suffix judge all `rows` by the fresh label; those that end in `_true` judge
@@ -71,7 +71,7 @@ class PublicationScores(Message):
         return _estimate(self.auc_true, self.auc_true_interval)
 
 
-class Unjudged(Message):
+class Unjudged(Kept):
     """Events without a score: see `EventRows`."""
 
     gone: int = 0
@@ -79,7 +79,7 @@ class Unjudged(Message):
     left_out: int = 0
 
 
-class EventBlock(Message):
+class EventBlock(Kept):
     """Events of a window, scored when they happened; by variant or tower, source, and slice.
 
     complete: whether all their labels are there.
@@ -94,7 +94,7 @@ class EventBlock(Message):
     slices: dict[str, dict[str, dict[str, EventScores]]] = Field(default_factory=dict)
 
 
-class LabelCounts(Message):
+class LabelCounts(Kept):
     """Positives of the stream, and how many of them were known at publication."""
 
     fresh_positives: int = 0
@@ -102,7 +102,7 @@ class LabelCounts(Message):
     share: float | None = None
 
 
-class LabelAge(Message):
+class LabelAge(Kept):
     """The same of rows that waited at most so long for publication; None: longer than others."""
 
     until_seconds: int | None
@@ -110,7 +110,7 @@ class LabelAge(Message):
     complete_positives: int
 
 
-class LabelPart(Message):
+class LabelPart(Kept):
     """What is known of a window by one label."""
 
     metrics: dict[str, PublicationScores] = Field(default_factory=dict)
@@ -127,12 +127,12 @@ class LabelPart(Message):
         return self.event is not None and not self.event.complete
 
 
-class PooledScores(Message):
+class PooledScores(Kept):
     auc_fresh: Estimate | None = None
     auc_true: Estimate | None = None
 
 
-class CurvePoint(Message):
+class CurvePoint(Kept):
     """Rows with similar scores: the mean score, and the share of positives among them."""
 
     expected: float
@@ -140,7 +140,7 @@ class CurvePoint(Message):
     rows: int
 
 
-class PooledAnswer(Message):
+class PooledAnswer(Kept):
     """Pooled event scores of a variant or tower. calibration: 1 is ideal."""
 
     auc: Estimate
@@ -151,7 +151,7 @@ class PooledAnswer(Message):
     curve: list[CurvePoint] = Field(default_factory=list)
 
 
-class PooledPart(Message):
+class PooledPart(Kept):
     """Pooled event scores of a source or slice. words: why there are none."""
 
     auc: Estimate | None
@@ -164,7 +164,7 @@ class PooledPart(Message):
 PooledParts = dict[str, dict[str, PooledPart]]
 
 
-class PooledEvent(Message):
+class PooledEvent(Kept):
     windows: int = 0
     judged: int = 0
     answers: dict[str, PooledAnswer] = Field(default_factory=dict)
@@ -172,7 +172,7 @@ class PooledEvent(Message):
     slices: dict[str, PooledParts] = Field(default_factory=dict)
 
 
-class Difference(Message):
+class Difference(Kept):
     """Of the AUCs of two variants, `a` minus `b`, with a verdict in words."""
 
     a: str
@@ -189,7 +189,7 @@ class Difference(Message):
         return Estimate(self.value, self.low, self.high, self.seeds)
 
 
-class Pooled(Message):
+class Pooled(Kept):
     """Figures over windows. scored_at, label: which scores are compared, and by which labels."""
 
     paradigms: dict[str, PooledScores] = Field(default_factory=dict)

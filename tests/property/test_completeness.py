@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.mixture.advice.completeness import CompleteRows, FreshRows, measure_completeness
-from forebay.mixture.advice.decision import LOSS_MAX, SAME, Situation, recommend, regimes_like
+from forebay.mixture.advice.decision import SAME, Situation, recommend, regimes_like
 from forebay.mixture.advice.regimes import measured_regimes
 
 NAN = float("nan")
@@ -68,7 +68,7 @@ def test_advice_can_be_followed_and_costs_nothing_where_it_was_measured(
     situation: Situation, declared: str
 ) -> None:
     table = measured_regimes()
-    found = recommend(situation, declared, {}, table)
+    found = recommend(situation, declared, table)
     if found is None:
         assert not situation.has_batch or not situation.can_correct
         return
@@ -80,6 +80,9 @@ def test_advice_can_be_followed_and_costs_nothing_where_it_was_measured(
         return
     assert situation.can_correct or "+" not in found.variant
     assert situation.has_batch or found.variant == "stream"
-    known = [gain.auc for gain in found.gains if gain.auc is not None]
-    assert all(auc >= -LOSS_MAX for auc in known)
-    assert not known or len(known) < len(found.gains) or max(known) > SAME
+    like = regimes_like(situation, table)
+    losses = {name: sum(each.loss_of(name) for each in like) / len(like) for name in like[0].aucs}
+    assert losses[found.variant] <= losses["batch"] + SAME or not situation.has_batch
+    again = recommend(situation, found.variant, table)
+    assert again is not None
+    assert (again.changes, again.variant) == (False, found.variant)
