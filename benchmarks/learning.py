@@ -1,6 +1,6 @@
-"""Which variant learns best where: generated markets, every variant on the same rows, five seeds.
+"""Which variant learns best where: generated markets, every variant on the same rows.
 
-    python benchmarks/learning.py               # all of it, an hour on two cores
+    python benchmarks/learning.py --write       # all of it, two hours on two cores
     python benchmarks/learning.py --quick       # two minutes, figures that mean little
     python benchmarks/learning.py --regimes "100% known, incident" --seeds 1 2 --keep /tmp/runs
 
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from learning_figures import Run, figures_of
 from learning_page import page_text
-from learning_regimes import table_of
+from learning_regimes import by_regime, table_of
 from market_grid import SETTINGS
 from market_replay import replay_market
 from variants import train_of, variants
@@ -87,9 +87,9 @@ def main() -> None:
         arguments.processes, mp_context=multiprocessing.get_context("spawn")
     ) as pool:
         runs = _run_all(pool, tasks, arguments)
-    table = table_of(runs)
-    print(page_text(table))
-    if not (arguments.quick or arguments.regimes):
+    print(page_text(table_of(runs)))
+    if arguments.write:
+        table = table_of([run for each in by_regime(runs).values() for run in each])
         text = table.model_dump_json(exclude_defaults=True)
         TABLE.write_text(text.replace('{"name"', '\n{"name"') + "\n")  # a line for each regime
 
@@ -124,10 +124,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, help="folder of finished runs")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--model", type=json.loads, default={}, help="options of the model, JSON")
+    parser.add_argument("--write", action="store_true", help="the table that advice is taken from")
     parser.add_argument("--finished", action="store_true", help="only runs that are in --keep")
     arguments = parser.parse_args()
     if arguments.finished and arguments.keep is None:
         parser.error("--finished needs --keep: the folder of the runs")
+    if arguments.write and (arguments.quick or arguments.model):
+        parser.error("--write: figures of --quick or of other models are no advice")
     arguments.seeds = arguments.seeds or ((1,) if arguments.quick else SEEDS)
     return arguments
 

@@ -10,8 +10,9 @@ from learning_figures import Run
 from market_grid import SETTINGS
 
 from forebay.mixture.advice.regimes import MeasuredVariant, Regime, RegimeTable
+from forebay.mixture.metrics.estimate import SEEDS_MIN
 
-COMMAND = "python benchmarks/learning.py"
+COMMAND = "python benchmarks/learning.py --write"
 
 
 def table_of(runs: Sequence[Run]) -> RegimeTable:
@@ -23,6 +24,12 @@ def table_of(runs: Sequence[Run]) -> RegimeTable:
         command=COMMAND,
         regimes=tuple(_regime([run for run in runs if run.regime == name]) for name in names),
     )
+
+
+def by_regime(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs of each regime that has three seeds or more, in the order of the grid."""
+    found = {name: [run for run in runs if run.regime == name] for name in SETTINGS}
+    return {name: each for name, each in found.items() if len(each) >= SEEDS_MIN}
 
 
 def _regime(runs: Sequence[Run]) -> Regime:

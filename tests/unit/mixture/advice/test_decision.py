@@ -47,6 +47,22 @@ def test_what_is_advised_asks_no_more(like: Regime) -> None:
     assert "no measured variant clearly beats" in again.words
 
 
+@pytest.mark.parametrize(
+    ("completeness", "advised"),
+    [
+        (0.03, "mixture+fnw"),
+        (0.1, "mixture+head"),
+        (0.7, "mixture+head"),
+        (0.75, "mixture+fnw"),
+        (0.89, "mixture+fnw"),
+        (0.92, "mixture"),
+        (1.0, "mixture"),
+    ],
+)
+def test_what_learning_md_says_to_begin_with(completeness: float, advised: str) -> None:
+    assert there(recommend(Situation(completeness), "mixture", TABLE)).variant == advised
+
+
 @pytest.mark.parametrize("completeness", [0.1, 0.3, 0.5, 0.7, 0.89])
 def test_late_labels_are_corrected(completeness: float) -> None:
     found = there(recommend(Situation(completeness), "mixture", TABLE))
@@ -107,6 +123,7 @@ def test_a_day_without_labels_in_the_sample_is_no_error() -> None:
 def test_sparse_streams_and_crowded_ids_are_their_own() -> None:
     sparse = [each.name for each in regimes_like(Situation(1.0, 0.1), TABLE)]
     assert sparse == ["100% known, sparse stream"]
+    assert there(recommend(Situation(1.0, 0.1), "mixture", TABLE)).variant == "mixed+head"
     crowded = [each.name for each in regimes_like(Situation(1.0, crowded=True), TABLE)]
     assert crowded == ["100% known, collisions"]
     late = Situation(0.5, 0.1, crowded=True)
