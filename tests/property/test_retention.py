@@ -30,6 +30,7 @@ WARM = "2026-02-01_2026-03-01"
 KEYS = [WARM, *(f"2026-03-0{day}" for day in range(1, 6))]
 KINDS = ("checkpoint", "saved_model", "scores")
 GENERATIONS = 3
+JUDGED = '{"window": "-", "generation": 1, "sources": {}}'
 trainings = st.lists(st.integers(0, len(KEYS) - 1), min_size=1, max_size=10).filter(
     lambda numbers: all(numbers.count(each) < GENERATIONS for each in numbers)
 )
@@ -65,7 +66,7 @@ class History:
             }
             train(rows, self.line, self.links, KEYS[number], files=files)
             if place in judged:
-                judgement_rows.store(rows, self.line, self.links[-1].name, "{}")
+                judgement_rows.store(rows, self.line, self.links[-1].name, JUDGED)
                 self.judged.append(self.links[-1])
 
     def serve(self, number: int) -> Link:
