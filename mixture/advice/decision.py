@@ -95,7 +95,7 @@ def recommend(situation: Situation, declared: str, table: RegimeTable) -> Recomm
     own = _measured_as(declared, situation)
     least = min(losses.values()) + SAME
     by_loss = sorted(losses, key=losses.__getitem__)
-    best = next(name for name in (own, *USUAL, *by_loss) if losses.get(name, 1.0) <= least)
+    best = next(name for name in (*USUAL, *by_loss) if losses.get(name, 1.0) <= least)
     if own in losses and losses[own] - losses[best] <= SAME:
         best = own
     return Recommendation(
