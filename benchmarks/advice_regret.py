@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from learning import finished_runs
+from learning import DELAYS, finished_runs
 from learning_figures import Run
 from learning_page import with_block
 from learning_regimes import by_regime, table_of
 from market_grid import SETTINGS, Setting
-from scipy import stats
+from variants import SINGLE_TOWERS
 
 from forebay.config.checks.rivals import RIVALS_MAX, preferred
 from forebay.config.specs.jobs import PublishSpec
@@ -36,16 +36,15 @@ from forebay.config.specs.windows import WindowSize
 from forebay.executors.judging.gate import HALF_LIVES, decide
 from forebay.mixture.advice.decision import Situation, recommend
 from forebay.mixture.advice.regimes import Regime, RegimeTable
+from forebay.mixture.metrics.estimate import over_windows
 
 PAGE = Path("docs/learning.md")
 MARKERS = ("<!-- regret: begin -->", "<!-- regret: end -->")
-COMMAND = "python benchmarks/advice_regret.py"
+COMMAND = "python benchmarks/advice_regret.py RUNS"
 FAILS = 0.003
 LEVEL = 0.05
 DECLARED = "mixture"
 JUDGED_BEFORE = 7  # windows with all their labels, before what serves is measured
-SINGLE = ("stream", "batch_then_stream", "mixed")
-DELAYS = ("head", "fnw")
 
 
 class Interval(NamedTuple):
@@ -55,9 +54,7 @@ class Interval(NamedTuple):
     @classmethod
     def of(cls, values: Sequence[float]) -> Interval:
         """A mean and half of its 95% t interval."""
-        quantile = float(stats.t.ppf(0.975, len(values) - 1))
-        spread = float(np.std(values, ddof=1)) / len(values) ** 0.5
-        return cls(float(np.mean(values)), quantile * spread)
+        return cls(*over_windows(values, [1.0] * len(values)))
 
     @property
     def words(self) -> str:
@@ -218,7 +215,7 @@ def summary(what: str, found: Sequence[Interval]) -> str:
 def corrected_against_single(runs: Mapping[str, Sequence[Run]]) -> str:
     """Where at most 60% are known: the corrected mixture against corrected single towers."""
     mixtures = [f"mixture+{delay}" for delay in DELAYS]
-    singles = [f"{name}+{delay}" for name in SINGLE for delay in DELAYS]
+    singles = [f"{name}+{delay}" for name in SINGLE_TOWERS if name != "batch" for delay in DELAYS]
     lines = ["corrected mixture - best corrected single tower, where at most 60% are known:"]
     for name, each in runs.items():
         if np.mean([run.completeness for run in each]) <= 0.6:

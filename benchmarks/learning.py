@@ -8,9 +8,10 @@ Each setting of `market_grid.py` is generated anew for each seed, which is the m
 variants learn from the same minibatches in one learner, the one that a trainer uses, with the
 guard; every event is scored before anything of it is learnt, by the weights at the start of the
 window that it happened in, and judged by its complete label. What `forebay check` advises by is
-written to mixture/advice/regimes.json, and `make pages` puts that into docs/learning.md; it stays
-as it is with --quick, or with fewer regimes. `--keep` names a folder of finished runs: what is in
-it is not run again, and `advice_regret.py` reads it; with `--finished` nothing else is run.
+written to mixture/advice/regimes.json with `--write`, of regimes with three seeds or more, and
+`make pages` puts that into docs/learning.md. `--keep` names a folder of finished runs: what is in
+it is not run again, and `advice_regret.py` reads it; with `--finished` nothing else is run. Runs
+with --quick or --model need another folder.
 """
 
 from __future__ import annotations

@@ -35,18 +35,16 @@ class Situation:
     """What is known about a data set before a model is trained on it.
 
     completeness: share of complete positives that the stream knew; None if unknown. interval: what
-    it may be, where it is the share of a sample. stream_share:
-    share of events that the stream has; None if unknown, which counts as all. can_correct: whether
-    late labels can be recognised: by twins, or by when they were known. has_warm_start: whether
-    history is replayed before the first window; without it, `batch_then_stream` trains on no batch
-    rows and is the same as `stream`.
+    it may be, where it is the share of a sample. stream_share: share of events that the stream has;
+    None if unknown, which counts as all. has_warm_start: whether history is replayed before the
+    first window; without it, `batch_then_stream` trains on no batch rows and is the same as
+    `stream`. crowded: see `Regime`.
     """
 
     completeness: float | None
     stream_share: float | None = None
     has_batch: bool = True
     has_stream: bool = True
-    can_correct: bool = True
     has_warm_start: bool = True
     crowded: bool = False
     interval: tuple[float, float] | None = None
@@ -133,7 +131,7 @@ def _log_odds(share: float) -> float:
 
 def _can_learn(variant: str, situation: Situation) -> bool:
     paradigm, _, delay = variant.partition("+")
-    corrects = situation.can_correct and situation.has_batch and situation.has_stream
+    corrects = situation.has_batch and situation.has_stream
     return (
         (situation.has_batch or paradigm not in _BATCH_READERS)
         and (situation.has_warm_start or paradigm != _NEEDS_WARM_START)

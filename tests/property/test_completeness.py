@@ -24,7 +24,6 @@ SITUATIONS = st.builds(
     st.floats(0, 1),
     st.none() | st.floats(0, 1),
     has_batch=st.booleans(),
-    can_correct=st.booleans(),
     crowded=st.booleans(),
 )
 VARIANTS = st.sampled_from(["stream", "mixed", "mixture", "batch", "stream+head", "mixture+head"])
@@ -70,7 +69,7 @@ def test_advice_can_be_followed_and_costs_nothing_where_it_was_measured(
     table = measured_regimes()
     found = recommend(situation, declared, table)
     if found is None:
-        assert not situation.has_batch or not situation.can_correct
+        assert not situation.has_batch
         return
     assert {gain.regime for gain in found.gains} <= {
         each.name for each in regimes_like(situation, table)
@@ -78,7 +77,6 @@ def test_advice_can_be_followed_and_costs_nothing_where_it_was_measured(
     if not found.changes:
         assert found.variant == declared
         return
-    assert situation.can_correct or "+" not in found.variant
     assert situation.has_batch or found.variant == "stream"
     like = regimes_like(situation, table)
     losses = {name: sum(each.loss_of(name) for each in like) / len(like) for name in like[0].aucs}

@@ -72,7 +72,6 @@ def test_late_labels_are_corrected(completeness: float) -> None:
 def test_what_cannot_be_declared_is_not_recommended() -> None:
     late = regime("late", 0.5, {"stream+head": 0.8, "mixed": 0.7, "batch": 0.6, "stream": 0.5})
     assert recommended(Situation(0.5), late).variant == "stream+head"
-    assert recommended(Situation(0.5, can_correct=False), late).variant == "batch"
     assert recommended(Situation(0.5, has_batch=False), late).variant == "stream"
     assert recommend(Situation(0.5, has_stream=False), "batch", table(late)) is None
     assert recommend(Situation(None), "stream", table(late)) is None
