@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from learning import DELAYS, finished_runs
+from kept_runs import finished_runs
+from learning import DELAYS
 from learning_figures import Run
 from learning_page import with_block
 from learning_regimes import by_regime, table_of
-from market_grid import SETTINGS, Setting
+from market_grid import SETTINGS
 from variants import SINGLE_TOWERS
 
 from forebay.config.checks.rivals import RIVALS_MAX, preferred
@@ -35,7 +36,7 @@ from forebay.config.specs.models import VARIANTS
 from forebay.config.specs.windows import WindowSize
 from forebay.executors.judging.gate import HALF_LIVES, decide
 from forebay.mixture.advice.decision import Situation, recommend
-from forebay.mixture.advice.regimes import Regime, RegimeTable
+from forebay.mixture.advice.regimes import RegimeTable
 from forebay.mixture.metrics.estimate import over_windows
 
 PAGE = Path("docs/learning.md")
@@ -45,6 +46,13 @@ FAILS = 0.003
 LEVEL = 0.05
 DECLARED = "mixture"
 JUDGED_BEFORE = 7  # windows with all their labels, before what serves is measured
+
+
+class Line(NamedTuple):
+    """How a replayed line waits. horizon_windows: until the labels of a window are complete."""
+
+    horizon_windows: int
+    size: WindowSize
 
 
 class Interval(NamedTuple):
@@ -82,12 +90,25 @@ def main() -> None:
     choosing = [
         table_of([run for each in runs.values() for run in each[parity::2]]) for parity in (0, 1)
     ]
-    found = [regret(name, each, choosing) for name, each in runs.items()]
+    found = [regret(each, held_out(each, choosing), line_of(name)) for name, each in runs.items()]
     text = page_text(table, found)
     PAGE.write_text(with_block(PAGE, MARKERS, text))
     print(text)
     print(table_text(found))
     print(corrected_against_single(runs))
+
+
+def line_of(regime: str) -> Line:
+    setting = SETTINGS[regime]
+    size = WindowSize.HOUR if setting.window_hours == 1 else WindowSize.DAY
+    return Line(setting.horizon_windows, size)
+
+
+def held_out(runs: Sequence[Run], choosing: Sequence[RegimeTable]) -> list[str]:
+    """What each table of `choosing` advises for a regime without any that is about as late."""
+    regime = table_of(runs).regimes[0]
+    data = Situation(regime.completeness, regime.stream_share, crowded=regime.crowded)
+    return [advised_for(data, without_level(table, regime.completeness)) for table in choosing]
 
 
 def page_text(table: RegimeTable, found: Sequence[Found]) -> str:
@@ -122,16 +143,13 @@ def without_level(table: RegimeTable, completeness: float) -> RegimeTable:
     return table.model_copy(update={"regimes": tuple(others)})
 
 
-def regret(name: str, runs: Sequence[Run], choosing: Sequence[RegimeTable]) -> Found:
-    """What advice and gate lose in one regime. choosing: tables of either half of the seeds."""
-    setting = SETTINGS[name]
-    since = JUDGED_BEFORE + setting.horizon_windows
-    regime = table_of(runs).regimes[0]
-    tables = [without_level(table, regime.completeness) for table in choosing]
+def regret(runs: Sequence[Run], advised: Sequence[str], line: Line) -> Found:
+    """What advice and gate lose in one regime. advised: by either half of the seeds."""
+    since = JUDGED_BEFORE + line.horizon_windows
     bests = list(best_elsewhere(runs))
-    advised = [advised_for(regime, tables[parity]) for parity, _, _ in bests]
-    pairs = list(zip(bests, advised, strict=True))
-    served = [list(_served(run, variant, setting)) for (_, run, _), variant in pairs]
+    declared = [advised[parity] for parity, _, _ in bests]
+    pairs = list(zip(bests, declared, strict=True))
+    served = [list(_served(run, variant, line)) for (_, run, _), variant in pairs]
     advice = [
         run.auc_of_half(1)[best] - run.auc_of_half(1)[variant] for (_, run, best), variant in pairs
     ]
@@ -145,8 +163,8 @@ def regret(name: str, runs: Sequence[Run], choosing: Sequence[RegimeTable]) -> F
     ]
     late = [choice for choices in served for choice in choices[since:]]
     return Found(
-        regime=name,
-        advised="/".join(dict.fromkeys(advised)),
+        regime=runs[0].regime,
+        advised="/".join(dict.fromkeys(declared)),
         best="/".join(dict.fromkeys(best for _, _, best in bests)),
         advice=Interval.of(advice),
         served=Interval.of(serving),
@@ -155,9 +173,8 @@ def regret(name: str, runs: Sequence[Run], choosing: Sequence[RegimeTable]) -> F
     )
 
 
-def advised_for(regime: Regime, table: RegimeTable, declared: str = DECLARED) -> str:
-    """What is advised for data like a regime."""
-    data = Situation(regime.completeness, regime.stream_share, crowded=regime.crowded)
+def advised_for(data: Situation, table: RegimeTable, declared: str = DECLARED) -> str:
+    """What is advised for data."""
     found = recommend(data, declared, table)
     return declared if found is None else found.variant
 
@@ -174,16 +191,16 @@ def best_elsewhere(
         yield from ((parity, run, best) for run in measured)
 
 
-def _served(run: Run, declared: str, setting: Setting) -> Iterator[str]:
+def _served(run: Run, declared: str, line: Line) -> Iterator[str]:
     """What the gate lets serve in each window: it knows those whose labels are complete."""
     found = preferred(VARIANTS[declared], warm_start=True)
     rivals = [each.name for each in found[:RIVALS_MAX]]
     figures = run.figures()
-    size = WindowSize.HOUR if setting.window_hours == 1 else WindowSize.DAY
     for window in range(len(figures)):
-        judged = figures[: max(0, window - setting.horizon_windows)]
+        judged = figures[: max(0, window - line.horizon_windows)]
         spec = PublishSpec(when="gate")
-        yield decide(spec, [declared, *rivals], judged, half_life=HALF_LIVES[size]).variant
+        half_life = HALF_LIVES[line.size]
+        yield decide(spec, [declared, *rivals], judged, half_life=half_life).variant
 
 
 def _auc_of(run: Run, choices: Sequence[str], since: int) -> float:

@@ -22,6 +22,7 @@ import calendar
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ from forebay.config.load import load_project
 from forebay.config.specs.pipelines import TrainSpec
 from forebay.mixture.features.encode import Encoder
 from forebay.mixture.features.layout import FeatureLayout
+from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
 from forebay.mixture.metrics.probabilities import calibration, normalised_entropy
 
@@ -52,17 +54,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=17)
     arguments = parser.parse_args()
     wait = timedelta(hours=arguments.wait)
-    flights = read_flights(source_file())
-    pipeline = load_project(Path("config")).pipeline("flights")
+    flights = arrived(read_flights(source_file()))
     bare = None if arguments.bare is None else arguments.bare or PARADIGMS
     train = train_of([{"paradigm": name} for name in bare] if bare else variants(("head", "fnw")))
-    spec = TrainSpec.model_validate({**train, "minibatch_rows": ROWS})
-    model = pipeline.model.model_copy(update={"seed": arguments.seed})
-    pipeline = pipeline.model_copy(update={"train": spec, "model": model})
-    source = load_project(Path("config")).source("departures")
-    layout = FeatureLayout.of(pipeline.dataset, source.columns)
-    learner = make_learner(pipeline, source.columns, 2, 1)
-    feeds = feeds_of(flights, wait, Encoder(pipeline.dataset, source, layout), layout)
+    learner, feeds, layout = prepared(flights, wait, train, arguments.seed)
     found = replay(learner, feeds, SPAN)
     known = int(100 * flights.share_known(wait))
     print(f"{known}% of late flights known after {arguments.wait} h, seed {arguments.seed}")
@@ -77,11 +72,30 @@ def main() -> None:
         show(again, " in Keras")
 
 
+def arrived(flights: Flights) -> Flights:
+    """Those with a final label."""
+    kept = flights.arrived_late.notna()
+    parts = (flights.rows, flights.arrived_late, flights.known_after)
+    return Flights(*(each[kept] for each in parts))
+
+
+def prepared(
+    flights: Flights, wait: timedelta, train: dict[str, Any], seed: int
+) -> tuple[Learner, Feeds, FeatureLayout]:
+    """What learns, what it is given, and how features lie in it."""
+    project = load_project(Path("config"))
+    pipeline, source = project.pipeline("flights"), project.source("departures")
+    spec = TrainSpec.model_validate({**train, "minibatch_rows": ROWS})
+    model = pipeline.model.model_copy(update={"seed": seed})
+    pipeline = pipeline.model_copy(update={"train": spec, "model": model})
+    layout = FeatureLayout.of(pipeline.dataset, source.columns)
+    learner = make_learner(pipeline, source.columns, 2, 1)
+    encoder = Encoder(pipeline.dataset, source, layout)
+    return learner, feeds_of(flights, wait, encoder, layout), layout
+
+
 def feeds_of(flights: Flights, wait: timedelta, encoder: Encoder, layout: FeatureLayout) -> Feeds:
     """Flights with a final label, as the demo's sources hold them."""
-    arrived = flights.arrived_late.notna()
-    parts = (flights.rows, flights.arrived_late, flights.known_after)
-    flights = Flights(*(each[arrived] for each in parts))
     complete, fresh = flights.complete(), flights.as_known(wait)
     at = complete["sched_dep"].cast(pa.int64()).to_numpy()
     waits = np.full(len(at), wait.total_seconds(), np.float32)

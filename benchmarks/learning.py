@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import sys
-import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kept_runs import file_name_of, run_all
 from learning_figures import Run, figures_of
 from learning_page import page_text
 from learning_regimes import by_regime, table_of
@@ -51,11 +49,10 @@ class Task(NamedTuple):
     @property
     def file_name(self) -> str:
         """Where its figures are kept."""
-        words = "".join(each if each.isalnum() else "-" for each in self.regime)
-        return f"{words}-{self.seed}.json"
+        return file_name_of(self.regime, self.seed)
 
 
-def run(task: Task, options: dict[str, Any]) -> Run:
+def run(task: Task, *, options: dict[str, Any]) -> Run:
     """Figures of one regime and seed."""
     setting = SETTINGS[task.regime]
     if task.quick:
@@ -72,49 +69,19 @@ def run(task: Task, options: dict[str, Any]) -> Run:
     return figures_of(task.regime, task.seed, found, events.share_known)
 
 
-def finished_runs(folder: Path) -> list[Run]:
-    """Runs that are kept in a folder, by seed."""
-    found = [Run(**json.loads(file.read_text())) for file in sorted(folder.glob("*.json"))]
-    return sorted(found, key=lambda run: run.seed)
-
-
 def main() -> None:
     arguments = _arguments()
     names = arguments.regimes or (QUICK_REGIMES if arguments.quick else tuple(SETTINGS))
     tasks = [Task(name, seed, arguments.quick) for seed in arguments.seeds for name in names]
     if arguments.finished:
         tasks = [task for task in tasks if (arguments.keep / task.file_name).is_file()]
-    with ProcessPoolExecutor(
-        arguments.processes, mp_context=multiprocessing.get_context("spawn")
-    ) as pool:
-        runs = _run_all(pool, tasks, arguments)
+    job = partial(run, options=arguments.model)
+    runs = run_all(job, tasks, arguments.keep, arguments.processes)
     print(page_text(table_of(runs)))
     if arguments.write:
         table = table_of([run for each in by_regime(runs).values() for run in each])
         text = table.model_dump_json(exclude_defaults=True)
         TABLE.write_text(text.replace('{"name"', '\n{"name"') + "\n")  # a line for each regime
-
-
-def _run_all(
-    pool: ProcessPoolExecutor,
-    tasks: list[Task],
-    arguments: argparse.Namespace,
-) -> list[Run]:
-    began = time.monotonic()
-    runs, missing = [], []
-    for task in tasks:
-        file = arguments.keep / task.file_name if arguments.keep else None
-        if file is not None and file.is_file():
-            runs.append(Run(**json.loads(file.read_text())))
-        else:
-            missing.append((task, file, pool.submit(run, task, arguments.model)))
-    for task, file, future in missing:
-        runs.append(future.result())
-        if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(runs[-1]._asdict()))
-        print(f"{time.monotonic() - began:6.0f} s  {task.file_name}", file=sys.stderr)
-    return runs
 
 
 def _arguments() -> argparse.Namespace:

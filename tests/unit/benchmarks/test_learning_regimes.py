@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from advice_regret import Interval, regret, summary, without_level
+from advice_regret import Interval, held_out, line_of, regret, summary, without_level
 from learning_figures import Run, figures_of
 from learning_page import page_text, with_block
 from learning_regimes import by_regime, table_of
@@ -84,7 +84,7 @@ def test_advice_and_gate_are_measured_against_the_best_of_the_other_half(runs: l
     of = by_regime(runs)
     table = table_of(runs)
     assert [each.name for each in without_level(table, 0.45).regimes] == [SLOW]
-    found = regret(RARE, of[RARE], [table, table])
+    found = regret(of[RARE], held_out(of[RARE], [table, table]), line_of(RARE))
     assert (found.advised, found.best) == ("mixture+fnw", "mixed+head")
     aucs = [run.auc_of_half(1) for run in of[RARE]]
     lost = np.mean([auc["mixed+head"] - auc["mixture+fnw"] for auc in aucs])
