@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from forebay.mixture.metrics.estimate import (
 from forebay.mixture.metrics.losses import LossEstimate, pool_losses
 from forebay.mixture.metrics.seeds import Columns
 from forebay.mixture.metrics.verdict import difference_words, is_calibrated
-from forebay.mixture.score_columns import ScoreColumn, over_seeds
+from forebay.mixture.score_columns import over_seeds
 
 GATE_FILE = "gate.json"
 
@@ -64,7 +64,8 @@ def decide(
     what serves will answer in future windows. Another choice of seeds moves a difference too: with
     fewer than `SEEDS_MIN` of them it takes three windows, and an AUC that is better by more than
     seeds move it. A variant that expects less than half of the positives, or more than twice as
-    many, is not chosen.
+    many, is not chosen. One that is clearly worse than what serves, in three windows or more, is
+    benched: it is trained and scored, and the decision names it.
 
     variants: those that are trained, the declared one first.
     windows: event scores, in order. serving: the variant of the newest decision; None before the
@@ -95,17 +96,24 @@ def decide(
     noise = SEED_NOISE if spec.metric == "auc" else 0.0  # of losses it is not measured
     left_out = _uncalibrated(chosen, [name for name in variants if name != incumbent])
     eligible = [name for name in variants if name not in left_out]
-    best, difference = _best(spec.metric, chosen, eligible, incumbent)
+    variant = incumbent
     words = f"{incumbent} serves: it is the best at event time, by {spec.metric}"
-    if difference is not None:
-        variant = best if difference.is_clear(noise) else incumbent
-        compared = difference_words(best, incumbent, difference, noise)
-        words = f"{variant} serves: at event time, by {spec.metric}, {compared}"
-        found = found.model_copy(update={"variant": variant})
+    benched: list[str] = []
+    measured = _Measured.of(spec.metric, chosen)
+    if measured is not None:
+        best = measured.best(eligible, incumbent)
+        if best != incumbent:
+            difference = measured.difference(best, incumbent)
+            variant = best if difference.is_clear(noise) else incumbent
+            compared = difference_words(best, incumbent, difference, noise)
+            words = f"{variant} serves: at event time, by {spec.metric}, {compared}"
+        benched = measured.benched(variants, variant, noise)
     for name, share in left_out.items():
         words += f"; {name} is left out: calibration {share:.2f}"
-    keys = [one.window for one in counted]
-    return found.model_copy(update={"words": words, "windows": keys, "rows": rows})
+    if benched:
+        words += f"; benched, as clearly worse than {variant}: {', '.join(benched)}"
+    known = {"windows": [one.window for one in counted], "rows": rows, "benched": benched}
+    return found.model_copy(update={"variant": variant, "words": words, **known})
 
 
 def _weighted(window: WindowFigures, weight: float) -> WindowFigures:
@@ -135,44 +143,58 @@ def _uncalibrated(chosen: Sequence[WindowFigures], variants: Sequence[str]) -> d
     return {name: share for name, share in shares.items() if not is_calibrated(share)}
 
 
-def _best(
-    metric: GateMetric, chosen: Sequence[WindowFigures], variants: Sequence[str], incumbent: str
-) -> tuple[str, Estimate | None]:
-    """The best variant, and by how much it beats the incumbent; None if it is the incumbent."""
-    aucs = [one.auc for one in chosen if one.auc is not None]
-    losses = [one.losses for one in chosen if one.losses is not None]
-    auc, loss = pool(aucs), pool_losses(losses)
-    if auc is None or loss is None:
-        return incumbent, None
-    measured: AucEstimate | LossEstimate = auc
-    windows: Sequence[AucEstimate | LossEstimate] = aucs
-    if metric != "auc":
-        measured, windows = loss, losses
-    if metric == "normalised_entropy":
-        measured = loss.normalised()
-        windows = [replace(one, entropy=loss.entropy).normalised() for one in losses]
-    sign = 1.0 if metric == "auc" else -1.0
-    answers = over_seeds(chosen[0].columns)
-    places = {one.name: answers[one] for one in map(ScoreColumn, variants) if one in answers}
-    values = {name: sign * measured.interval(each).value for name, each in places.items()}
-    best = max(values, key=lambda name: (values[name], name == incumbent))
-    if best == incumbent:
-        return incumbent, None
-    pair = (best, incumbent) if metric == "auc" else (incumbent, best)  # losses: less is better
-    return best, _difference(measured, windows, *(places[name] for name in pair))
+@dataclass(frozen=True)
+class _Measured:
+    """Variants by one metric. pooled: over `windows`. places: the columns of each variant."""
 
+    pooled: AucEstimate | LossEstimate
+    windows: Sequence[AucEstimate | LossEstimate]
+    places: Mapping[str, Columns]
 
-def _difference(
-    pooled: AucEstimate | LossEstimate,
-    windows: Sequence[AucEstimate | LossEstimate],
-    first: Columns,
-    second: Columns,
-) -> Estimate:
-    """`first` minus `second`, with the wider interval: over rows, or over windows."""
-    found = pooled.difference(first, second)
-    if len(windows) < SPREAD_WINDOWS_MIN:
-        return found
-    apart = [one.difference(first, second).value for one in windows]
-    weights = [one.pairs if isinstance(one, AucEstimate) else one.rows for one in windows]
-    reach = max(found.high - found.value, over_windows(apart, weights)[1])
-    return replace(found, low=found.value - reach, high=found.value + reach)
+    @classmethod
+    def of(cls, metric: GateMetric, chosen: Sequence[WindowFigures]) -> _Measured | None:
+        """None where no window has both classes."""
+        aucs = [one.auc for one in chosen if one.auc is not None]
+        losses = [one.losses for one in chosen if one.losses is not None]
+        auc, loss = pool(aucs), pool_losses(losses)
+        if auc is None or loss is None:
+            return None
+        places = {column.name: at for column, at in over_seeds(chosen[0].columns).items()}
+        if metric == "auc":
+            return cls(auc, aucs, places)
+        if metric == "log_loss":
+            return cls(loss, losses, places)
+        normalised = [replace(one, entropy=loss.entropy).normalised() for one in losses]
+        return cls(loss.normalised(), normalised, places)
+
+    def best(self, variants: Sequence[str], incumbent: str) -> str:
+        """The incumbent, if nothing is better."""
+        sign = 1.0 if isinstance(self.pooled, AucEstimate) else -1.0
+        values = {
+            name: sign * self.pooled.interval(self.places[name]).value
+            for name in variants
+            if name in self.places
+        }
+        return max(values, key=lambda name: (values[name], name == incumbent), default=incumbent)
+
+    def benched(self, variants: Sequence[str], serves: str, noise: float) -> list[str]:
+        """Variants that what serves clearly beats, in three windows or more."""
+        if len(self.windows) < SPREAD_WINDOWS_MIN or serves not in self.places:
+            return []
+        others = [name for name in variants if name != serves and name in self.places]
+        leads = {name: self.difference(serves, name) for name in others}
+        return [name for name, lead in leads.items() if lead.value > 0 and lead.is_clear(noise)]
+
+    def difference(self, one: str, other: str) -> Estimate:
+        """How much better `one` is, with the wider interval: over rows, or over windows."""
+        pair = (one, other) if isinstance(self.pooled, AucEstimate) else (other, one)
+        first, second = (self.places[name] for name in pair)  # of losses, less is better
+        found = self.pooled.difference(first, second)
+        if len(self.windows) < SPREAD_WINDOWS_MIN:
+            return found
+        apart = [each.difference(first, second).value for each in self.windows]
+        weights = [
+            each.pairs if isinstance(each, AucEstimate) else each.rows for each in self.windows
+        ]
+        reach = max(found.high - found.value, over_windows(apart, weights)[1])
+        return replace(found, low=found.value - reach, high=found.value + reach)

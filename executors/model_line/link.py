@@ -167,7 +167,7 @@ class GateDecision(Message):
     """Which variant of a window serves, and why. It is stored beside the model that serves.
 
     words: for people. windows: those whose event scores decided; none if too little is judged.
-    rows: how many judged rows they have.
+    rows: how many judged rows they have. benched: variants that are clearly worse than this one.
     """
 
     variant: str
@@ -175,6 +175,7 @@ class GateDecision(Message):
     words: str
     windows: list[str] = Field(default_factory=list)
     rows: int = 0
+    benched: list[str] = Field(default_factory=list)
 
     @property
     def replaces(self) -> bool:

@@ -108,6 +108,20 @@ def test_newer_windows_count_more(metric: str) -> None:
     assert gate([*mixed, *stream], metric=metric).variant == "stream"
 
 
+@pytest.mark.parametrize("metric", ["auc", "log_loss", "normalised_entropy"])
+def test_a_rival_without_hope_is_benched_after_three_windows(metric: str) -> None:
+    windows = [window(f"w{number}", "mixture") for number in range(3)]
+    found = gate(windows, metric=metric)
+    assert found.benched == ["stream", "mixed"]
+    assert found.words.endswith("; benched, as clearly worse than mixture: stream, mixed")
+    assert gate(windows[:2], metric=metric).benched == []
+    level = gate([window(f"w{number}") for number in range(3)], metric=metric)
+    assert (level.benched, "benched" in level.words) == ([], False)
+    # What serves is the measure, not what is declared.
+    better = gate([window(f"w{number}", "stream") for number in range(3)], metric=metric)
+    assert (better.variant, better.benched) == ("stream", ["mixture", "mixed"])
+
+
 def test_windows_that_say_nothing_make_others_older_and_48_are_looked_at() -> None:
     level, better = window("a"), window("b", "stream")
     silent = [window(f"c{number}", one_class=True) for number in range(7)]
