@@ -12,14 +12,7 @@ from typing import Any, Literal
 from forebay.config.specs.jobs import JobSpec
 from forebay.config.yaml.environment import OPTIONS, names_of
 from forebay.home.store.base import STORE_NAME
-from forebay.system.environment import (
-    BUCKET,
-    HOME_DATABASE,
-    PROCESS,
-    STORAGE,
-    Patterns,
-    inherited,
-)
+from forebay.system.environment import BUCKET, HOME_DATABASE, PROCESS, STORAGE, Patterns, inherited
 
 
 def role_variables(

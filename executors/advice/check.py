@@ -12,11 +12,7 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.yaml.problems import Problem, Severity
 from forebay.errors import ForebayError
 from forebay.executors.advice.column_values import crowded_features, time_findings, value_findings
-from forebay.executors.advice.line import (
-    advised,
-    line_gains,
-    line_windows,
-)
+from forebay.executors.advice.line import advised, line_gains, line_windows
 from forebay.executors.advice.repeated_events import repeat_words, repeats_of
 from forebay.executors.advice.samples import SourceSample, sample_sources
 from forebay.executors.advice.twins import Rows, complete_rows, completeness_by_label

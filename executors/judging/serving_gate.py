@@ -18,12 +18,7 @@ from forebay.config.specs.windows import Interval
 from forebay.errors import DataError
 from forebay.executors.judging.evidence.gate_evidence import GateEvidence, KnownWindow
 from forebay.executors.judging.evidence.gather import TrainedWindow, gather
-from forebay.executors.judging.gate import (
-    HALF_LIVES,
-    WINDOWS_MAX,
-    decide,
-    gate_decision,
-)
+from forebay.executors.judging.gate import HALF_LIVES, WINDOWS_MAX, decide, gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import GateDecision, Link
 from forebay.executors.window_files.scores import Segments

@@ -19,14 +19,7 @@ from forebay.datatasks.plans import history, plan_rows
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.model_line import serving, staleness
 from forebay.executors.model_line.judgement import Judgement
-from forebay.executors.model_line.link import (
-    Action,
-    FileKind,
-    Link,
-    Parent,
-    Published,
-    StoredSeal,
-)
+from forebay.executors.model_line.link import Action, FileKind, Link, Parent, Published, StoredSeal
 from forebay.executors.model_line.rows import (
     file_rows,
     judgement_rows,

@@ -177,10 +177,6 @@ class GateDecision(Message):
     rows: int = 0
     benched: list[str] = Field(default_factory=list)
 
-    @property
-    def replaces(self) -> bool:
-        return self.variant != self.declared
-
 
 def _wrap(value: int) -> int:
     """Reduce to signed 64 bits, as the model's own variables do."""

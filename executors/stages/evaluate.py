@@ -7,11 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from forebay.errors import RowsLostError, UsageError
-from forebay.executors.evaluation.summary import (
-    judged,
-    opinion,
-    window_facts,
-)
+from forebay.executors.evaluation.summary import judged, opinion, window_facts
 from forebay.executors.evaluation.words import (
     all_metrics,
     evaluation_words,

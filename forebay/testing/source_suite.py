@@ -29,13 +29,7 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.look.sampling import SampleLimits, sample_rows
 from forebay.datatasks.planning.open_source import open_source
-from forebay.datatasks.sources.common.contract.base import (
-    Commits,
-    Describes,
-    Scan,
-    Source,
-    is_held,
-)
+from forebay.datatasks.sources.common.contract.base import Commits, Describes, Scan, Source, is_held
 from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position
 from forebay.errors import DataError
 from forebay.testing.source_data import COLUMNS, EVENT_TIME, NUMBER, Batch, batch, hours

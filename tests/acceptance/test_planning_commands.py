@@ -14,13 +14,7 @@ import yaml
 from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import keep_checkpoint, mark_trained, record
-from support.projects import (
-    FIRST_DAY,
-    Project,
-    ads_project,
-    history_source,
-    rows_of_day,
-)
+from support.projects import FIRST_DAY, Project, ads_project, history_source, rows_of_day
 
 from forebay.cli import run
 from forebay.config.load import load_project

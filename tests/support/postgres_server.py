@@ -18,12 +18,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from forebay.embedded.layout import Layout
-from forebay.embedded.postgres.place import (
-    Place,
-    database_place,
-    prepare_place,
-    remove_database,
-)
+from forebay.embedded.postgres.place import Place, database_place, prepare_place, remove_database
 from forebay.embedded.postgres.server import initdb_command, is_ready, server_command
 from forebay.home.paths import Home
 

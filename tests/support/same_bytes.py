@@ -27,14 +27,7 @@ from forebay.mixture.tensorflow_start import start_tensorflow
 from support.declarations import COLUMNS
 from support.kills import summary_of, wait_for_rows
 from support.parquet_files import null_labels
-from support.projects import (
-    DAY,
-    FIRST_DAY,
-    Project,
-    ads_pipeline,
-    declared_project,
-    with_column,
-)
+from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, declared_project, with_column
 from support.truth_rows import stored_of
 
 HOUR = timedelta(hours=1)

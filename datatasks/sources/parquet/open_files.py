@@ -15,12 +15,7 @@ import pyarrow.parquet as pq
 from forebay.datatasks.sources.common.files.listing import arrow_file
 from forebay.datatasks.sources.common.row_groups.states import KNOWN
 from forebay.datatasks.sources.parquet.footer_process import group_bounds
-from forebay.datatasks.sources.parquet.footers import (
-    Opened,
-    group_ends,
-    open_parquet,
-    read_footer,
-)
+from forebay.datatasks.sources.parquet.footers import Opened, group_ends, open_parquet, read_footer
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,7 @@ from support.links import judgement
 from support.stages import pipeline
 from support.there import there
 
-from forebay.executors.advice.line import (
-    advice_on_windows,
-    late_label_warnings,
-    line_gains,
-)
+from forebay.executors.advice.line import advice_on_windows, late_label_warnings, line_gains
 from forebay.executors.model_line.judgement import Judgement
 from forebay.mixture.metrics.estimate import SEED_NOISE
 from forebay.mixture.metrics.figures import Difference
