@@ -6,7 +6,7 @@ Produces text only: the caller reads the file's schema and passes the columns in
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -182,10 +182,8 @@ def guessed_pipeline(
     return schema_line("pipeline") + guess + text
 
 
-def folder_source(
-    kind: str, path: str, columns: Sequence[StoredColumn], window_path: str | None
-) -> str:
-    """The YAML of a source of files. It says what was guessed and what had to be left out."""
+def declared_source(kind: str, options: Mapping[str, str], columns: Sequence[StoredColumn]) -> str:
+    """The YAML of a source. It says what was guessed and what had to be left out."""
     kept = usable(columns)
     left_out = [column for column in columns if column not in kept]
     event_time = event_time_of(columns)
@@ -193,11 +191,10 @@ def folder_source(
         schema_line("source").rstrip("\n"),
         f"kind: {kind}",
         "options:",
-        _line("path", path, 2),
+        *(_line(key, value, 2) for key, value in options.items()),
+        "columns:",
+        *(_line(c.name, c.type.value, 2) for c in kept if c.type is not None),
     ]
-    if window_path is not None:
-        lines += [_line("window_path", window_path, 2)]
-    lines += ["columns:", *(_line(c.name, c.type.value, 2) for c in kept if c.type is not None)]
     if event_time is not None:
         lines += ["# A guess: the first timestamp column. It says when a row's event happened."]
         lines += [_line("event_time", event_time)]

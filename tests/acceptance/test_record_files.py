@@ -1,15 +1,17 @@
 """From an empty directory, and files or a topic as people have them, to a model.
 
-Of files with two commands and one YAML; of a topic with one command and the YAML of its source too.
+With two commands and one YAML.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
-from support.projects import DAY, FIRST_DAY, Project, Topic, rows_of_day, topic_source
+import yaml
+from support.projects import DAY, FIRST_DAY, Topic, rows_of_day
 from support.record_files import WRITERS, compressed
 
 from forebay.cli import run
@@ -75,5 +77,28 @@ def test_a_topic_becomes_a_model(
     topic = Topic(kafka_bootstrap, new_topic())
     rows = [row for day in DAYS for row in rows_of_day(day, 200, 3).to_pylist()]
     publish_rows_json(topic.bootstrap, topic.name, [(row, row["at"], 0) for row in rows])
-    Project(tmp_path).write_source("views", topic_source(topic, options={"format": "json"}))
+    assert (
+        run(["init", ".", "--from", f"kafka://{topic.bootstrap}/{topic.name}", "--name", "views"])
+        == 0
+    )
+    guessed = yaml.safe_load(Path("config/pipelines/views.yaml").read_text())["dataset"]
+    assert (guessed["start"], guessed["label"]) == (date(2026, 3, 1), {"column": "clicked"})
     trained("stream")
+
+
+@pytest.mark.kafka
+def test_a_topic_that_no_source_can_come_from(
+    kafka_bootstrap: str, new_topic: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = new_topic()
+    for place, message in [
+        (f"{kafka_bootstrap}/{empty}", f"topic {empty}: no json messages: it has no records"),
+        (f"{kafka_bootstrap}/{empty}s", f"did you mean '{empty}'?"),
+        (kafka_bootstrap, "write kafka://HOST:PORT/TOPIC"),
+        ("127.0.0.1:1/views", "127.0.0.1:1"),
+        ("nowhere/views", "nowhere"),
+    ]:
+        assert run(["init", "shop", "--from", f"kafka://{place}"]) > 0
+        said = capsys.readouterr().err
+        assert message in said
+        assert not Path("shop/config").exists()

@@ -88,6 +88,22 @@ class KafkaSource(KafkaKind, Source, Describes, Commits):
             reason,
         )
 
+    def newest_values(self) -> list[bytes]:
+        """Some of the newest messages that are of the format.
+
+        Raises:
+            DataError: when there is no such topic, or none of them is.
+        """
+        topic = self._cluster.topic(self.options.topic)
+        if topic is None:
+            raise DataError(self._no_topic())
+        values = [value for value, _ in self._sample(topic)]
+        bad = self._bad([], values)
+        if len(bad) == len(values):
+            why = next(iter(bad.values()), "it has no records")
+            raise DataError(f"topic {topic.name}: no {self.options.format} messages: {why}")
+        return [value for at, value in enumerate(values) if at not in bad]
+
     def findings(self) -> list[Finding]:
         topic = self._cluster.topic(self.options.topic)
         if topic is None:

@@ -17,8 +17,8 @@ import typer
 from forebay.commands.shared.output import Output, OutputFormat, note, option
 from forebay.config.scaffold import (
     StoredColumn,
+    declared_source,
     event_time_of,
-    folder_source,
     guessed_pipeline,
     project_files,
     source_name,
@@ -37,9 +37,11 @@ from forebay.system.names import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from forebay.datatasks.sources.common.contract.base import Source
     from forebay.datatasks.sources.common.files.folder_kind import FolderKind
     from forebay.datatasks.sources.common.row_groups.folder import FolderSource
     from forebay.datatasks.sources.common.values.times import Times
+    from forebay.datatasks.sources.kafka.source import KafkaSource
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 3
@@ -89,6 +91,7 @@ def _example_columns(start: datetime, day: int) -> dict[str, list[object]]:
     }
 
 
+_TOPIC = "kafka://"
 _KINDS = ("parquet", "json", "csv", "tfrecord")
 # What a declaration may name, in microseconds, and a bound on each side for all other times.
 _FIRST, _END = to_us(FIRST_INSTANT), to_us(END_OF_INSTANTS)
@@ -104,7 +107,7 @@ def init(
         str | None,
         option(
             "--from",
-            help="Write a source and a pipeline for this file or folder.",
+            help="Write a source and a pipeline for this file, folder or topic.",
             metavar="PATH",
             variable="FOREBAY_INIT_FROM",
         ),
@@ -120,7 +123,8 @@ def init(
 
     --from PATH adds a source, and a pipeline where a column looks like a label. PATH is relative to
     the current folder or absolute, of Parquet, JSON, CSV or TFRecord files. The ends of their names
-    say which, or KIND://PATH does: parquet, json, csv or tfrecord.
+    say which, or KIND://PATH does: parquet, json, csv or tfrecord. kafka://HOST:PORT/TOPIC is a
+    topic of JSON messages.
 
     The YAML is a guess by names, types and times: see that start, event_id, label and features are
     what you mean.
@@ -133,15 +137,18 @@ def init(
     files = project_files(folder.absolute().name) | _schemas()
     notes: list[str] = []
     output = Output(OutputFormat.TEXT)
-    kind, data = (None, None) if origin is None else _local_path(origin)
-    if data is None and not any((folder / "config").rglob("*.yaml")):
+    topic = (origin or "").removeprefix(_TOPIC) if (origin or "").startswith(_TOPIC) else None
+    kind, data = (None, None) if origin is None or topic is not None else _local_path(origin)
+    if origin is None and not any((folder / "config").rglob("*.yaml")):
         data, name = folder / DATA, "example"
         for rows in write_example_rows(folder):
             output.line(f"written  {rows}")
+    if topic is not None:
+        named = source_name(name or topic.rpartition("/")[2])
+        files |= _declared_topic(topic, folder, named, notes)
     if data is not None:
-        files |= _declared_from(
-            kind, data, folder, source_name(name or data.absolute().stem), notes
-        )
+        named = source_name(name or data.absolute().stem)
+        files |= _declared_files(kind, data, folder, named, notes)
     for path, text in files.items():
         _write(folder / path, text, output)
     for line in notes if origin else ():
@@ -169,7 +176,8 @@ def _local_path(origin: str) -> tuple[str | None, Path]:
     kind, scheme, place = origin.partition("://")
     if scheme and kind not in _KINDS:
         ways = ", ".join(f"{each}://PATH" for each in _KINDS)
-        raise UsageError(f"--from {shown(origin)}: name a local file or folder: PATH, or {ways}")
+        ways = f"PATH, {ways}, or a topic: {_TOPIC}HOST:PORT/TOPIC"
+        raise UsageError(f"--from {shown(origin)}: name a local file or folder: {ways}")
     path = Path(place if scheme else origin)
     if "\0" in origin or not path.exists():
         raise UsageError(f"--from {shown(origin)}: {path.absolute()} does not exist")
@@ -184,18 +192,15 @@ def _straight(path: Path) -> Path:
     return Path(*path.parts[: ups[-1]]).resolve().joinpath(*path.parts[ups[-1] :])
 
 
-def _declared_from(
+def _declared_files(
     written: str | None, data: Path, folder: Path, name: str, notes: list[str]
 ) -> dict[str, str]:
     """The YAML of a source, and of a pipeline if one can be guessed, by relative path."""
-    source, pipeline = f"config/sources/{name}.yaml", f"config/pipelines/{name}.yaml"
-    if (folder / source).exists():
-        raise UsageError(f"{folder / source} already exists: choose another --name")
+    _require_new(folder, name)
     kind, files = _files(data, written)
     columns = next(filter(None, (_columns(kind, file) for file in files)), [])
-    kept, event_time = usable(columns), event_time_of(columns)
-    if not kept:
-        raise UsageError(f"{files[0]}: no column has a type that can be declared")
+    event_time = event_time_of(columns)
+    _require_usable(columns, str(files[0]))
     pattern, days = _by_path(kind, data, files)
     if event_time is None and pattern is None:
         raise UsageError(
@@ -216,20 +221,61 @@ def _declared_from(
     guessed = guessed_pipeline(name, columns, start, end if is_whole else None)
     if pattern is not None:
         notes.append(f"window_path is a guess: {pattern}, by the names of folders, in UTC")
-    if event_time is not None:
-        notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
-    notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
-    way_out = "see that start, event_id, label and features are what you mean"
-    if guessed is None:
-        way_out = "none is written: no column looks like a label (a bool, or one named `clicked`)"
-    elif not is_whole:
+    if guessed is not None and not is_whole:
         notes.append(
             f"start is a guess by {len(looked_at):,} of {len(files):,} files: rows before it are "
             "not trained"
         )
+    options = {"path": path} | ({} if pattern is None else {"window_path": pattern})
+    return _texts(name, declared_source(kind, options, columns), guessed, columns, notes)
+
+
+def _declared_topic(place: str, folder: Path, name: str, notes: list[str]) -> dict[str, str]:
+    """The same of a topic, by its newest messages."""
+    from forebay.datatasks.sources.records.json_lines import JsonLines
+    from forebay.datatasks.sources.records.kind import JsonKind
+
+    _require_new(folder, name)
+    bootstrap, _, topic = place.rpartition("/")
+    if not bootstrap or not topic:
+        raise UsageError(f"--from {_TOPIC}{shown(place)}: write {_TOPIC}HOST:PORT/TOPIC")
+    options = {"bootstrap": bootstrap, "topic": topic, "format": "json"}
+    with closing(cast("KafkaSource", _opened("kafka", options, folder))) as source:
+        values = source.newest_values()
+        oldest = [each.oldest.date() for each in source.lag("forebay-init") if each.oldest]
+    schema = JsonLines([], {}, JsonKind.Options(path=".")).stored_schema(values)
+    columns = [StoredColumn(each.name, str(each.type), _declared(each.type)) for each in schema]
+    _require_usable(columns, f"topic {topic}")
+    start, _ = _ends(oldest, f"topic {topic}: no record")
+    notes.append(f"columns are a guess by {len(values)} messages: see that they are all")
+    guessed = guessed_pipeline(name, columns, start)
+    return _texts(name, declared_source("kafka", options, columns), guessed, columns, notes)
+
+
+def _require_new(folder: Path, name: str) -> None:
+    if (source := folder / f"config/sources/{name}.yaml").exists():
+        raise UsageError(f"{source} already exists: choose another --name")
+
+
+def _require_usable(columns: list[StoredColumn], where: str) -> None:
+    if not usable(columns):
+        raise UsageError(f"{where}: no column has a type that can be declared")
+
+
+def _texts(
+    name: str, source: str, pipeline: str | None, columns: list[StoredColumn], notes: list[str]
+) -> dict[str, str]:
+    """What is written, by relative path, and notes on what was guessed."""
+    kept, event_time = usable(columns), event_time_of(columns)
+    if event_time is not None:
+        notes.append(f"event_time is a guess: {event_time}, the first timestamp column")
+    notes += [f"left out: {c.name!r} ({c.stored_as})" for c in columns if c not in kept]
+    way_out = "see that start, event_id, label and features are what you mean"
+    if pipeline is None:
+        way_out = "none is written: no column looks like a label (a bool, or one named `clicked`)"
     notes.append(f"pipeline {name}: {way_out}")
-    found = {source: folder_source(kind, path, columns, pattern)}
-    return found if guessed is None else found | {pipeline: guessed}
+    found = {f"config/sources/{name}.yaml": source}
+    return found if pipeline is None else found | {f"config/pipelines/{name}.yaml": pipeline}
 
 
 def _ends(days: list[date], none: str) -> tuple[date, date | None]:
@@ -297,7 +343,7 @@ def _by_path(kind: str, data: Path, files: list[Path]) -> tuple[str | None, list
 
 def _looked_at(kind: str, files: list[Path]) -> list[Path]:
     """All files, or as many as are read in short time, spread evenly."""
-    has_footers = _opened(kind, files[0].absolute().parent, "at").has_footers
+    has_footers = _of_files(kind, files[0].absolute().parent, "at").has_footers
     size = 0 if has_footers else sum(file.stat().st_size for file in files)
     count = int(min(_FILES_MAX, len(files), len(files) * _BYTES_MAX / max(size, 1)))
     last = len(files) - 1
@@ -315,7 +361,7 @@ def _days_of(kind: str, files: list[Path], event_time: str) -> list[date]:
     from forebay.datatasks.sources.common.row_groups.states import KNOWN, TO_READ
 
     folder = Path(os.path.commonpath([file.absolute().parent for file in files]))
-    source = _opened(kind, folder, event_time)
+    source = _of_files(kind, folder, event_time)
     paths = [file.absolute().relative_to(folder).as_posix() for file in files]
     found: list[int] = []
     with closing(source), closing(source.planner()) as planner:
@@ -340,25 +386,31 @@ def _ends_of(times: Times) -> Times:
 
 
 def _columns(kind: str, file: Path) -> list[StoredColumn]:
-    (schema,) = _opened(kind, file.absolute().parent, "at").read_schemas([file.name])
+    (schema,) = _of_files(kind, file.absolute().parent, "at").read_schemas([file.name])
     if isinstance(schema, str):
         raise DataError(f"{file} is not a file of kind {kind}: {schema}")
     return [StoredColumn(field.name, str(field.type), _declared(field.type)) for field in schema]
 
 
-def _opened(kind: str, folder: Path, event_time: str) -> FolderSource:
+def _of_files(kind: str, folder: Path, event_time: str) -> FolderSource:
+    return cast("FolderSource", _opened(kind, {"path": "."}, folder, event_time))
+
+
+def _opened(
+    kind: str, options: dict[str, str], folder: Path, event_time: str | None = None
+) -> Source:
     from forebay.datatasks.planning.open_source import open_source
 
     spec = SourceSpec.model_validate(
         {
             "name": "example",
             "kind": kind,
-            "options": {"path": "."},
-            "columns": {event_time: "timestamp"},
+            "options": options,
+            "columns": {event_time or "at": "timestamp"},
             "event_time": event_time,
         }
     )
-    return cast("FolderSource", open_source(spec, folder))
+    return open_source(spec, folder)
 
 
 def _declared(stored: pa.DataType) -> ColumnType | None:

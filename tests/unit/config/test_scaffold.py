@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forebay.config.scaffold import (
     StoredColumn,
-    folder_source,
+    declared_source,
     guessed_pipeline,
     source_name,
     usable,
@@ -37,6 +37,7 @@ def test_every_source_name_is_allowed(text: str) -> None:
     assert is_name(source_name(text))
 
 
+DATA = {"path": "data"}
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=9)
 
 
@@ -47,7 +48,9 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 def test_any_column_name_survives(names: list[str], path: str) -> None:
     columns = [StoredColumn(name, "int64", ColumnType.INT) for name in names]
     left_out = [StoredColumn(name + "?", "map", None) for name in names]
-    text = folder_source("parquet", path, [*columns, *left_out], "date={date}/*")
+    text = declared_source(
+        "parquet", {"path": path, "window_path": "date={date}/*"}, [*columns, *left_out]
+    )
     value = yaml.safe_load(text)
     assert value["options"] == {"path": path, "window_path": "date={date}/*"}
     assert value["columns"] == dict.fromkeys(names, "int")
@@ -57,7 +60,7 @@ def test_the_types_of_a_stranger_s_file_write_no_line_of_yaml() -> None:
     kept = StoredColumn("id", "int64", ColumnType.INT)
     for text in ("struct<a\nkind: kafka\nx: int64>", "struct<a\rkind: b>", "struct<a\u2028k: b>"):
         left_out = StoredColumn("s", text, None)
-        value = yaml.safe_load(folder_source("parquet", "data", [kept, left_out], None))
+        value = yaml.safe_load(declared_source("parquet", DATA, [kept, left_out]))
         assert value == {"kind": "parquet", "options": {"path": "data"}, "columns": {"id": "int"}}
 
 
@@ -69,7 +72,7 @@ def test_columns_without_a_type_or_a_name_of_their_own_are_listed() -> None:
         StoredColumn("twice", "int64", ColumnType.INT),
         StoredColumn("twice", "int64", ColumnType.INT),
     ]
-    text = folder_source("parquet", "data", columns, None)
+    text = declared_source("parquet", DATA, columns)
     assert yaml.safe_load(text) == {
         "kind": "parquet",
         "options": {"path": "data"},
@@ -81,7 +84,7 @@ def test_columns_without_a_type_or_a_name_of_their_own_are_listed() -> None:
 
 
 def test_where_all_can_be_declared_nothing_is_said_of_the_rest() -> None:
-    text = folder_source("parquet", "data", [StoredColumn("a", "int64", ColumnType.INT)], None)
+    text = declared_source("parquet", DATA, [StoredColumn("a", "int64", ColumnType.INT)])
     assert "#" not in text.split("\n", 1)[1], "but for what editors read"
 
 
