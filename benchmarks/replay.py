@@ -100,10 +100,7 @@ def encoded(rows: pa.Table, encoder: Encoder, feed: Feed, layout: FeatureLayout)
 
 
 def replay(
-    learner: Learner,
-    feeds: Feeds,
-    span: Span,
-    after_window: Callable[[Window], None] | None = None,
+    learner: Learner, feeds: Feeds, span: Span, after_window: Callable[[Window], None] | None = None
 ) -> Replayed:
     """Learn all windows, and score every judged event before it is learnt."""
     scores, steps, pauses = [], 0, Pauses()

@@ -63,13 +63,7 @@ class Minibatch:
             return self
         one = self.further[place - 1]
         waits = self.waits if one.waits is None else one.waits
-        return replace(
-            self,
-            labels=one.labels,
-            known=one.known,
-            waits=waits,
-            held=one.held,
-        )
+        return replace(self, labels=one.labels, known=one.known, waits=waits, held=one.held)
 
     def after_guards(self, held: npt.NDArray[np.bool_] | None) -> Minibatch:
         """The rows with what their guards held, bool[N, labels]; None if there is no guard."""

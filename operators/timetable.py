@@ -68,10 +68,7 @@ class WindowTimetable(Timetable):
             raise ValueError(f"no window ends after {run_after}, as calendars end there") from error
 
     def next_dagrun_info(
-        self,
-        *,
-        last_automated_data_interval: DataInterval | None,
-        restriction: TimeRestriction,
+        self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
         """The window after the last one; without catchup not before the newest closed window."""
         # A backfill brings both, so that its windows outside our own are not left out silently.

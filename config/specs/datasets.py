@@ -138,12 +138,10 @@ class DatasetSpec(Spec):
     """Streams of one dataset, cut by the same window."""
 
     window: WindowSize = Field(
-        default=WindowSize.DAY,
-        description="Length of a window: an hour or a day",
+        default=WindowSize.DAY, description="Length of a window: an hour or a day"
     )
     timezone: str = Field(
-        default="UTC",
-        description="Time zone (IANA name) of the windows' hours and days",
+        default="UTC", description="Time zone (IANA name) of the windows' hours and days"
     )
     start: Instant = Field(description="The first window contains this instant")
     end: Instant | None = Field(default=None, description="No window starts at or after this")
@@ -168,12 +166,10 @@ class DatasetSpec(Spec):
         "own",
     )
     streams: dict[str, StreamSpec] = Field(
-        min_length=1,
-        description="Groups of sources, by a name of your choice",
+        min_length=1, description="Groups of sources, by a name of your choice"
     )
     features: dict[str, Annotated[FeatureSpec, Field(discriminator="encode")]] = Field(
-        min_length=1,
-        description="What the model reads, by a name of your choice",
+        min_length=1, description="What the model reads, by a name of your choice"
     )
     slices: list[str] = Field(
         default=[],

@@ -23,8 +23,7 @@ class _Column(Spec):
     """A feature of one column; without `column` the feature's name is the column."""
 
     column: str | None = Field(
-        default=None,
-        description="Column to read; by default the feature's own name",
+        default=None, description="Column to read; by default the feature's own name"
     )
     part: TimePart | None = Field(
         default=None,
@@ -38,7 +37,7 @@ class HashFeature(_Column):
 
     encode: Literal["hash"] = Field(
         description="Fingerprint64 of the value's text, modulo `buckets` - 1, plus 1; 0 is null. "
-        "Lists are allowed",
+        "Lists are allowed"
     )
     buckets: Buckets
     dimension: Dimension = 8
@@ -49,12 +48,9 @@ class VocabularyFeature(_Column):
 
     encode: Literal["vocabulary"] = Field(
         description="2 + the value's position in `values`; 1 for any other value, 0 for null, "
-        "which an empty text is too. Lists are allowed",
+        "which an empty text is too. Lists are allowed"
     )
-    values: list[str | int] = Field(
-        min_length=1,
-        description="The values that get their own ids",
-    )
+    values: list[str | int] = Field(min_length=1, description="The values that get their own ids")
     dimension: Dimension = 8
 
     @field_validator("values")
@@ -71,16 +67,10 @@ class BucketiseFeature(_Column):
     """1 + number of `boundaries` at or below the value; 0 for null."""
 
     encode: Literal["bucketise"] = Field(
-        description="1 + the number of `boundaries` at or below the value; 0 for null",
+        description="1 + the number of `boundaries` at or below the value; 0 for null"
     )
-    boundaries: list[float] = Field(
-        min_length=1,
-        description="Ascending borders between buckets",
-    )
-    dimension: Dimension = Field(
-        default=8,
-        description="Length of each bucket's embedding",
-    )
+    boundaries: list[float] = Field(min_length=1, description="Ascending borders between buckets")
+    dimension: Dimension = Field(default=8, description="Length of each bucket's embedding")
 
     @field_validator("boundaries")
     @classmethod
@@ -94,21 +84,16 @@ class NumericFeature(_Column):
     """(f(value) - `mean`) / `scale` as a float, f the `transform`; null becomes `missing`."""
 
     encode: Literal["numeric"] = Field(
-        description="(f(value) - `mean`) / `scale` as a float, where f is `transform`",
+        description="(f(value) - `mean`) / `scale` as a float, where f is `transform`"
     )
     transform: Literal["none", "log1p"] = Field(
         default="none",
         description="Applied first: `log1p` for counts and amounts that span several orders of "
         "magnitude",
     )
-    mean: float = Field(
-        default=0.0,
-        description="Subtracted after the transform",
-    )
+    mean: float = Field(default=0.0, description="Subtracted after the transform")
     scale: float = Field(
-        default=1.0,
-        gt=0,
-        description="Divides the result: usually the standard deviation",
+        default=1.0, gt=0, description="Divides the result: usually the standard deviation"
     )
     missing: float = Field(default=0.0, description="The encoded value of a null")
 
@@ -117,12 +102,9 @@ class CrossFeature(Spec):
     """Hash of the texts of several columns, joined with U+001F; otherwise as `hash`."""
 
     encode: Literal["cross"] = Field(
-        description="Hash of the texts of several columns, joined with U+001F; otherwise as `hash`",
+        description="Hash of the texts of several columns, joined with U+001F; otherwise as `hash`"
     )
-    columns: list[str] = Field(
-        min_length=2,
-        description="Columns to combine, at least two",
-    )
+    columns: list[str] = Field(min_length=2, description="Columns to combine, at least two")
     buckets: Buckets
     dimension: Dimension = 8
 

@@ -80,15 +80,9 @@ class RuntimeSpec(Spec):
 class RoleSpec(Spec):
     """Processes of one role."""
 
-    count: int = Field(
-        default=1,
-        ge=1,
-        le=1024,
-        description="Number of processes",
-    )
+    count: int = Field(default=1, ge=1, le=1024, description="Number of processes")
     runtime: RuntimeSpec = Field(
-        default=RuntimeSpec(),
-        description="Interpreter and environment of the processes",
+        default=RuntimeSpec(), description="Interpreter and environment of the processes"
     )
     threads: int = Field(
         default=2,
@@ -116,12 +110,10 @@ class RolesSpec(Spec):
     """All roles of a job."""
 
     data: RoleSpec = Field(
-        default=RoleSpec(),
-        description="Data executors: they read, decode and serve rows",
+        default=RoleSpec(), description="Data executors: they read, decode and serve rows"
     )
     trainer: TrainerRoleSpec = Field(
-        default=TrainerRoleSpec(),
-        description="The trainer: always one process",
+        default=TrainerRoleSpec(), description="The trainer: always one process"
     )
 
 
@@ -170,8 +162,7 @@ class ProgressDeadlinesSpec(Spec):
     """
 
     driver: Duration = Field(
-        default=timedelta(minutes=5),
-        description="For the driver, which hands out data tasks",
+        default=timedelta(minutes=5), description="For the driver, which hands out data tasks"
     )
     data: Duration = Field(
         default=timedelta(minutes=5), description="For data executors: longer than any single read"
@@ -207,9 +198,7 @@ class FailoverSpec(Spec):
         description="How long a process may be alive without making progress, from 5s to 1d",
     )
     task_attempts_max: int = Field(
-        default=3,
-        ge=1,
-        description="Most attempts to read one data task before the run fails",
+        default=3, ge=1, description="Most attempts to read one data task before the run fails"
     )
 
     @field_validator("heartbeat_timeout")
@@ -224,9 +213,7 @@ class CheckpointSpec(Spec):
     """When the model and its data positions are sealed together."""
 
     every_steps: int = Field(
-        default=200,
-        ge=1,
-        description="Training steps between two checkpoints",
+        default=200, ge=1, description="Training steps between two checkpoints"
     )
     windows_kept: int | None = Field(
         default=None,
@@ -258,8 +245,7 @@ class PublishSpec(Spec):
         "decide which paradigm serves",
     )
     metric: GateMetric = Field(
-        default="auc",
-        description="What the gate compares, measured on event scores",
+        default="auc", description="What the gate compares, measured on event scores"
     )
     against: Literal["best_paradigm", "served"] = Field(
         default="best_paradigm",
@@ -309,28 +295,19 @@ class JobSpec(Spec):
     """
 
     plane: Literal["local"] = Field(
-        default="local",
-        description="Where the processes run: on this machine",
+        default="local", description="Where the processes run: on this machine"
     )
-    roles: RolesSpec = Field(
-        default=RolesSpec(),
-        description="Processes of the job",
-    )
-    buffers: BuffersSpec = Field(
-        default=BuffersSpec(),
-        description="Limits of the data path",
-    )
+    roles: RolesSpec = Field(default=RolesSpec(), description="Processes of the job")
+    buffers: BuffersSpec = Field(default=BuffersSpec(), description="Limits of the data path")
     failover: FailoverSpec = Field(
-        default=FailoverSpec(),
-        description="What happens when processes die or hang",
+        default=FailoverSpec(), description="What happens when processes die or hang"
     )
     checkpoint: CheckpointSpec = Field(
         default=CheckpointSpec(),
         description="When the model and its data positions are saved together",
     )
     publish: PublishSpec = Field(
-        default=PublishSpec(),
-        description="Which model serves after a window is trained",
+        default=PublishSpec(), description="Which model serves after a window is trained"
     )
     judge_rows_max: int = Field(
         default=50_000,

@@ -19,9 +19,7 @@ class LabelSpec(Spec):
     Without any of the three, true or any number other than 0 is positive.
     """
 
-    column: str = Field(
-        description="Column that holds the label",
-    )
+    column: str = Field(description="Column that holds the label")
     positive: LabelValues | None = Field(
         default=None,
         description="A row with this value, or one of these values, is positive. By default true "
@@ -34,12 +32,10 @@ class LabelSpec(Spec):
         "null and the empty text, which is null too",
     )
     greater_than: float | None = Field(
-        default=None,
-        description="A row with a larger number is positive",
+        default=None, description="A row with a larger number is positive"
     )
     less_than: float | None = Field(
-        default=None,
-        description="A row with a smaller number is positive",
+        default=None, description="A row with a smaller number is positive"
     )
     known_at: str | None = Field(
         default=None,

@@ -44,8 +44,7 @@ class TowerSpec(Spec):
     """Hidden layers of one tower, each followed by ReLU; the output is one logit."""
 
     hidden: tuple[Units, ...] = Field(
-        default=(64, 32),
-        description="Units of each hidden layer, from input to output",
+        default=(64, 32), description="Units of each hidden layer, from input to output"
     )
 
 
@@ -94,8 +93,7 @@ class MixtureSpec(Spec):
         "changes the defaults of `gain`, `embeddings`, `memory_inputs` and `adapt_learns`",
     )
     memory_tower: TowerSpec = Field(
-        default=TowerSpec(hidden=(32, 16)),
-        description="Trains on batch rows",
+        default=TowerSpec(hidden=(32, 16)), description="Trains on batch rows"
     )
     adapt_tower: TowerSpec = Field(
         default=TowerSpec(),
@@ -155,10 +153,7 @@ class DelayHeadSpec(Spec):
     q_min: stream rows with a smaller probability are left out of training: their label says little.
     """
 
-    hidden: tuple[Units, ...] = Field(
-        default=(16,),
-        description="Units of each hidden layer",
-    )
+    hidden: tuple[Units, ...] = Field(default=(16,), description="Units of each hidden layer")
     q_min: float = Field(
         default=0.2,
         ge=0,
@@ -178,23 +173,14 @@ class ModelSpec(Spec):
     tower: TowerSpec = Field(
         default=TowerSpec(), description="Tower of every paradigm but `mixture`"
     )
-    mixture: MixtureSpec = Field(
-        default=MixtureSpec(),
-        description="What `paradigm: mixture` adds",
-    )
+    mixture: MixtureSpec = Field(default=MixtureSpec(), description="What `paradigm: mixture` adds")
     delay_head: DelayHeadSpec = Field(
-        default=DelayHeadSpec(),
-        description="The model for `delay: head`",
+        default=DelayHeadSpec(), description="The model for `delay: head`"
     )
     embedding_learning_rate: Rate = Field(
-        default=0.1,
-        description="Learning rate of embeddings (Adagrad)",
+        default=0.1, description="Learning rate of embeddings (Adagrad)"
     )
     dense_learning_rate: Rate = Field(
-        default=0.003,
-        description="Learning rate of all other weights (Adam)",
+        default=0.003, description="Learning rate of all other weights (Adam)"
     )
-    seed: int = Field(
-        default=17,
-        description="Seed of the initial weights",
-    )
+    seed: int = Field(default=17, description="Seed of the initial weights")

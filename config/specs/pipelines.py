@@ -33,8 +33,7 @@ class ScheduleSpec(Spec):
         default=3, ge=2, le=1_000, description="Retries after infrastructure failures"
     )
     retry_delay: Duration = Field(
-        default=timedelta(seconds=10),
-        description="Time between two attempts",
+        default=timedelta(seconds=10), description="Time between two attempts"
     )
     turn_wait: Duration = Field(
         default=timedelta(hours=24), description="Longest wait for the previous window"
@@ -52,17 +51,13 @@ class ScheduleSpec(Spec):
     )
     # The limit of Airflow's database: with more, its scheduler would fail for all pipelines.
     pool: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(
-        default="default_pool",
-        description="Airflow pool that limits the tasks of this pipeline",
+        default="default_pool", description="Airflow pool that limits the tasks of this pipeline"
     )
     owner: Annotated[str, StringConstraints(min_length=1, max_length=500)] = Field(
-        default="forebay",
-        description="Owner shown in Airflow",
+        default="forebay", description="Owner shown in Airflow"
     )
     tags: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
-        default_factory=list,
-        max_length=100,
-        description="Tags of the DAG in Airflow",
+        default_factory=list, max_length=100, description="Tags of the DAG in Airflow"
     )
 
     @field_validator("plan_timeout", "train_timeout")
@@ -81,13 +76,8 @@ Accepted = Literal["incomplete_labels", "no_positives", "no_negatives"]
 class ComparedSpec(Spec):
     """A paradigm that is trained alongside the declared one, and its correction of late labels."""
 
-    paradigm: Paradigm = Field(
-        description="What to train alongside the declared paradigm",
-    )
-    delay: Delay = Field(
-        default="none",
-        description="How it corrects late labels",
-    )
+    paradigm: Paradigm = Field(description="What to train alongside the declared paradigm")
+    delay: Delay = Field(default="none", description="How it corrects late labels")
 
 
 def _spelled_out(value: object) -> object:
@@ -160,14 +150,10 @@ class TrainSpec(Spec):
         "tower trained on batch rows expects",
     )
     minibatch_rows: int = Field(
-        default=512,
-        ge=1,
-        le=65536,
-        description="Rows of one training step",
+        default=512, ge=1, le=65536, description="Rows of one training step"
     )
     warm_start: Instant | None = Field(
-        default=None,
-        description="Before the first window, train on history from this instant on",
+        default=None, description="Before the first window, train on history from this instant on"
     )
     accept: tuple[Accepted, ...] = Field(
         default=(),
@@ -201,28 +187,15 @@ class PipelineSpec(Spec):
     """One pipeline: `config/pipelines/NAME.yaml`. The file's name is the pipeline's name."""
 
     name: str = Field(exclude=True, json_schema_extra={"from_file_name": True})
-    description: str = Field(
-        default="",
-        description="Free text for people",
-    )
+    description: str = Field(default="", description="Free text for people")
     dataset: DatasetSpec = Field(
-        description="Which rows are read, and how they become features and labels",
+        description="Which rows are read, and how they become features and labels"
     )
-    model: ModelSpec = Field(
-        default=ModelSpec(),
-        description="What the model is made of",
-    )
-    train: TrainSpec = Field(
-        default=TrainSpec(),
-        description="How the model is trained",
-    )
-    job: JobSpec = Field(
-        default=JobSpec(),
-        description="How the processes run",
-    )
+    model: ModelSpec = Field(default=ModelSpec(), description="What the model is made of")
+    train: TrainSpec = Field(default=TrainSpec(), description="How the model is trained")
+    job: JobSpec = Field(default=JobSpec(), description="How the processes run")
     schedule: ScheduleSpec = Field(
-        default=ScheduleSpec(),
-        description="When Airflow runs the pipeline",
+        default=ScheduleSpec(), description="When Airflow runs the pipeline"
     )
 
     @property

@@ -81,10 +81,7 @@ class SourceSpec(Spec):
     """One source: `config/sources/NAME.yaml`. The file's name is the source's name."""
 
     name: str = Field(exclude=True, json_schema_extra={"from_file_name": True})
-    description: str = Field(
-        default="",
-        description="Free text for people",
-    )
+    description: str = Field(default="", description="Free text for people")
     kind: str = Field(description="Storage system: an installed kind (forebay sources lists them)")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the kind")
     columns: dict[ColumnName, ColumnType] = Field(

@@ -90,9 +90,7 @@ def evaluate_window(target: StageTarget) -> EvaluateResult:
     )
 
 
-def _by_name(
-    found: Mapping[str, EventScores | PublicationScores],
-) -> dict[str, dict[str, float]]:
+def _by_name(found: Mapping[str, EventScores | PublicationScores]) -> dict[str, dict[str, float]]:
     """Single numbers only; intervals, and what could not be computed, are stored, not returned."""
     return {
         key: {

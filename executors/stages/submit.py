@@ -32,12 +32,7 @@ from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, de
 
 
 def submit_window(
-    target: StageTarget,
-    *,
-    claim: str,
-    again: bool,
-    previous: PreviousRun,
-    run: str | None = None,
+    target: StageTarget, *, claim: str, again: bool, previous: PreviousRun, run: str | None = None
 ) -> SubmitResult:
     """Submit the job of one window, or attach to it, once it is the window's turn.
 

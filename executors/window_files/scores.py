@@ -349,10 +349,7 @@ def score_matrix(scores: pa.Table) -> npt.NDArray[np.float32]:
 
 
 def _judged_schema(
-    paradigms: Sequence[str],
-    slices: Iterable[str],
-    judge_rows_max: int,
-    labels: Sequence[str] = (),
+    paradigms: Sequence[str], slices: Iterable[str], judge_rows_max: int, labels: Sequence[str] = ()
 ) -> pa.Schema:
     return pa.schema(
         [("event_id", pa.int64()), ("event_time", pa.int64()), ("complete", pa.float32())]

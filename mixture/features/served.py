@@ -42,10 +42,7 @@ def served_schema(layout: FeatureLayout, times: ServedTimes = NO_TIMES) -> pa.Sc
 
 
 def to_minibatch(
-    batch: pa.RecordBatch,
-    segments: Sequence[tuple[int, int]],
-    feed: Feed,
-    layout: FeatureLayout,
+    batch: pa.RecordBatch, segments: Sequence[tuple[int, int]], feed: Feed, layout: FeatureLayout
 ) -> Minibatch:
     """Arrays of one step from served rows; `segments` are (source index, rows) in row order.
 

@@ -161,11 +161,7 @@ class Mixture(ParadigmModel):
         return checked(loss, gradient)
 
     def _adapting(
-        self,
-        weights: tf.Tensor,
-        reading: tf.Tensor,
-        features: tf.Tensor,
-        side: tf.Tensor | None,
+        self, weights: tf.Tensor, reading: tf.Tensor, features: tf.Tensor, side: tf.Tensor | None
     ) -> tf.Tensor:
         """The adapt tower's logit, given its weights; without `side`, memory inputs are off."""
         if self._zero:

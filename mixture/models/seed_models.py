@@ -202,12 +202,7 @@ class SeedModels:
         return Stepped(model.learn(inputs, left), Rows(learnt & ~held, masked & ~held, held))
 
     def _learn_several(
-        self,
-        place: int,
-        inputs: Inputs,
-        lessons: Sequence[Lessons],
-        parts: Parts,
-        none: tf.Tensor,
+        self, place: int, inputs: Inputs, lessons: Sequence[Lessons], parts: Parts, none: tf.Tensor
     ) -> Stepped:
         """Like `_learn`: a label that a guard holds, or that a row lacks, takes no part."""
         model = self.models[place]

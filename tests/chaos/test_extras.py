@@ -219,10 +219,7 @@ def test_kafka_checks_and_says_that_no_broker_answers(
     ("extra", "change"), [("iceberg", with_iceberg), ("tfrecord", with_tfrecord)]
 )
 def test_a_source_plans_and_previews(
-    python_with: Callable[[str], Path],
-    tmp_path: Path,
-    extra: str,
-    change: Callable[[Alone], Alone],
+    python_with: Callable[[str], Path], tmp_path: Path, extra: str, change: Callable[[Alone], Alone]
 ) -> None:
     project = change(small_project(tmp_path, python_with(extra)))
     shown = as_json(project.forebay("preview", "history", "--output", "json"))

@@ -34,11 +34,7 @@ NARROW = {"minibatch_rows": 2, "rows_max": 1, "bytes_max": 100, "chunk_rows": 1}
 @example([(0, [0]), (1, [0]), (2, [0])], 1, 40, NARROW, 2)
 @example([(0, []), (0, []), (0, []), (0, [1])], 4, 1, NARROW, 88)
 def test_bounds_hold_and_every_row_leaves(
-    tasks: Tasks,
-    together: int,
-    row_bytes: int,
-    bounds: dict[str, int],
-    seed: int,
+    tasks: Tasks, together: int, row_bytes: int, bounds: dict[str, int], seed: int
 ) -> None:
     order, limits = random.Random(seed), Limits(**bounds, flush_seconds=1.0)
     ordered = sorted((source, sorted(hours)) for source, hours in tasks)

@@ -15,9 +15,7 @@ from forebay.mixture.queue.queue import FrameRows, Limits
 
 Tasks = list[tuple[int, list[int]]]
 TASKS = st.lists(
-    st.tuples(st.integers(0, 2), st.lists(st.integers(0, 5), max_size=100)),
-    min_size=1,
-    max_size=12,
+    st.tuples(st.integers(0, 2), st.lists(st.integers(0, 5), max_size=100)), min_size=1, max_size=12
 )
 # From a chunk of two rows for each task that is read, to room for all rows.
 ROW_BYTES = 40
@@ -78,11 +76,7 @@ def _seen(frame: FrameRows) -> tuple[object, ...]:
 
 
 def _served(
-    tasks: Tasks,
-    limits: Limits,
-    together: int,
-    order: random.Random,
-    **priorities: Any,
+    tasks: Tasks, limits: Limits, together: int, order: random.Random, **priorities: Any
 ) -> list[tuple[object, ...]]:
     """All frames with rows, of readers that take their turns as they are drawn."""
     ordered = sorted((sorted(hours), source) for source, hours in tasks)

@@ -75,10 +75,7 @@ def replaced(value: Any, text: str) -> Any:
     return value + text if isinstance(value, str) else value
 
 
-@pytest.mark.guarantee(
-    "text from data in reports and on terminals",
-    "it is shown as text",
-)
+@pytest.mark.guarantee("text from data in reports and on terminals", "it is shown as text")
 @pytest.mark.parametrize("text", MARKUP)
 def test_a_report_holds_no_element_that_data_brought(text: str) -> None:
     sound = Page(render_html(facts_of(two_labels())))

@@ -39,11 +39,7 @@ def row_ids(path: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def sums(parts: Iterable[npt.NDArray[np.int64]]) -> Sums:
     ids = np.concatenate([np.empty(0, np.int64), *parts])
     with np.errstate(over="ignore"):
-        return {
-            "rows": len(ids),
-            "sum": int(ids.sum()),
-            "sum_of_squares": int((ids * ids).sum()),
-        }
+        return {"rows": len(ids), "sum": int(ids.sum()), "sum_of_squares": int((ids * ids).sum())}
 
 
 def parquet_sums(folder: Path, where: str = "true", files: str = "**/*.parquet") -> Sums:

@@ -77,11 +77,7 @@ class KillingCode:
     """In the data executors of a project, and in whatever they start."""
 
     def __init__(
-        self,
-        project: Project,
-        folder: Path,
-        number: int = signal.SIGABRT,
-        deaths_max: int = 1_000,
+        self, project: Project, folder: Path, number: int = signal.SIGABRT, deaths_max: int = 1_000
     ) -> None:
         """number: the signal that ends a reader; 0 for one that reads for ever.
 

@@ -47,11 +47,7 @@ def link(
     }
     span = window_of(window)
     return Link(
-        window=window,
-        start=span.start,
-        end=span.end,
-        generation=generation,
-        **(facts | more),
+        window=window, start=span.start, end=span.end, generation=generation, **(facts | more)
     )
 
 

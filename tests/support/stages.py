@@ -141,11 +141,7 @@ def pipeline(names: Sequence[str], **more: Any) -> PipelineSpec:
 
 @contextmanager
 def stages(
-    root: Path,
-    names: Sequence[str] = ("a",),
-    *,
-    source: dict[str, Any] | None = None,
-    **more: Any,
+    root: Path, names: Sequence[str] = ("a",), *, source: dict[str, Any] | None = None, **more: Any
 ) -> Iterator[Stages]:
     """Stages over one table for each name; what the sources are asked is written down."""
     found = Stages(

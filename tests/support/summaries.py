@@ -67,12 +67,7 @@ def pooled_event() -> dict[str, Any]:
             for name in (*PARADIGMS, "mixture/memory")
         },
         "sources": {"flights_table": part(1488, 300, 0.66), "flights_files": part(312, 0, None)},
-        "slices": {
-            "carrier": {
-                "<AA>": part(500, 90, 0.64),
-                "all others": part(1300, 210, 0.67),
-            }
-        },
+        "slices": {"carrier": {"<AA>": part(500, 90, 0.64), "all others": part(1300, 210, 0.67)}},
     }
 
 

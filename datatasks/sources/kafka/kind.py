@@ -49,8 +49,7 @@ class KafkaKind(SourceKind):
             ),
         )
         message_type: Text | None = Field(
-            default=None,
-            description="Full name of the protobuf message type, such as shop.Click",
+            default=None, description="Full name of the protobuf message type, such as shop.Click"
         )
         message_rows_max: int = Field(
             default=MESSAGE_ROWS_MAX,

@@ -145,9 +145,7 @@ def create_topic(
 
 
 def publish_batches(
-    bootstrap: str,
-    topic: str,
-    batches: Iterable[tuple[pa.RecordBatch | pa.Table, datetime, int]],
+    bootstrap: str, topic: str, batches: Iterable[tuple[pa.RecordBatch | pa.Table, datetime, int]]
 ) -> int:
     """Send each (rows, publication time, partition) as one `arrow-ipc` message.
 
@@ -162,10 +160,7 @@ def publish_batches(
 
 
 def publish_rows(
-    bootstrap: str,
-    topic: str,
-    rows: Iterable[tuple[Row, datetime, int]],
-    writer: RowWriter,
+    bootstrap: str, topic: str, rows: Iterable[tuple[Row, datetime, int]], writer: RowWriter
 ) -> int:
     """Send each (row, publication time, partition) as one message.
 

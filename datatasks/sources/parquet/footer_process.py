@@ -82,10 +82,7 @@ def _counts(what: str, counts: list[int], most: int) -> list[int]:
 
 
 def group_bounds(
-    metadata: pq.FileMetaData,
-    schema: pa.Schema,
-    event_time: str,
-    groups: list[pq.RowGroupMetaData],
+    metadata: pq.FileMetaData, schema: pa.Schema, event_time: str, groups: list[pq.RowGroupMetaData]
 ) -> list[Bounds] | None:
     """As `bounds_of` of some row groups; None where the event time is not a plain column."""
     stored = _plain_type(schema, event_time)

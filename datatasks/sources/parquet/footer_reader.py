@@ -57,11 +57,7 @@ class FooterReader:
     """Asks a child about one footer after the other; what kills it is found as in a task."""
 
     def __init__(
-        self,
-        event_time: str | None,
-        *,
-        schema: bool = False,
-        command: Sequence[str] = COMMAND,
+        self, event_time: str | None, *, schema: bool = False, command: Sequence[str] = COMMAND
     ) -> None:
         """schema: columns are all that is wanted."""
         self._call = {"event_time": event_time, "schema": schema}

@@ -11,8 +11,7 @@ from forebay.home.paths import Home
 
 def down(
     remove_database: Annotated[
-        bool,
-        option("--remove-database", help="Also remove the history of all runs; models stay."),
+        bool, option("--remove-database", help="Also remove the history of all runs; models stay.")
     ] = False,
     output: Form = OutputFormat.TEXT,
 ) -> None:

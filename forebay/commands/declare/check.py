@@ -99,10 +99,7 @@ def _connect(
 
 
 def _sample(
-    project: Project,
-    failures: list[ForebayError],
-    wrong_sources: set[str],
-    lines: list[str],
+    project: Project, failures: list[ForebayError], wrong_sources: set[str], lines: list[str]
 ) -> Iterable[Problem]:
     """Problems in samples of the pipelines whose sources are all fine; figures go into `lines`."""
     from forebay.executors.advice.check import check_data

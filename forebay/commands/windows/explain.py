@@ -109,11 +109,7 @@ def _head(printer: Output, spec: PipelineSpec) -> None:
 
 
 def _label_line(name: str, label: LabelSpec) -> str:
-    rules = {
-        "is": label.positive,
-        "above": label.greater_than,
-        "below": label.less_than,
-    }
+    rules = {"is": label.positive, "above": label.greater_than, "below": label.less_than}
     rule = " ".join(f"{word} {value}" for word, value in rules.items() if value is not None)
     weight = f"; weight {label.share_of_loss:g}" if label.share_of_loss != 1 else ""
     correction = "" if label.correction is None else f"; delay {label.correction}"

@@ -57,9 +57,7 @@ class Embedded:
         self._config_dirs = [path.absolute() for path in config_dirs]
 
     def start(
-        self,
-        timeout_seconds: float = START_SECONDS,
-        progress: Callable[[str], None] | None = None,
+        self, timeout_seconds: float = START_SECONDS, progress: Callable[[str], None] | None = None
     ) -> Endpoint:
         """Start it, unless it runs already. It outlives the caller.
 

@@ -62,9 +62,7 @@ class DelayHead:
         """
         part = (labels > 0.5) & ~tf.math.is_nan(delays.known)
         return tf.cond(
-            tf.reduce_any(part),
-            lambda: self._learn(inputs, delays, part),
-            lambda: tf.constant(0.0),
+            tf.reduce_any(part), lambda: self._learn(inputs, delays, part), lambda: tf.constant(0.0)
         )
 
     def _learn(self, inputs: Inputs, delays: DelayRows, part: tf.Tensor) -> tf.Tensor:

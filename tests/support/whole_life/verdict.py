@@ -48,11 +48,7 @@ def faults_at_the_end(target: LineTarget, recorded: Recorded) -> Iterator[str]:
     if (
         served is None
         or last is None
-        or (
-            served.window,
-            served.generation,
-        )
-        != (last.window, last.generation)
+        or (served.window, served.generation) != (last.window, last.generation)
     ):
         yield f"{served} serves, not {last and last.name}"
     yield from _left_over(target)

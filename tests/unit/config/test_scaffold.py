@@ -41,10 +41,7 @@ DATA = {"path": "data"}
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=9)
 
 
-@given(
-    st.lists(NAMES, unique=True, min_size=1, max_size=4),
-    st.text(min_size=1),
-)
+@given(st.lists(NAMES, unique=True, min_size=1, max_size=4), st.text(min_size=1))
 def test_any_column_name_survives(names: list[str], path: str) -> None:
     columns = [StoredColumn(name, "int64", ColumnType.INT) for name in names]
     left_out = [StoredColumn(name + "?", "map", None) for name in names]

@@ -62,8 +62,7 @@ def test_what_a_group_was_let_into_stays(home: Home, shared: int) -> None:
 
 
 @pytest.mark.guarantee(
-    "a home that another user made and owns, whatever its mode",
-    "it is refused, with what to do",
+    "a home that another user made and owns, whatever its mode", "it is refused, with what to do"
 )
 @pytest.mark.parametrize("shared", [0o755, 0o700, 0o770])
 def test_a_home_of_somebody_else_is_refused(

@@ -90,11 +90,7 @@ class FooterCache:
         return table.combine_chunks()
 
     def _keep(
-        self,
-        kept: pa.Table,
-        everything: Listing,
-        keys: pa.Array,
-        found: Mapping[int, Footer | str],
+        self, kept: pa.Table, everything: Listing, keys: pa.Array, found: Mapping[int, Footer | str]
     ) -> None:
         """Add what was read; drop what is gone or changed, and the oldest above the bound."""
         texts = keys.take(pa.array(list(found), pa.int64())).to_pylist()

@@ -38,8 +38,7 @@ def minibatch(feed: Any, rows: Sequence[Row]) -> Minibatch:
     ids, labels, times, seconds = zip(*rows, strict=True)
     hours, unknown = np.array(seconds, np.float32) * 3600, np.full(len(rows), NAN, np.float32)
     return replace(
-        timed_rows(feed, ids, labels, times),
-        waits=hours if feed == "stream" else unknown,
+        timed_rows(feed, ids, labels, times), waits=hours if feed == "stream" else unknown
     )
 
 
