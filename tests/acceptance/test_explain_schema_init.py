@@ -297,7 +297,7 @@ def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> Non
     (tmp_path / "empty").mkdir()
     for origin, code, message in [
         ("parquet://{}/nothing.parquet", 1, "nothing.parquet does not exist"),
-        ("orc://{}/a.orc", 1, "name a local file or folder: PATH, or parquet://PATH, json"),
+        ("orc://{}/a.orc", 1, "name a local file or folder: PATH, parquet://PATH, json"),
         ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
         ("parquet://{}/typeless.parquet", 1, "no column has a type"),
         ("{}/pat[tern].parquet", 1, "is read as a pattern: rename it"),
