@@ -64,8 +64,9 @@ def decide(
     what serves will answer in future windows. Another choice of seeds moves a difference too: with
     fewer than `SEEDS_MIN` of them it takes three windows, and an AUC that is better by more than
     seeds move it. A variant that expects less than half of the positives, or more than twice as
-    many, is not chosen, nor kept unless it is declared. One that is clearly worse than what serves, in three windows or more, is
-    benched: it is trained and scored, and the decision names it.
+    many, is not chosen, and kept only if it is declared. One that is clearly worse than what
+    serves, in three windows or more, is benched: it is trained and scored, and the decision names
+    it.
 
     variants: those that are trained, the declared one first.
     windows: event scores, in order. serving: the variant of the newest decision; None before the
