@@ -336,7 +336,7 @@ class Run:
         status: JobStatus | None,
         started: float,
     ) -> Summary:
-        from forebay.executors.evaluation.range_summary import judge_windows, summarise_windows
+        from forebay.executors.evaluation.range_summary import judge_windows
 
         phase = time.perf_counter()
         keys = [window.key for window in windows]
@@ -348,8 +348,7 @@ class Run:
             storage_calls=storage_calls,
             notes=[*notes, *(status.hung if status else ())],
         )
-        summary = summarise_windows(self.target.pipeline, self.target.chain, keys, facts)
-        judge_windows(self.target.pipeline, self.target.chain, summary)
+        summary = judge_windows(self.target.pipeline, self.target.chain, keys, facts)
         self._phases["evaluate"] = time.perf_counter() - phase
         self._phases["total"] = time.perf_counter() - started
         phases = dict(self._phases)

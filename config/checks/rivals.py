@@ -74,7 +74,10 @@ def preferred(declared: Variant, *, warm_start: bool) -> list[Variant]:
     if declared.delay == "head":  # which costs little once there is one
         heads = {"mixed", "mixture"}
         found = [each._replace(delay="head") if each.name in heads else each for each in found]
-    return [each for each in found if each != declared]
+    same = {declared}
+    if declared.paradigm == "batch_then_stream" and not warm_start:
+        same.add(declared._replace(paradigm="stream"))
+    return [each for each in found if each not in same]
 
 
 def put_rivals(pipeline: Loaded[PipelineSpec], rivals: Sequence[Variant]) -> None:

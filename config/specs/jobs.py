@@ -233,10 +233,10 @@ class PublishSpec(Spec):
 
     `when: gate` lets another paradigm of `train.compare` serve if event scores show that it is
     significantly better by `metric`: than the declared one (`against: best_paradigm`), or than that
-    of the gate's newest decision (`against: served`). The newest 48 windows decide, of which each
-    counts half as much as one a day (of hours) or a week (of days) later. The declared one serves
-    until `min_rows` of their rows are judged, with all labels of these windows known and both
-    classes present; with fewer than three `train.seeds`, of three windows at least.
+    of the gate's newest decision (`against: served`). The newest 48 windows that have all their
+    labels decide, of which each counts half as much as one a day (of hours) or a week (of days)
+    later. The declared one serves until `min_rows` of their rows are judged, with both classes
+    present; with fewer than three `train.seeds`, of three windows at least.
     """
 
     when: Literal["always", "never", "gate"] = Field(

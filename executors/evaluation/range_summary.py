@@ -129,15 +129,20 @@ def _advice(
     return found.told() if found else None
 
 
-def judge_windows(pipeline: PipelineSpec, chain: ModelChain, summary: Summary) -> None:
-    """Store a summary's part on each window as its judgement, kept when the scores are removed.
+def judge_windows(
+    pipeline: PipelineSpec, chain: ModelChain, keys: Sequence[str], facts: RunFacts
+) -> Summary:
+    """Summarise trained windows, and store each one's part, kept when the scores are removed.
 
-    Judgements of windows before them are completed, see `complete_judgements`.
+    Judgements of windows before them are completed first, see `complete_judgements`: advice rests
+    on them too.
     """
-    chain.judge_all([(window.name, judged(window)) for window in summary.windows])
-    links = list(chain.newest_of(window.window for window in summary.windows).values())
+    links = list(chain.newest_of(keys).values())
     if links:
         complete_judgements(pipeline, chain, links[0], links[-1])
+    summary = summarise_windows(pipeline, chain, keys, facts)
+    chain.judge_all([(window.name, judged(window)) for window in summary.windows])
+    return summary
 
 
 def _trained(chain: ModelChain, keys: Sequence[str]) -> list[Link]:

@@ -41,7 +41,7 @@ def gate_decision(chain: ModelChain, link: Link) -> GateDecision | None:
     return GateDecision.model_validate_json(store_of(chain.home).path(stored).read_bytes())
 
 
-# How many windows are looked at, the newest ones: two days of hours.
+# How many windows decide, the newest whose labels are all here: two days of hours.
 WINDOWS_MAX = 48
 # In windows: a whole day, so that night and day count alike, or a whole week.
 HALF_LIVES = {WindowSize.HOUR: 24, WindowSize.DAY: 7}
@@ -64,8 +64,9 @@ def decide(
     what serves will answer in future windows. Another choice of seeds moves a difference too: with
     fewer than `SEEDS_MIN` of them it takes three windows, and an AUC that is better by more than
     seeds move it. A variant that expects less than half of the positives, or more than twice as
-    many, is not chosen. One that is clearly worse than what serves, in three windows or more, is
-    benched: it is trained and scored, and the decision names it.
+    many, is not chosen, and kept only if it is declared. One that is clearly worse than what
+    serves, in three windows or more, is benched: it is trained and scored, and the decision names
+    it.
 
     variants: those that are trained, the declared one first.
     windows: event scores, in order. serving: the variant of the newest decision; None before the
@@ -78,7 +79,7 @@ def decide(
     if len(variants) == 1:
         words = f"{declared} serves: nothing else is trained"
         return found.model_copy(update={"words": words})
-    counted = counted_windows(windows[-WINDOWS_MAX:])
+    counted = counted_windows(windows)[-WINDOWS_MAX:]
     ages = {one.window: age for age, one in enumerate(reversed(windows))}
     seeds = len(next(iter(over_seeds(counted[0].columns).values()))) if counted else SEEDS_MIN
     least = 1 if seeds >= SEEDS_MIN else SPREAD_WINDOWS_MIN
@@ -94,7 +95,8 @@ def decide(
         )
         return found.model_copy(update={"words": words, "rows": rows})
     noise = SEED_NOISE if spec.metric == "auc" else 0.0  # of losses it is not measured
-    left_out = _uncalibrated(chosen, [name for name in variants if name != incumbent])
+    left_out = _uncalibrated(chosen, [name for name in variants if name != declared])
+    incumbent = declared if incumbent in left_out else incumbent
     eligible = [name for name in variants if name not in left_out]
     variant = incumbent
     words = f"{incumbent} serves: it is the best at event time, by {spec.metric}"

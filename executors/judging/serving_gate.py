@@ -73,25 +73,30 @@ def segments_of(store: Store, link: Link, label: str) -> Segments:
 
 
 def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> list[KnownWindow]:
-    """The evidence stored with the newest link before the last one that has any."""
+    """The newest evidence of links before the last one that is readable, and of these links."""
     names = [link.name for link in links[:-1]]
-    stored = next((one.files["evidence"] for one in links[-2::-1] if "evidence" in one.files), None)
-    if stored is None:
-        return []
-    try:
-        evidence = GateEvidence.model_validate_json(store.path(stored).read_bytes())
-    except (DataError, ValidationError) as error:
-        _LOG.warning(
-            "the gate's evidence of windows before %s cannot be read; it rereads their scores: %s",
-            links[-1].window,
-            error,
-        )
-        return []
-    return evidence.of_links(names, horizon, label)
+    for stored in (one.files["evidence"] for one in links[-2::-1] if "evidence" in one.files):
+        try:
+            evidence = GateEvidence.model_validate_json(store.path(stored).read_bytes())
+        except (DataError, ValidationError) as error:
+            _LOG.warning(
+                "the gate's evidence of windows before %s cannot be read; it takes an earlier one, "
+                "or rereads their scores: %s",
+                links[-1].window,
+                error,
+            )
+            continue
+        if known := evidence.of_links(names, horizon, label):
+            return known
+    return []
 
 
 def _decided(chain: ModelChain, link: Link) -> str | None:
     """The variant of the newest decision on another link, whatever serves; None without one."""
     newest = chain.newest_with("gate", link.name)
-    decision = None if newest is None else gate_decision(chain, newest)
+    try:
+        decision = None if newest is None else gate_decision(chain, newest)
+    except DataError as error:
+        _LOG.warning("what the gate decided last cannot be read; it begins as declared: %s", error)
+        return None
     return None if decision is None else decision.variant

@@ -45,6 +45,10 @@ def test_all_that_suit_the_streams(declared: Declared) -> None:
     assert trained(declared) == ["batch", "stream+fnw", "mixed", "mixture"]
     declared.pipeline["train"] |= {"paradigm": "mixture", "delay": "fnw"}
     assert trained(declared) == ["mixture+fnw", "stream+fnw", "batch", "mixed"]
+    declared.pipeline["train"] |= {"paradigm": "batch_then_stream"}
+    alike = "batch_then_stream+fnw is stream+fnw without a warm start"
+    assert trained(declared) == ["batch_then_stream+fnw", "batch", "mixed", "mixture"], alike
+    declared.pipeline["train"] |= {"paradigm": "mixture"}
     declared.pipeline["train"]["warm_start"] = "2026-02-01"
     assert trained(declared) == ["mixture+fnw", "batch_then_stream+fnw", "batch", "mixed"]
     declared.pipeline["model"] = {"kind": "count"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,13 @@ from support.model_lines import record_link
 from support.stages import pipeline
 
 from forebay.config.specs.pipelines import PipelineSpec
+from forebay.executors.evaluation import range_summary
+from forebay.executors.evaluation.run_summary import RunFacts
 from forebay.executors.evaluation.summary import opinion
 from forebay.executors.evaluation.windows import complete_judgements, evaluate
 from forebay.executors.evaluation.words import evaluation_words, event_words
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.judgement import Judgement
 from forebay.executors.model_line.link import Link
 from forebay.home.store.open import store_of
 from forebay.mixture.metrics.figures import EventBlock
@@ -101,6 +105,21 @@ def test_a_window_judged_later_equals_one_judged_at_once(chain: ModelChain, tmp_
     links = [train(at_once, tmp_path / "other", day) for day in range(5)]
     found = evaluate(spec(), at_once, links)
     assert [found.windows[key].event for key in KEYS[:3]] == later[2:]
+
+
+def test_a_run_advises_by_what_it_has_completed(
+    chain: ModelChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete: list[int] = []
+
+    def advise(_: PipelineSpec, windows: Collection[Judgement], *_more: object) -> None:
+        complete.append(sum(one.event is not None and one.event.complete for one in windows))
+
+    monkeypatch.setattr(range_summary, "advice_on_windows", advise)
+    for day in range(4):
+        train(chain, tmp_path, day)
+        range_summary.judge_windows(spec(), chain, [KEYS[day]], RunFacts())
+    assert complete == [0, 0, 1, 2], "windows whose last labels came with the run count"
 
 
 def test_judgements_are_completed_in_the_database(chain: ModelChain, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,12 @@ def test_windows_that_say_nothing_make_others_older_and_48_are_looked_at() -> No
     assert gate(many).windows == [each.window for each in many[12:]]
 
 
+def test_labels_that_take_longer_than_48_windows_are_waited_for() -> None:
+    known = [replace(window("a", "stream"), window=f"a{number}") for number in range(50)]
+    found = gate([*known, *[window("b", all_here=False)] * 72], half_life=24)
+    assert (found.variant, found.windows) == ("stream", [each.window for each in known[2:]])
+
+
 def test_an_old_window_s_calibration_counts_less() -> None:
     wrong = [window(f"a{number}", "stream", shift=4.0) for number in range(7)]
     right = [window(f"b{number}", "stream") for number in range(14)]
@@ -196,4 +203,8 @@ def test_what_expects_twice_the_positives_does_not_serve() -> None:
     assert gate([window("w", "stream", shift=3.0)]).words == (
         "mixture serves: it is the best at event time, by auc; stream is left out: calibration 2.67"
     )
-    assert gate([window("w", "mixture", shift=3.0)]).variant == "mixture", "the incumbent stays"
+    declared = [window("w", "mixture", shift=3.0)]
+    assert gate(declared, against="served").variant == "mixture", "what is declared stays"
+    found = gate([window("w", "stream", shift=3.0)], "stream", against="served")
+    assert found.variant == "mixture", "it serves no longer"
+    assert found.words.endswith("; stream is left out: calibration 2.67")

@@ -138,3 +138,28 @@ def test_evidence_that_is_damaged_is_gathered_anew(
     found = decided(spec(min_rows=2 * ROWS), chain, train(chain, tmp_path, 1, "mixture"))
     assert (opened, found.windows) == (KEYS[:2], KEYS[:2])
     assert "the gate's evidence of windows before 2026-03-02 cannot be read" in caplog.text
+
+
+def test_evidence_of_an_earlier_link_will_do(
+    chain: ModelChain, tmp_path: Path, opened: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    keep_evidence(chain, train(chain, tmp_path, 0, "mixture"))
+    second = train(chain, tmp_path, 1, "mixture")
+    chain.add_file(second, "evidence", store_of(chain.home).put("models", "evidence", b"{}"))
+    opened.clear()
+    third = train(chain, tmp_path, 2, "mixture")
+    found = decided(spec(min_rows=3 * ROWS), chain, third)
+    assert (opened, found.windows) == (KEYS[1:], KEYS)
+    assert "the gate's evidence of windows before 2026-03-03 cannot be read" in caplog.text
+
+
+def test_what_serves_cannot_be_read(
+    chain: ModelChain, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = train(chain, tmp_path, 0, "mixture")
+    lost = store_of(chain.home).put("models", "gate", b"lost")
+    store_of(chain.home).remove([lost.name])
+    chain.add_file(first, "gate", lost)
+    found = decided(spec(against="served"), chain, train(chain, tmp_path, 1, "mixture"))
+    assert found.variant == "mixture"
+    assert "what the gate decided last cannot be read; it begins as declared" in caplog.text
