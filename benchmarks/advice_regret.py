@@ -195,12 +195,13 @@ def _served(run: Run, declared: str, line: Line) -> Iterator[str]:
     """What the gate lets serve in each window: it knows those whose labels are complete."""
     found = preferred(VARIANTS[declared], warm_start=True)
     rivals = [each.name for each in found[:RIVALS_MAX]]
-    figures = run.figures()
+    figures, serving = run.figures(), declared
     for window in range(len(figures)):
         judged = figures[: max(0, window - line.horizon_windows)]
         spec = PublishSpec(when="gate")
         half_life = HALF_LIVES[line.size]
-        yield decide(spec, [declared, *rivals], judged, half_life=half_life).variant
+        serving = decide(spec, [declared, *rivals], judged, serving, half_life).variant
+        yield serving
 
 
 def _auc_of(run: Run, choices: Sequence[str], since: int) -> float:

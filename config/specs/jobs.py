@@ -250,7 +250,8 @@ class PublishSpec(Spec):
     against: Literal["best_paradigm", "served"] = Field(
         default="best_paradigm",
         description="Which paradigm serves until another one is significantly better: the declared "
-        "one (`best_paradigm`), or that of the gate's newest decision (`served`)",
+        "one (`best_paradigm`, or the one that serves while it is ahead of that), or that of the "
+        "gate's newest decision (`served`)",
     )
     min_rows: int = Field(
         default=2_000,

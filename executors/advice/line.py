@@ -31,6 +31,7 @@ def advice_on_windows(
     windows: Collection[Judgement],
     label: str = "",
     differences: Collection[Difference] = (),
+    benched: Collection[str] = (),
 ) -> Advice | None:
     """What trained and judged windows say about a pipeline.
 
@@ -38,7 +39,7 @@ def advice_on_windows(
 
     windows: rows of one are alike, which widens the interval. label: which one, see `label_key`.
     differences: by its complete labels. What is recommended without them was measured on models of
-    one label.
+    one label. benched: what the gate found clearly worse.
     """
     if pipeline.model.kind != "towers" or not windows:
         return None
@@ -54,7 +55,11 @@ def advice_on_windows(
             own[name] = one
     share = min(1.0, stream / batch) if batch else None
     return advised(
-        pipeline, label, known, own, stream_share=share, has_batch=batch > 0, has_stream=stream > 0
+        *(pipeline, label, known, own),
+        stream_share=share,
+        has_batch=batch > 0,
+        has_stream=stream > 0,
+        benched=[corrected_as(pipeline, label).get(name, name) for name in benched],
     )
 
 
@@ -78,6 +83,7 @@ def advised(
     has_batch: bool,
     has_stream: bool,
     crowded: bool = False,
+    benched: Collection[str] = (),
 ) -> Advice:
     """known: of complete positives, at publication. own: what the line's windows have gained."""
     declared = declared_for(pipeline, label)
@@ -93,7 +99,8 @@ def advised(
     found = advise(known, situation, declared, measured_regimes())
     if known is not None and is_incomplete(situation.span[1]):
         own = {name: one for name, one in own.items() if not learns_late_labels(name)}
-    return replace(found, recommendation=with_own_figures(declared, own, found.recommendation))
+    recommended = with_own_figures(declared, own, found.recommendation, benched)
+    return replace(found, recommendation=recommended)
 
 
 def line_gains(

@@ -24,7 +24,7 @@ from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.judging.gate import gate_decision
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.judgement import Judgement
-from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.link import GateDecision, Link
 from forebay.executors.model_line.serving import pinned_words
 from forebay.executors.window_files.steps import shown_series
 from forebay.home.store.open import store_of
@@ -68,6 +68,7 @@ def summarise_windows(
     model = links[-1].files.get("saved_model") if links else None
     pooled, measured = evaluation.pooled, [*(line_windows(pipeline, chain) | windows).values()]
     warnings = pooled.warnings + repeat_warnings(windows.values())
+    gate = gate_decision(chain, links[-1]) if links else None
     return Summary(
         **{**dict(told), "notes": notes + row_notes(found.values())},
         pipeline=pipeline.name,
@@ -79,13 +80,13 @@ def summarise_windows(
         seen=links[-1].seen if links else {},
         model=store_of(chain.home).url(model) if model else "",
         published=published,
-        gate=gate_decision(chain, links[-1]) if links else None,
+        gate=gate,
         pooled=pooled.model_copy(update={"warnings": warnings}),
-        advice=_advice(pipeline, measured, "", pooled),
+        advice=_advice(pipeline, measured, "", pooled, gate),
         first_label=next(iter(pipeline.dataset.targets)) if evaluation.labels else "",
         labels={
             name: LabelSummary(
-                pooled=of.pooled, advice=_advice(pipeline, measured, name, of.pooled)
+                pooled=of.pooled, advice=_advice(pipeline, measured, name, of.pooled, gate)
             )
             for name, of in evaluation.labels.items()
         },
@@ -122,10 +123,16 @@ def _known(
 
 
 def _advice(
-    pipeline: PipelineSpec, windows: Sequence[Judgement], label: str, pooled: Pooled
+    pipeline: PipelineSpec,
+    windows: Sequence[Judgement],
+    label: str,
+    pooled: Pooled,
+    gate: GateDecision | None,
 ) -> ToldAdvice | None:
     measured = pooled.differences if pooled.label == "complete" else ()
-    found = advice_on_windows(pipeline, windows, label, measured)
+    is_of_gate = pipeline.dataset.label_key(pipeline.job.publish.label) == label
+    benched = gate.benched if gate is not None and is_of_gate else ()
+    found = advice_on_windows(pipeline, windows, label, measured, benched)
     return found.told() if found else None
 
 

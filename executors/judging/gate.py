@@ -57,7 +57,8 @@ def decide(
     """Choose the variant that serves.
 
     The incumbent stays unless the best of the others is significantly better at event time. The
-    incumbent is the declared variant, or with `against: served` that of the newest decision.
+    incumbent is the variant of the newest decision; without `against: served` only as long as it is
+    ahead of the declared one, which is the incumbent otherwise.
     Windows with missing complete labels, or with one class only, are not used. The others decide
     together, older ones with less weight. The interval allows for other rows having been drawn and,
     from three windows on, for other windows too: what is better at night may be worse by day, and
@@ -72,9 +73,9 @@ def decide(
     windows: event scores, in order. serving: the variant of the newest decision; None before the
     first one. half_life: windows until a window counts half.
     """
-    declared = incumbent = variants[0]
-    if spec.against == "served" and serving is not None and serving in variants:
-        incumbent = serving
+    declared = variants[0]
+    before = serving if serving is not None and serving in variants else declared
+    incumbent = before if spec.against == "served" else declared
     found = GateDecision(variant=incumbent, declared=declared, words="")
     if len(variants) == 1:
         words = f"{declared} serves: nothing else is trained"
@@ -87,21 +88,18 @@ def decide(
     rows = sum(one.auc.positives + one.auc.negatives for one in counted if one.auc is not None)
     if rows < spec.min_rows or len(counted) < least:
         how = "as declared" if incumbent == declared else "as before"
-        windows_too = f" of {least} windows (train.seeds is below {SEEDS_MIN})" if least > 1 else ""
-        words = (
-            f"{incumbent} serves {how}: the gate needs {spec.min_rows:,} judged rows "
-            f"(job.publish.min_rows){windows_too}, and windows with all their labels and both "
-            f"classes have {rows:,}{f' of {len(counted)}' if least > 1 else ''}"
-        )
+        words = f"{incumbent} serves {how}: {_too_little(spec, rows, len(counted), least)}"
         return found.model_copy(update={"words": words, "rows": rows})
     noise = SEED_NOISE if spec.metric == "auc" else 0.0  # of losses it is not measured
     left_out = _uncalibrated(chosen, [name for name in variants if name != declared])
-    incumbent = declared if incumbent in left_out else incumbent
+    measured = _Measured.of(spec.metric, chosen)
+    is_ahead = measured is not None and measured.best([declared, before], declared) == before
+    stays = before not in left_out and (is_ahead or spec.against == "served")
+    incumbent = before if stays else declared
     eligible = [name for name in variants if name not in left_out]
     variant = incumbent
     words = f"{incumbent} serves: it is the best at event time, by {spec.metric}"
     benched: list[str] = []
-    measured = _Measured.of(spec.metric, chosen)
     if measured is not None:
         best = measured.best(eligible, incumbent)
         if best != incumbent:
@@ -116,6 +114,15 @@ def decide(
         words += f"; benched, as clearly worse than {variant}: {', '.join(benched)}"
     known = {"windows": [one.window for one in counted], "rows": rows, "benched": benched}
     return found.model_copy(update={"variant": variant, "words": words, **known})
+
+
+def _too_little(spec: PublishSpec, rows: int, windows: int, least: int) -> str:
+    of_least = f" of {least} windows (train.seeds is below {SEEDS_MIN})" if least > 1 else ""
+    return (
+        f"the gate needs {spec.min_rows:,} judged rows (job.publish.min_rows){of_least}, and "
+        f"windows with all their labels and both classes have {rows:,}"
+        f"{f' of {windows}' if least > 1 else ''}"
+    )
 
 
 def _weighted(window: WindowFigures, weight: float) -> WindowFigures:

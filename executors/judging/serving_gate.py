@@ -58,9 +58,9 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     ]
     evidence = gather(trained, horizon, _known(store, links, horizon, key), key)
     variants = pipeline.train.paradigms
-    serving = _decided(chain, link) if spec.against == "served" else None
     figures = evidence.figures(dataset.label_delay)
-    decision = decide(spec, variants, figures, serving, HALF_LIVES[dataset.window])
+    serving, half_life = _decided(chain, link), HALF_LIVES[dataset.window]
+    decision = decide(spec, variants, figures, serving, half_life)
     if dataset.further_labels:
         label = spec.label or next(iter(dataset.targets))
         decision = decision.model_copy(update={"words": f"{decision.words} (label {label})"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -162,13 +162,16 @@ def _figure(value: float) -> str:
 
 
 def with_own_figures(
-    declared: str, measured: Mapping[str, Estimate], elsewhere: Recommendation | None
+    declared: str,
+    measured: Mapping[str, Estimate],
+    elsewhere: Recommendation | None,
+    benched: Collection[str] = (),
 ) -> Recommendation | None:
     """The best variant that is clearly better here; otherwise what regimes say and nothing denies.
 
     measured: AUC of each other variant that was trained beside the declared one, minus its AUC, of
     those that may be recommended. elsewhere: what regimes recommend; it stays if not clearly worse
-    here, and its mean gain is possible.
+    here, and its mean gain is possible. benched: what the gate found clearly worse.
     """
     better = {name: one for name, one in measured.items() if one.value > 0 and one.is_clear()}
     if better:
@@ -178,7 +181,9 @@ def with_own_figures(
             changes=True, variant=best, declared=declared, gains=gains, measured=""
         )
     own = None if elsewhere is None else measured.get(elsewhere.variant)
-    if elsewhere is None or own is None or _fits(elsewhere.mean_gain, own):
+    if elsewhere is None or own is None:
+        return elsewhere
+    if elsewhere.variant not in benched and _fits(elsewhere.mean_gain, own):
         return elsewhere
     return replace(elsewhere, changes=False, variant=declared, gains=(_gain(own),), measured="")
 

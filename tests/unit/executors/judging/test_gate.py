@@ -133,6 +133,21 @@ def test_windows_that_say_nothing_make_others_older_and_48_are_looked_at() -> No
     assert gate(many).windows == [each.window for each in many[12:]]
 
 
+def test_what_serves_stays_while_it_is_ahead_of_the_declared_one() -> None:
+    """It needs no proof each time: at the edge of what is clear it would come and go."""
+    near = [window("w", "stream", 16)]
+    assert gate(near, min_rows=2).variant == "mixture"
+    kept = gate(near, "stream", min_rows=2)
+    assert (kept.variant, kept.words) == (
+        "stream",
+        "stream serves: it is the best at event time, by auc",
+    )
+    assert gate([window("w", "mixture")], "stream").variant == "mixture"
+    assert gate([window("w")], "stream").variant == "mixture", "it is not ahead"
+    assert gate([window("w", "mixed")], "stream").variant == "mixed"
+    assert gate([window("w", "stream", 499)], "stream").variant == "mixture", "too little is known"
+
+
 def test_labels_that_take_longer_than_48_windows_are_waited_for() -> None:
     known = [replace(window("a", "stream"), window=f"a{number}") for number in range(50)]
     found = gate([*known, *[window("b", all_here=False)] * 72], half_life=24)

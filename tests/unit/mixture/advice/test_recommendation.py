@@ -65,6 +65,8 @@ def test_what_this_line_cannot_tell_stays_recommended() -> None:
     for measured in (unsure, {}):
         assert with_own_figures("mixture", measured, ELSEWHERE) is ELSEWHERE
     assert with_own_figures("mixture", unsure, None) is None
+    found = there(with_own_figures("mixture", unsure, ELSEWHERE, ["mixed+head"]))
+    assert not found.changes, "the gate could tell"
 
 
 def test_what_seeds_alone_may_move_is_no_reason() -> None:
