@@ -17,7 +17,7 @@ from forebay.mixture.metrics.share import Share
 from forebay.mixture.metrics.verdict import COMPLETENESS_MIN, POSITIVES_MIN
 
 # AUC: variants that lose so much more than the best, in the mean of regimes, are as good: a choice
-# of seeds moves it by more. Of these the declared one stays, else the first of the usual ones.
+# of seeds moves it by more. Of these the declared one stays, else the best of the usual ones.
 SAME = 0.003
 USUAL = ("mixture", "mixture+fnw", "mixture+head", "mixed+head", "mixed", "batch")
 NEAR = 1.0  # log odds of being known: regimes that are so much later or earlier resemble data
@@ -92,8 +92,8 @@ def recommend(situation: Situation, declared: str, table: RegimeTable) -> Recomm
         return None
     own = _measured_as(declared, situation)
     least = min(losses.values()) + SAME
-    by_loss = sorted(losses, key=losses.__getitem__)
-    best = next(name for name in (*USUAL, *by_loss) if losses.get(name, 1.0) <= least)
+    usual = [name for name in USUAL if losses.get(name, 1.0) <= least]
+    best = min(usual or losses, key=losses.__getitem__)
     if own in losses and losses[own] - losses[best] <= SAME:
         best = own
     return Recommendation(
