@@ -59,7 +59,7 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     evidence = gather(trained, horizon, _known(store, links, horizon, key), key)
     variants = pipeline.train.paradigms
     figures = evidence.figures(dataset.label_delay)
-    serving, half_life = _decided(chain, link), HALF_LIVES[dataset.window]
+    serving, half_life = _decided(chain, links[:-1]), HALF_LIVES[dataset.window]
     decision = decide(spec, variants, figures, serving, half_life)
     if dataset.further_labels:
         label = spec.label or next(iter(dataset.targets))
@@ -91,9 +91,12 @@ def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> lis
     return []
 
 
-def _decided(chain: ModelChain, link: Link) -> str | None:
-    """The variant of the newest decision on another link, whatever serves; None without one."""
-    newest = chain.newest_with("gate", link.name)
+def _decided(chain: ModelChain, before: Sequence[Link]) -> str | None:
+    """The variant that was decided on for the last of these links; None without a decision.
+
+    Of later windows nothing counts, so that a reprocessed window is decided as it was.
+    """
+    newest = next((one for one in reversed(before) if "gate" in one.files), None)
     try:
         decision = None if newest is None else gate_decision(chain, newest)
     except DataError as error:

@@ -74,7 +74,6 @@ class ModelChain:
     before = _reading(link_rows.link_before)
     between = _reading(link_rows.links_between)
     after = _reading(link_rows.links_after)
-    newest_with = _reading(link_rows.newest_with)
     switches = _reading(serving.switches_of)
     seal = _reading(file_rows.seal_of)
     judgements = _reading(judgement_rows.documents)

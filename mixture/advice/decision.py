@@ -94,7 +94,7 @@ def recommend(situation: Situation, declared: str, table: RegimeTable) -> Recomm
     least = min(losses.values()) + SAME
     usual = [name for name in USUAL if losses.get(name, 1.0) <= least]
     best = min(usual or losses, key=losses.__getitem__)
-    if own in losses and losses[own] - losses[best] <= SAME:
+    if own in losses and losses[own] <= least:
         best = own
     return Recommendation(
         changes=best != own,

@@ -173,19 +173,24 @@ def with_own_figures(
     those that may be recommended. elsewhere: what regimes recommend; it stays if not clearly worse
     here, and its mean gain is possible. benched: what the gate found clearly worse.
     """
-    better = {name: one for name, one in measured.items() if one.value > 0 and one.is_clear()}
+    better = {
+        name: one
+        for name, one in measured.items()
+        if one.value > 0 and one.is_clear() and name not in benched
+    }
     if better:
         best = max(better, key=lambda name: better[name].value)
         gains = (_gain(better[best]),)
         return Recommendation(
             changes=True, variant=best, declared=declared, gains=gains, measured=""
         )
-    own = None if elsewhere is None else measured.get(elsewhere.variant)
-    if elsewhere is None or own is None:
+    if elsewhere is None:
+        return None
+    own = measured.get(elsewhere.variant)
+    if elsewhere.variant not in benched and (own is None or _fits(elsewhere.mean_gain, own)):
         return elsewhere
-    if elsewhere.variant not in benched and _fits(elsewhere.mean_gain, own):
-        return elsewhere
-    return replace(elsewhere, changes=False, variant=declared, gains=(_gain(own),), measured="")
+    gain = Gain(None, 1, None, None) if own is None else _gain(own)
+    return replace(elsewhere, changes=False, variant=declared, gains=(gain,), measured="")
 
 
 def _fits(elsewhere: float | None, own: Estimate) -> bool:

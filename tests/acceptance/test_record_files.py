@@ -13,6 +13,7 @@ import pytest
 import yaml
 from support.projects import DAY, FIRST_DAY, Topic, rows_of_day
 from support.record_files import WRITERS, compressed
+from support.topic_changes import delete_before
 
 from forebay.cli import run
 from forebay.datatasks.sources.kafka.producer import publish_rows_json
@@ -84,6 +85,11 @@ def test_a_topic_becomes_a_model(
     guessed = yaml.safe_load(Path("config/pipelines/views.yaml").read_text())["dataset"]
     assert (guessed["start"], guessed["label"]) == (date(2026, 3, 1), {"column": "clicked"})
     trained("stream")
+    delete_before(topic, 1)
+    place = f"kafka://{topic.bootstrap}/{topic.name}"
+    assert run(["init", ".", "--from", place, "--name", "later"]) == 0
+    later = yaml.safe_load(Path("config/pipelines/later.yaml").read_text())["dataset"]
+    assert later["start"] == date(2026, 3, 2), "retention has taken some of the first day"
 
 
 @pytest.mark.kafka

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from forebay.config.specs.base import Spec
@@ -103,6 +103,17 @@ class KafkaSource(KafkaKind, Source, Describes, Commits):
             why = next(iter(bad.values()), "it has no records")
             raise DataError(f"topic {topic.name}: no {self.options.format} messages: {why}")
         return [value for at, value in enumerate(values) if at not in bad]
+
+    def first_whole_day(self) -> date | None:
+        """The first day (UTC) of which retention has taken nothing; None where no time is known.
+
+        Where it has taken nothing at all, the day of the first record.
+        """
+        topic = self._cluster.topic(self.options.topic)
+        firsts = {} if topic is None else self._cluster.first_offsets(topic)
+        known = [(firsts[int(each.partition)], each.oldest) for each in self.lag("forebay-init")]
+        cut = [oldest.date() + timedelta(days=1) for first, oldest in known if first and oldest]
+        return max(cut) if cut else min((at.date() for _, at in known if at), default=None)
 
     def findings(self) -> list[Finding]:
         topic = self._cluster.topic(self.options.topic)

@@ -23,7 +23,7 @@ from forebay.executors.model_line.rows.line_rows import (
     OF_WINDOWS,
     is_newest,
 )
-from forebay.home.database.tables import batches, link_files, links, windows
+from forebay.home.database.tables import batches, links, windows
 from forebay.home.store.base import Stored
 from forebay.system.instants import from_us
 
@@ -62,8 +62,6 @@ _BETWEEN = _NEWEST_LINKS.where(
 )
 _LINKS_AFTER = _NEWEST_LINKS.where(AFTER).limit(bindparam("count"))
 _LAST_LINKS = _LINKS.where(BEFORE, is_newest()).order_by(*LATEST_FIRST).limit(bindparam("count"))
-_OF_KIND = select(link_files.c.link_id).where(link_files.c.kind == bindparam("kind"))
-_WITH_FILE = _LINKS.where(links.c.id.in_(_OF_KIND)).order_by(*LATEST_FIRST).limit(2)
 _LINK_BEFORE = _LINKS.where(BEFORE).order_by(*LATEST_FIRST).limit(1)
 
 
@@ -80,14 +78,6 @@ def link_of(
 def link_before(connection: Connection, line: int | None, one: Spanned) -> Link | None:
     """The newest link of the last window before this one; None where the line begins."""
     return _first(connection, _LINK_BEFORE, {"line": line, **span(one)})
-
-
-def newest_with(
-    connection: Connection, line: int | None, kind: FileKind, but: Parent
-) -> Link | None:
-    """The last link, of any generation, with a stored file of this kind; never `but` itself."""
-    found = _all(connection, _WITH_FILE, {"line": line, "kind": kind})
-    return next((each for each in found if each.name != but), None)
 
 
 def first_link(connection: Connection, line: int | None) -> Link | None:

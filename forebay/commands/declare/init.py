@@ -241,12 +241,14 @@ def _declared_topic(place: str, folder: Path, name: str, notes: list[str]) -> di
         raise UsageError(f"--from {_TOPIC}{shown(place)}: write {_TOPIC}HOST:PORT/TOPIC")
     options = {"bootstrap": bootstrap, "topic": topic, "format": "json"}
     with closing(cast("KafkaSource", _opened("kafka", options, folder))) as source:
-        values = source.newest_values()
-        oldest = [each.oldest.date() for each in source.lag("forebay-init") if each.oldest]
-    schema = JsonLines([], {}, JsonKind.Options(path=".")).stored_schema(values)
+        values, first = source.newest_values(), source.first_whole_day()
+    try:
+        schema = JsonLines([], {}, JsonKind.Options(path=".")).stored_schema(values)
+    except ValueError as error:  # such as names that are no texts
+        raise DataError(f"topic {topic} has a message that is no JSON row: {error}") from error
     columns = [StoredColumn(each.name, str(each.type), _declared(each.type)) for each in schema]
     _require_usable(columns, f"topic {topic}")
-    start, _ = _ends(oldest, f"topic {topic}: no record")
+    start, _ = _ends([first] if first else [], f"topic {topic}: no record")
     notes.append(f"columns are a guess by {len(values)} messages: see that they are all")
     guessed = guessed_pipeline(name, columns, start)
     return _texts(name, declared_source("kafka", options, columns), guessed, columns, notes)

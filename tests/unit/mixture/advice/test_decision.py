@@ -51,8 +51,8 @@ def test_what_is_advised_asks_no_more(like: Regime) -> None:
     ("completeness", "advised"),
     [
         (0.0, "mixture+head"),
-        (0.7, "mixture+head"),
-        (0.75, "mixture+fnw"),
+        (0.73, "mixture+head"),
+        (0.74, "mixture+fnw"),
         (0.89, "mixture+fnw"),
         (0.92, "mixture"),
         (1.0, "mixture"),

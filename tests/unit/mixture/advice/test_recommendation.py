@@ -67,6 +67,10 @@ def test_what_this_line_cannot_tell_stays_recommended() -> None:
     assert with_own_figures("mixture", unsure, None) is None
     found = there(with_own_figures("mixture", unsure, ELSEWHERE, ["mixed+head"]))
     assert not found.changes, "the gate could tell"
+    found = there(with_own_figures("mixture", {}, ELSEWHERE, ["mixed+head"]))
+    assert found.words == "no measured variant clearly beats mixture in windows of this line"
+    better = {"batch": Estimate(0.02, 0.01, 0.03)}
+    assert with_own_figures("mixture", better, None, ["batch"]) is None
 
 
 def test_what_seeds_alone_may_move_is_no_reason() -> None:
