@@ -109,6 +109,10 @@ def test_what_serves_stays_where_it_is_the_measure(chain: ModelChain, tmp_path: 
     third = train(chain, tmp_path, 2, "stream")
     found = decided(spec(against="served", **few), chain, third)
     assert found.variant == "stream", "the newest decision counts, not what a pin serves"
+    other = decision.model_copy(update={"variant": "mixture"}).model_dump_json().encode()
+    chain.add_file(third, "gate", store_of(chain.home).put("models", "gate", other))
+    again = decided(spec(against="served", **few), chain, second)
+    assert again.variant == "stream", "of a reprocessed window what was decided before it counts"
 
 
 def test_a_gate_reads_its_own_window(chain: ModelChain, tmp_path: Path, opened: list[str]) -> None:
