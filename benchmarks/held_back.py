@@ -8,6 +8,10 @@ variant learns the same rows with three seeds. What `forebay check` advises for 
 positives known at publication, from a declared `mixture`, is declared, with `compare: auto` and the
 gate. Best, regret and calibration are those of `advice_regret.py`. The seeds are those of the
 models; the market is drawn anew for each, too. `--keep` is a folder of finished runs.
+
+Measured on 2026-11-28, 27 runs in an hour on two busy cores: what is advised loses .0012 in the
+mean of the nine and .0039 at most (flights after 3 h, where `batch` is the best), what serves .0003
+and .0015; its calibration is .97 to 1.04 in the eight whose interval is narrow.
 """
 
 from __future__ import annotations
