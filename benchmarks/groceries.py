@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from replay import ROWS, Feeds, Span, encoded
 
+from examples.demo.data.ad_market import Market, features_of
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.mixture.features.encode import Encoder
@@ -29,25 +30,14 @@ DAY_US, HOUR_US = 86_400_000_000, 3_600_000_000
 FIRST_DAY = pd.Timestamp("2017-01-01")
 # The last labels need a week; two months of history are the warm start.
 SPAN = Span(windows=350, warm=60, judged_from=61, unread=HORIZON_DAYS)
+HOUR = features_of(Market())["hour"]
 FEATURES: dict[str, Any] = {
     "household": {"encode": "hash", "buckets": 8192},
     "category": {"encode": "hash", "buckets": 1024},
     "department": {"encode": "hash", "buckets": 256, "dimension": 4},
     "store": {"encode": "hash", "buckets": 2048},
-    "hour": {
-        "encode": "vocabulary",
-        "column": "at",
-        "part": "hour",
-        "values": list(range(24)),
-        "dimension": 4,
-    },
-    "weekday": {
-        "encode": "vocabulary",
-        "column": "at",
-        "part": "weekday",
-        "values": list(range(7)),
-        "dimension": 4,
-    },
+    "hour": HOUR,
+    "weekday": {**HOUR, "part": "weekday", "values": list(range(7))},
 }
 
 

@@ -59,8 +59,12 @@ def choose_variant(pipeline: PipelineSpec, chain: ModelChain, link: Link) -> Gat
     evidence = gather(trained, horizon, _known(store, links, horizon, key), key)
     variants = pipeline.train.paradigms
     figures = evidence.figures(dataset.label_delay)
-    serving, half_life = _decided(chain, links[:-1]), HALF_LIVES[dataset.window]
+    newest = next((one for one in links[-2::-1] if "gate" in one.files), None)
+    serving, half_life = _decided(chain, newest), HALF_LIVES[dataset.window]
     decision = decide(spec, variants, figures, serving, half_life)
+    if newest is not None and serving is None:
+        words = f"{decision.words}; the decision of window {newest.window} cannot be read"
+        decision = decision.model_copy(update={"words": words})
     if dataset.further_labels:
         label = spec.label or next(iter(dataset.targets))
         decision = decision.model_copy(update={"words": f"{decision.words} (label {label})"})
@@ -91,12 +95,11 @@ def _known(store: Store, links: Sequence[Link], horizon: int, label: str) -> lis
     return []
 
 
-def _decided(chain: ModelChain, before: Sequence[Link]) -> str | None:
-    """The variant that was decided on for the last of these links; None without a decision.
+def _decided(chain: ModelChain, newest: Link | None) -> str | None:
+    """The variant that was decided on for a link; None without it, or where it is damaged.
 
-    Of later windows nothing counts, so that a reprocessed window is decided as it was.
+    newest: of earlier windows only, so that a reprocessed window is decided as it was.
     """
-    newest = next((one for one in reversed(before) if "gate" in one.files), None)
     try:
         decision = None if newest is None else gate_decision(chain, newest)
     except DataError as error:

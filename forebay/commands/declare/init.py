@@ -137,16 +137,16 @@ def init(
     files = project_files(folder.absolute().name) | _schemas()
     notes: list[str] = []
     output = Output(OutputFormat.TEXT)
-    topic = (origin or "").removeprefix(_TOPIC) if (origin or "").startswith(_TOPIC) else None
-    kind, data = (None, None) if origin is None or topic is not None else _local_path(origin)
     if origin is None and not any((folder / "config").rglob("*.yaml")):
-        data, name = folder / DATA, "example"
         for rows in write_example_rows(folder):
             output.line(f"written  {rows}")
-    if topic is not None:
+        files |= _declared_files(None, folder / DATA, folder, "example", notes)
+    elif origin is not None and origin.startswith(_TOPIC):
+        topic = origin.removeprefix(_TOPIC)
         named = source_name(name or topic.rpartition("/")[2])
         files |= _declared_topic(topic, folder, named, notes)
-    if data is not None:
+    elif origin is not None:
+        kind, data = _local_path(origin)
         named = source_name(name or data.absolute().stem)
         files |= _declared_files(kind, data, folder, named, notes)
     for path, text in files.items():

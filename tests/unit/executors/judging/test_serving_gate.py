@@ -166,4 +166,5 @@ def test_what_serves_cannot_be_read(
     chain.add_file(first, "gate", lost)
     found = decided(spec(against="served"), chain, train(chain, tmp_path, 1, "mixture"))
     assert found.variant == "mixture"
+    assert found.words.endswith("; the decision of window 2026-03-01 cannot be read")
     assert "what the gate decided last cannot be read; it begins as declared" in caplog.text
