@@ -16,19 +16,17 @@ over seeds is above .003.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from kept_runs import finished_runs
-from learning import DELAYS
 from learning_figures import Run
 from learning_page import with_block
 from learning_regimes import by_regime, table_of
 from market_grid import SETTINGS
-from variants import SINGLE_TOWERS
 
 from forebay.config.checks.rivals import RIVALS_MAX, preferred
 from forebay.config.specs.jobs import PublishSpec
@@ -95,7 +93,6 @@ def main() -> None:
     PAGE.write_text(with_block(PAGE, MARKERS, text))
     print(text)
     print(table_text(found))
-    print(corrected_against_single(runs))
 
 
 def line_of(regime: str) -> Line:
@@ -179,15 +176,13 @@ def advised_for(data: Situation, table: RegimeTable, declared: str = DECLARED) -
     return declared if found is None else found.variant
 
 
-def best_elsewhere(
-    runs: Sequence[Run], among: Sequence[str] | None = None
-) -> Iterator[tuple[int, Run, str]]:
+def best_elsewhere(runs: Sequence[Run]) -> Iterator[tuple[int, Run, str]]:
     """Each run, the best variant of the first half of events by the choosing seeds, and which."""
     for parity in (0, 1):
         chosen, measured = runs[parity::2], runs[1 - parity :: 2]
         aucs = [run.auc_of_half(0) for run in chosen]
         means = {name: float(np.mean([auc[name] for auc in aucs])) for name in aucs[0]}
-        best = max(among or means, key=means.__getitem__)
+        best = max(means, key=means.__getitem__)
         yield from ((parity, run, best) for run in measured)
 
 
@@ -228,22 +223,6 @@ def summary(what: str, found: Sequence[Interval]) -> str:
         f"{max(one.mean for one in found):.4f}; in {len(fails)} ({len(fails) / len(found):.0%}) "
         f"surely more than {FAILS}."
     )
-
-
-def corrected_against_single(runs: Mapping[str, Sequence[Run]]) -> str:
-    """Where at most 60% are known: the corrected mixture against corrected single towers."""
-    mixtures = [f"mixture+{delay}" for delay in DELAYS]
-    singles = [f"{name}+{delay}" for name in SINGLE_TOWERS if name != "batch" for delay in DELAYS]
-    lines = ["corrected mixture - best corrected single tower, where at most 60% are known:"]
-    for name, each in runs.items():
-        if np.mean([run.completeness for run in each]) <= 0.6:
-            ours, theirs = best_elsewhere(each, mixtures), best_elsewhere(each, singles)
-            apart = [
-                run.auc_of_half(1)[one] - run.auc_of_half(1)[other]
-                for (_, run, one), (_, _, other) in zip(ours, theirs, strict=True)
-            ]
-            lines.append(f"  {name}: {Interval.of(apart).words}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

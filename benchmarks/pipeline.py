@@ -38,7 +38,8 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.request import JobRequest, Role, WindowRequest
+from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.roles.table import DATA, DRIVER
 from forebay.executors.supervisor.commands import role_environment
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.home.paths import Home
@@ -46,8 +47,6 @@ from forebay.mixture.counting import CountingLearner
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.learner import Learner
 from forebay.mixture.make_learner import make_learner
-
-THREADS = 2  # as a role has where nothing is declared
 
 
 @dataclass
@@ -92,17 +91,13 @@ class Roles:
         folder.prepare(request, continues=False)
         self.columns = declared_columns(self.pipeline, project.sources)
         self.layout = FeatureLayout.of(self.pipeline.dataset, self.columns)
-        roles: list[tuple[str, Role, str, tuple[str, ...]]] = [
-            ("driver", "driver", "forebay.executors.driver", ()),
-            ("executor", "data", "forebay.executors.data_executor", ("--index", "0")),
-        ]
         self.processes = {
             name: subprocess.Popen(
-                [sys.executable, "-m", module, "--job", str(folder.path), *index],
-                env=role_environment(os.environ, request, role, THREADS, root),
+                [sys.executable, "-m", role.module, "--job", str(folder.path), "--index", "0"],
+                env=role_environment(os.environ, request, role, root),
                 stderr=folder.log_path(name, 0).open("ab"),
             )
-            for name, role, module, index in roles
+            for name, role in (("driver", DRIVER), ("executor", DATA))
         }
         self.reader = RemoteReader(folder.path, self.layout, self.pipeline.use_names)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 PARADIGMS = ("batch", "stream", "batch_then_stream", "mixed", "mixture")
-SINGLE_TOWERS = PARADIGMS[:-1]
 CORRECTED = PARADIGMS[1:]
 
 

@@ -7,39 +7,49 @@ declarations refer to, and those that the role's `runtime.environment` names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-from forebay.config.specs.jobs import JobSpec
+from forebay.config.specs.jobs import JobSpec, RuntimeSpec
 from forebay.config.yaml.environment import OPTIONS, names_of
 from forebay.home.store.base import STORE_NAME
 from forebay.system.environment import BUCKET, HOME_DATABASE, PROCESS, STORAGE, Patterns, inherited
 
 
+@dataclass(frozen=True)
+class Access:
+    """What a role opens. It inherits what that needs, and nothing else.
+
+    sources: with their secrets. database, bucket: the home's; the bucket only if the store is one.
+    """
+
+    sources: bool = False
+    database: bool = False
+    bucket: bool = False
+
+
 def role_variables(
-    role: Literal["driver", "data", "trainer"],
+    access: Access,
     environ: Mapping[str, str],
-    job: JobSpec,
+    runtime: RuntimeSpec,
     pipeline: Mapping[str, Any],
     sources: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, str]:
-    """What a role inherits.
-
-    The driver opens sources too and runs as a data role. A data executor decodes untrusted data, so
-    it alone does not get the database's address. The trainer opens no sources: it gets the bucket's
-    keys if the store is in a bucket, and what sources refer to outside their options.
+    """What a role inherits; of sources that it does not open, what is referred to outside options.
 
     environ: the supervisor's. pipeline, sources: declarations, with `${NAME}` not filled in.
     """
     declared = names_of(pipeline)
     for source in sources.values():
-        parts = (value for key, value in source.items() if role != "trainer" or key != OPTIONS)
+        parts = (value for key, value in source.items() if access.sources or key != OPTIONS)
         declared = declared.union(*map(names_of, parts))
-    if role == "trainer":
-        bucket = BUCKET if environ.get(STORE_NAME, "").startswith("s3:") else ()
-        own = (*HOME_DATABASE, *bucket, *job.roles.trainer.runtime.environment)
-    else:
-        own = (*STORAGE, *job.roles.data.runtime.environment)
-        own = own if role == "data" else (*HOME_DATABASE, *own)
+    in_bucket = access.bucket and environ.get(STORE_NAME, "").startswith("s3:")
+    own = (
+        *(STORAGE if access.sources else ()),
+        *(HOME_DATABASE if access.database else ()),
+        *(BUCKET if in_bucket else ()),
+        *runtime.environment,
+    )
     return inherited(environ, (*PROCESS, *own, *declared))
 
 

@@ -13,6 +13,7 @@ from typing import cast
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads, TaskRunner
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
+from forebay.executors.roles.table import DATA
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import FrameHead, Grant, LeaseReply, Progress
 from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue
@@ -49,7 +50,7 @@ class ServingEpoch:
         if rows is None:
             return None
         head = FrameHead(
-            executor=f"data-{self.executor}",
+            executor=f"{DATA.name}-{self.executor}",
             epoch=self.number,
             sequence=self._sequence,
             feed=rows.feed,

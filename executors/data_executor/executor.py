@@ -27,6 +27,7 @@ from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
 from forebay.executors.role import role_arguments, role_exit, start_role
+from forebay.executors.roles.table import DATA
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import (
     Done,
@@ -279,7 +280,7 @@ class DataExecutor:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = role_arguments("data_executor", arguments, "index")
-    start_role("data", options.index, options.job)
-    with role_exit("data", options.index, options.job):
+    options = role_arguments(DATA.name, arguments, "index")
+    start_role(DATA.name, options.index, options.job)
+    with role_exit(DATA.name, options.index, options.job):
         DataExecutor(options.job, options.index).run()

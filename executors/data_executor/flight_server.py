@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import flight
 from pydantic import ValidationError
 
+from forebay.executors.roles.table import DATA
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
 from forebay.executors.wire.sockets import listen
 from forebay.executors.wire.tokens import HEADER, is_allowed
@@ -53,7 +54,7 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         Raises:
             InfrastructureError: when the job's folder cannot hold the socket.
         """
-        self._socket = listen(job_dir, "data", index)
+        self._socket = listen(job_dir, DATA.name, index)
         checks = {"token": _TokenCheck(self._socket.token)}
         super().__init__(self._socket.flight_location, middleware=checks)
         self._schema = schema

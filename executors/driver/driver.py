@@ -27,6 +27,7 @@ from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.job.request import JobRequest
 from forebay.executors.role import role_arguments, role_exit, start_role
+from forebay.executors.roles.table import DRIVER
 from forebay.executors.wire.messages import Endpoint
 from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer
 from forebay.home.paths import Home
@@ -55,7 +56,7 @@ class Driver:
         commits = SealCommitter(partial(commit_group, pipeline.name), openers)
         self._service = DriverService(self.state, commits)
         threads = _SPARE_THREADS + 2 * job.roles.data.count
-        self._server = RpcServer(job_dir, "driver", self._service.methods, threads)
+        self._server = RpcServer(job_dir, DRIVER.name, self._service.methods, threads)
 
     def start(self) -> None:
         self._service.start()
@@ -92,10 +93,10 @@ def _opened(spec: SourceSpec, root: Path) -> Commits:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    job_dir: Path = role_arguments("driver", arguments).job
-    start_role("driver", 0, job_dir)
+    job_dir: Path = role_arguments(DRIVER.name, arguments, "index").job
+    start_role(DRIVER.name, 0, job_dir)
     start_arrow()
-    with role_exit("driver", 0, job_dir):
+    with role_exit(DRIVER.name, 0, job_dir):
         driver = Driver(job_dir)
         driver.start()
         with waiting():  # the threads that answer and commit show the driver's progress

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 from forebay.executors.job.request import JobRequest
+from forebay.executors.roles.table import DATA, SUPERVISOR
 from forebay.home.paths import Home
 from forebay.home.privacy import make_home
 from forebay.system.files.durable import write_atomically, writing
@@ -18,8 +19,6 @@ from forebay.system.files.locks import is_held
 from forebay.system.output.error_report import ErrorReport
 
 PROGRESS_NAME = "progress.json"
-# A supervisor writes this into its lock; a submitter that holds the lock does not.
-SUPERVISOR = "supervisor"
 _PRIVATE = 0o700
 _OTHERS = 0o077
 
@@ -126,7 +125,7 @@ def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) ->
 
 def registered_path(job_dir: Path, index: int) -> Path:
     """What a data executor writes once the driver knows it; its successor's start removes it."""
-    return job_dir / "endpoints" / f"data-{index}"
+    return job_dir / "endpoints" / f"{DATA.name}-{index}"
 
 
 def executors_registered(job_dir: Path, count: int) -> bool:

@@ -16,6 +16,7 @@ from forebay.datatasks.plans import plan_rows
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
 from forebay.executors.job.request import ENDED_STATES, JobRequest, JobStatus, WindowRequest
+from forebay.executors.roles.table import SUPERVISOR
 from forebay.home.database.tables import job_windows, jobs
 from forebay.system.instants import now_us, to_us
 
@@ -274,7 +275,7 @@ def _submitted(job_id: str, epoch: int, before: JobRow | None) -> JobStatus:
     lost = before.status
     restarts = dict(lost.restarts)
     # A job that was submitted but never ran has lost no supervisor.
-    restarts["supervisor"] += lost.started_at is not None
+    restarts[SUPERVISOR] += lost.started_at is not None
     return status.model_copy(update={"restarts": restarts, "ends": lost.ends, "hung": lost.hung})
 
 

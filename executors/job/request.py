@@ -19,6 +19,7 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import HOUR
 from forebay.config.yaml.environment import hide_options
 from forebay.errors import UsageError
+from forebay.executors.roles.table import ROLES, SUPERVISOR
 from forebay.home.paths import DEFAULT_LINE, ENVIRONMENT_NAME
 from forebay.system.files.durable import write_private
 from forebay.system.message import Message
@@ -26,7 +27,6 @@ from forebay.system.names import JOB_ID_PATTERN, NAME_PATTERN
 from forebay.system.output.error_report import ErrorReport
 
 REQUEST_NAME = "job.json"
-Role = Literal["driver", "data", "trainer"]
 State = Literal["submitted", "running", "succeeded", "failed", "cancelled", "lost"]
 ACTIVE_STATES: frozenset[State] = frozenset({"submitted", "running"})
 ENDED_STATES: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
@@ -205,7 +205,7 @@ class JobStatus(Message):
 
     state: `lost` means that the supervisor died; submitting the same job again continues it.
     epoch: the submission that the running (or last) supervisor answers to; grows.
-    restarts: by role (supervisor, driver, data, trainer), over all supervisors of one run.
+    restarts: by role, and of the supervisor, over all supervisors of one run.
     ends: unexpected ends by process (`driver-0`), bounded by `restarts_max`.
     pids: of living processes by name, `supervisor` and `<role>-<index>`.
     cancelled_by: epoch of the cancel request that was accepted.
@@ -217,7 +217,7 @@ class JobStatus(Message):
     state: State
     epoch: int
     restarts: dict[str, int] = Field(
-        default_factory=lambda: dict.fromkeys(("supervisor", "driver", "data", "trainer"), 0)
+        default_factory=lambda: dict.fromkeys((SUPERVISOR, *(role.name for role in ROLES)), 0)
     )
     ends: dict[str, int] = Field(default_factory=dict)
     hung: list[str] = Field(default_factory=list)

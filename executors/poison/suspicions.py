@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from forebay.datatasks.tasks import DataTask, Position
+from forebay.executors.roles.table import DATA
 from forebay.system.files.durable import write_atomically, writing
 from forebay.system.message import Message
 from forebay.system.processes.ends import CRASHES, was_killed
@@ -176,7 +177,7 @@ class Suspicions:
 
 
 def _marks_folder(job_dir: Path, index: int) -> Path:
-    return job_dir / _MARKS / f"data-{index}"
+    return job_dir / _MARKS / f"{DATA.name}-{index}"
 
 
 def _marks(folder: Path) -> Iterator[tuple[bool, ReadPlace]]:

@@ -26,6 +26,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.planes.base import Launch
 from forebay.executors.planes.local import LocalExecution, LocalPlane
+from forebay.executors.roles.table import roles
 from forebay.executors.supervisor.commands import RoleCommand, role_commands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.trainer.remote_reader import RemoteReader
@@ -104,14 +105,14 @@ class ServingProcesses:
 
     def _commands(self) -> list[RoleCommand]:
         job = self._request.pipeline_spec().job
-        commands = role_commands(job, self._folder.path, _NO_LEASE)
-        return [each for each in commands if each.role != "trainer"]
+        serving = [role for role in roles() if not role.trains_line]
+        return role_commands(serving, job, self._folder.path, _NO_LEASE)
 
     def _explained(self, error: Exception) -> Exception:
         """The error with the last lines of the processes' logs, which are removed at the end."""
         if not getattr(error, "__notes__", None):
             for each in self._commands():
-                log = self._folder.log_path(each.role, each.index)
+                log = self._folder.log_path(each.role.name, each.index)
                 error.add_note("\n".join([f"{log.name} ends with:", *LogTail(log).last(LOG_LINES)]))
         return error
 

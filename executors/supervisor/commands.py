@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.config.role_environment import role_variables
 from forebay.config.specs.jobs import JobSpec, RoleSpec
-from forebay.executors.job.request import JobRequest, Role
+from forebay.executors.job.request import JobRequest
+from forebay.executors.roles.table import Role
 from forebay.home.paths import ENVIRONMENT_NAME
 from forebay.system.processes.parent import JOB_ID_NAME
 
-ROLE_MODULES: Mapping[Role, str] = {
-    "driver": "forebay.executors.driver",
-    "data": "forebay.executors.data_executor",
-    "trainer": "forebay.executors.trainer",
-}
 # Keep large freed blocks instead of faulting them in again for every message: large copies into
 # TensorFlow and gRPC go several times faster. Must be set before a process starts.
 _MALLOC = {
@@ -34,47 +30,50 @@ class RoleCommand:
     role: Role
     index: int
     command: tuple[str, ...]
-    threads: int
 
     @property
     def name(self) -> str:
         """`<role>-<index>`, as in the names of its files."""
-        return f"{self.role}-{self.index}"
+        return f"{self.role.name}-{self.index}"
 
 
 def role_commands(
-    spec: JobSpec, job_dir: Path, lease_epoch: int, modules: Mapping[Role, str] = ROLE_MODULES
+    table: Iterable[Role], spec: JobSpec, job_dir: Path, lease_epoch: int
 ) -> list[RoleCommand]:
-    """All processes of a job, in their starting order. The driver is a data role.
+    """All processes of a job, in their starting order.
 
-    lease_epoch: the trainer's; every change that it makes to its line is checked against it.
+    lease_epoch: for who trains the line; every change of it is checked against it.
     """
 
-    def command(role: Role, index: int, spec: RoleSpec, *more: str) -> RoleCommand:
+    def command(role: Role, index: int, settings: RoleSpec) -> RoleCommand:
         # -P: a module beside the user's files must not shadow an installed one.
-        start = (spec.runtime.python or sys.executable, "-P", "-m", modules[role])
-        return RoleCommand(role, index, (*start, "--job", str(job_dir), *more), spec.threads)
+        start = (settings.runtime.python or sys.executable, "-P", "-m", role.module)
+        more = ("--lease-epoch", str(lease_epoch)) if role.trains_line else ()
+        where = ("--job", str(job_dir), "--index", str(index))
+        return RoleCommand(role, index, (*start, *where, *more))
 
-    data, trainer = spec.roles.data, spec.roles.trainer
+    declared = [(role, role.settings(spec.roles)) for role in table]
     return [
-        command("driver", 0, data),
-        *(command("data", index, data, "--index", str(index)) for index in range(data.count)),
-        command("trainer", 0, trainer, "--lease-epoch", str(lease_epoch)),
+        command(role, index, settings)
+        for role, settings in declared
+        for index in range(role.count(settings))
     ]
 
 
 def role_environment(
-    environ: Mapping[str, str], request: JobRequest, role: Role, threads: int, temporary: Path
+    environ: Mapping[str, str], request: JobRequest, role: Role, temporary: Path
 ) -> dict[str, str]:
     """Environment of a role: inherited from the supervisor, the marks of the job, and tuning.
 
     Tuning that the user has set is kept. temporary: where its temporary files go.
     """
+    job = request.pipeline_spec().job
+    threads = str(role.settings(job.roles).threads)
     tuning = {
         **_MALLOC,
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "OMP_NUM_THREADS": str(threads),  # Arrow's pool for decoding takes its size from it
-        "ARROW_IO_THREADS": str(threads),
+        "OMP_NUM_THREADS": threads,  # Arrow's pool for decoding takes its size from it
+        "ARROW_IO_THREADS": threads,
         "OPENBLAS_NUM_THREADS": "1",
     }
     marks = {
@@ -83,9 +82,9 @@ def role_environment(
         "TMPDIR": str(temporary),
         "PYTHONUNBUFFERED": "1",
     }
-    job = request.pipeline_spec().job
+    runtime = role.settings(job.roles).runtime
     return {
         **tuning,
-        **role_variables(role, environ, job, request.pipeline, request.sources),
+        **role_variables(role.access, environ, runtime, request.pipeline, request.sources),
         **marks,
     }

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from forebay.executors.job.folder import (
     read_failure,
     registered_path,
 )
-from forebay.executors.job.request import JobRequest, JobStatus, Role
+from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.planes.base import Execution, Launch, Plane
 from forebay.executors.poison.suspicions import Suspicions
+from forebay.executors.roles.table import Role
 from forebay.executors.supervisor.commands import RoleCommand, role_environment
 from forebay.system.liveness import PulseFile
 from forebay.system.output.counted import counted
@@ -48,7 +49,7 @@ class ExaminedCrashes:
         If no poison explains it afterwards, the next end counts. exit_code: a negative signal
         number if a signal ended it. hung: this supervisor sent the signal, as the process hung.
         """
-        if command.role != "data":
+        if not command.role.reads_payloads:
             return False
         end = uuid.uuid4().hex
         if exit_code >= 0:
@@ -68,7 +69,7 @@ class ExaminedCrashes:
         return in_vain is None
 
     def starts(self, command: RoleCommand) -> None:
-        if command.role == "data":
+        if command.role.reads_payloads:
             self._suspicions.executor_starts(command.index)
 
 
@@ -79,10 +80,10 @@ FATAL_CODES = frozenset({ConfigError.exit_code, NotReadyError.exit_code, DataErr
 def role_policy(role: Role, restarts_max: int) -> RestartPolicy:
     """Ends are counted over the whole run of a job and all its supervisors.
 
-    Only a trainer ends by itself: driver and data executors serve until they are stopped.
+    Only one that ends the job ends by itself: all others serve until they are stopped.
     """
     return RestartPolicy(
-        restart="on_failure" if role == "trainer" else "always",
+        restart="on_failure" if role.ends_job else "always",
         restarts_max=restarts_max,
         delay_first_seconds=0.1,
         delay_max_seconds=2.0,
@@ -105,7 +106,7 @@ class RoleProcess:
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """The work is over. error: None when the trainer finished."""
+    """The work is over. error: None when it succeeded."""
 
     error: ErrorReport | None
 
@@ -131,10 +132,10 @@ class JobProcesses:
         self._processes = {command.name: self._of(command) for command in commands}
 
     def _of(self, command: RoleCommand) -> RoleProcess:
-        deadline: timedelta = getattr(self._failover.progress_deadlines, command.role)
+        deadline = command.role.deadline(self._failover.progress_deadlines)
         guard = HangGuard(
             command.name,
-            PulseFile(pulse_path(self._folder.path, command.role, command.index)),
+            PulseFile(pulse_path(self._folder.path, command.role.name, command.index)),
             deadline.total_seconds(),
         )
         process = SupervisedProcess(
@@ -164,8 +165,8 @@ class JobProcesses:
             for one in self._processes.values()
             if (code := one.process.take_end()) is not None
         ]
-        # A trainer that finished outranks whatever else ended in the same moment.
-        ended.sort(key=lambda end: (end[0].command.role != "trainer", end[1]))
+        # A role that finished the job outranks whatever else ended in the same moment.
+        ended.sort(key=lambda end: (not end[0].command.role.ends_job, end[1]))
         for one, exit_code in ended:
             outcome = self._after_end(one, exit_code)
             if outcome is not None:
@@ -184,14 +185,14 @@ class JobProcesses:
     def _after_end(self, ended: RoleProcess, exit_code: int) -> JobOutcome | None:
         command, name = ended.command, ended.command.name
         _LOG.info("%s %s", name, how_it_ended(exit_code))
-        if command.role == "trainer" and exit_code == 0:
+        if command.role.ends_job and exit_code == 0:
             return JobOutcome(None)
-        failure = read_failure(self._folder.path, command.role, command.index)
+        failure = read_failure(self._folder.path, command.role.name, command.index)
         if failure is not None and failure.final:
             return JobOutcome(failure)
         now = time.monotonic()
         if self._crashes.is_examined(command, exit_code, hung=bool(ended.guard.reason)):
-            self.restarts[command.role] += 1
+            self.restarts[command.role.name] += 1
             ended.process.start_again(now + _EXAMINED_SECONDS)
             return None
         decision = ended.process.plan(exit_code, now)
@@ -199,7 +200,7 @@ class JobProcesses:
         if decision.action == "fail":
             return JobOutcome(self._failure(ended, exit_code))
         if decision.action == "restart":
-            self.restarts[command.role] += 1
+            self.restarts[command.role.name] += 1
             pause = decision.delay_seconds
             _LOG.info("%s starts again in %.1f s (restart %d)", name, pause, self.ends[name])
         return None
@@ -214,32 +215,30 @@ class JobProcesses:
         return started
 
     def _start(self, command: RoleCommand, guard: HangGuard) -> Execution:
-        log_path = self._folder.log_path(command.role, command.index)
+        log_path = self._folder.log_path(command.role.name, command.index)
         # What an earlier process left must neither be taken as the reason for this one's end nor
         # direct others to a socket where nothing listens.
-        failure_path(self._folder.path, command.role, command.index).unlink(missing_ok=True)
-        (self._folder.path / "endpoints" / f"{command.role}.json").unlink(missing_ok=True)
-        if command.role == "data":
+        failure_path(self._folder.path, command.role.name, command.index).unlink(missing_ok=True)
+        (self._folder.path / "endpoints" / f"{command.role.name}.json").unlink(missing_ok=True)
+        if command.role.reads_payloads:
             registered_path(self._folder.path, command.index).unlink(missing_ok=True)
         self._crashes.starts(command)
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
         guard.begin(time.monotonic())
-        temporary = self._folder.new_temporary(command.role, command.index)
-        environment = role_environment(
-            os.environ, self._request, command.role, command.threads, temporary
-        )
+        temporary = self._folder.new_temporary(command.role.name, command.index)
+        environment = role_environment(os.environ, self._request, command.role, temporary)
         return self._plane.start(
-            Launch(command.role, command.index, command.command, environment, log_path)
+            Launch(command.role.name, command.index, command.command, environment, log_path)
         )
 
     def _failure(self, ended: RoleProcess, exit_code: int) -> ErrorReport:
         """What the process itself wrote, or else its exit code and its last log line."""
         command = ended.command
-        written = read_failure(self._folder.path, command.role, command.index)
+        written = read_failure(self._folder.path, command.role.name, command.index)
         if written is not None:
             return written
-        log_path = self._folder.log_path(command.role, command.index)
+        log_path = self._folder.log_path(command.role.name, command.index)
         if ended.guard.reason:
             return ErrorReport.of(
                 InfrastructureError(

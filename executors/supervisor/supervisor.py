@@ -9,7 +9,7 @@ import argparse
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -17,12 +17,13 @@ from typing import Any
 
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.job import job_rows
-from forebay.executors.job.folder import SUPERVISOR, JobFolder
-from forebay.executors.job.request import JobRequest, JobStatus, Role
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
 from forebay.executors.planes.local import LocalPlane
-from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands
+from forebay.executors.roles.table import SUPERVISOR, Role, roles
+from forebay.executors.supervisor.commands import role_commands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.supervisor.reporter import StateReporter
 from forebay.home.database.open import database_of
@@ -49,17 +50,17 @@ class Supervisor:
         self,
         job_dir: Path,
         plane: Plane,
-        modules: Mapping[Role, str] = ROLE_MODULES,
+        table: Sequence[Role],
         grace_seconds: float = STOP_GRACE_SECONDS,
         lock: int | None = None,
     ) -> None:
-        """`modules` are run with `python -m`, one per role; `lock`: an inherited descriptor.
+        """`table`: the roles of the job. `lock`: an inherited descriptor.
 
         The submitter passes the lock to the process that it starts.
         """
         self._folder = JobFolder(job_dir)
         self._plane = plane
-        self._modules = modules
+        self._table = table
         self._grace_seconds = grace_seconds
         self._descriptor = lock
         self._terminated = False
@@ -118,7 +119,7 @@ class Supervisor:
             _LOG.info("ending %d processes of an earlier supervisor", len(left_over))
             kill_all(left_over)
         spec = request.pipeline_spec().job
-        commands = role_commands(spec, self._folder.path, lease_epoch, self._modules)
+        commands = role_commands(self._table, spec, self._folder.path, lease_epoch)
         return JobProcesses(self._folder, request, self._plane, commands, status)
 
     def _run_processes(
@@ -191,7 +192,7 @@ class Supervisor:
             restarts=dict(processes.restarts),
             ends=dict(processes.ends),
             hung=list(processes.hung),
-            pids={"supervisor": os.getpid(), **processes.pids},
+            pids={SUPERVISOR: os.getpid(), **processes.pids},
         )
 
     def _terminate(self, _number: int, _frame: FrameType | None) -> None:
@@ -217,6 +218,6 @@ def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]
 
 def main(arguments: list[str] | None = None) -> None:
     job_dir, lock = supervisor_arguments(arguments)
-    set_up_logging("supervisor")
+    set_up_logging(SUPERVISOR)
     plane = LocalPlane(adopts_orphans=True)
-    raise SystemExit(Supervisor(job_dir, plane, lock=lock).run())
+    raise SystemExit(Supervisor(job_dir, plane, roles(), lock=lock).run())

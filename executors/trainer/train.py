@@ -17,6 +17,7 @@ from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.request import JobRequest
 from forebay.executors.retention.home_garbage import remove_spent_folders
 from forebay.executors.role import end_at_once, role_arguments, role_exit, start_role
+from forebay.executors.roles.table import TRAINER
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.home.database.base import PATIENCE
 from forebay.home.paths import Home
@@ -28,13 +29,13 @@ from forebay.system.memory import available_bytes
 
 
 def main(arguments: list[str] | None = None) -> None:
-    given = role_arguments("trainer", arguments, "lease-epoch")
+    given = role_arguments(TRAINER.name, arguments, "index", "lease-epoch")
     job_dir: Path = given.job
-    start_role("trainer", 0, job_dir)
+    start_role(TRAINER.name, 0, job_dir)
     start_arrow()
     # It waits for the database, with what it has trained, for as long as its supervisor does.
     PATIENCE.seconds = GONE_SECONDS
-    with role_exit("trainer", 0, job_dir):
+    with role_exit(TRAINER.name, 0, job_dir):
         train(job_dir, given.lease_epoch)
     end_at_once()
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from forebay.config.role_environment import declared_variables, role_variables
 from forebay.config.specs.jobs import JobSpec
+from forebay.executors.roles.table import ROLES
 
-Role = Literal["driver", "data", "trainer"]
 ENVIRON = dict.fromkeys(
     (
         *("PATH", "FOREBAY_HOME", "FOREBAY_DATABASE", "PGPASSWORD", "AWS_ACCESS_KEY_ID"),
@@ -29,15 +29,17 @@ STORAGES = {"AWS_ACCESS_KEY_ID", "AZURE_CLIENT_SECRET", "TOPIC_PASSWORD", "ACME_
 FACTS = {"FOREBAY_DATABASE", "PGPASSWORD"}
 
 
-def inherited(role: Role, **more: str) -> set[str]:
-    return set(role_variables(role, ENVIRON | more, JOB, PIPELINE, SOURCES))
+def inherited(name: str, **more: str) -> set[str]:
+    role = next(each for each in ROLES if each.name == name)
+    runtime = role.settings(JOB.roles).runtime
+    return set(role_variables(role.access, ENVIRON | more, runtime, PIPELINE, SOURCES))
 
 
 @pytest.mark.parametrize(
     ("role", "opened"),
     [("data", STORAGES), ("driver", STORAGES | FACTS), ("trainer", FACTS | {"ACME_TRAINER"})],
 )
-def test_what_each_role_opens(role: Role, opened: set[str]) -> None:
+def test_what_each_role_opens(role: str, opened: set[str]) -> None:
     assert inherited(role) == ALWAYS | opened
 
 

@@ -10,10 +10,11 @@ from support.there import there
 
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.executors.poison.suspicions import ReadingMark, Suspicions
+from forebay.executors.roles import table as roles
 from forebay.executors.supervisor.commands import RoleCommand
 from forebay.executors.supervisor.processes import ExaminedCrashes
 
-DATA = RoleCommand("data", 0, (), 1)
+DATA = RoleCommand(roles.DATA, 0, ())
 
 
 def died(
@@ -73,7 +74,7 @@ def test_what_nobody_examines_counts(tmp_path: Path) -> None:
 
 def test_other_roles_codes_and_kills_of_our_own_count(tmp_path: Path) -> None:
     crashes = ExaminedCrashes(tmp_path)
-    assert not died(crashes, tmp_path, command=RoleCommand("trainer", 0, (), 1))
+    assert not died(crashes, tmp_path, command=RoleCommand(roles.TRAINER, 0, ()))
     assert not died(crashes, tmp_path, -4)
     assert not died(crashes, tmp_path, signal.SIGKILL), "the first one may be anybody's"
     assert died(crashes, tmp_path, signal.SIGKILL)

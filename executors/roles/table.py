@@ -1,0 +1,98 @@
+"""The roles of a job. A further one is an entry point and its module: nothing else names roles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import entry_points
+
+from forebay.config.role_environment import Access
+from forebay.config.specs.jobs import ProgressDeadlinesSpec, RoleSpec, RolesSpec
+from forebay.errors import ConfigError
+
+ENTRY_POINTS = "forebay.roles"
+SUPERVISOR = "supervisor"  # it is no role: it has them
+
+
+def _one(_settings: RoleSpec) -> int:
+    return 1
+
+
+def _no_settings(_roles: RolesSpec) -> RoleSpec:
+    return RoleSpec()
+
+
+def _usual_deadline(deadlines: ProgressDeadlinesSpec) -> timedelta:
+    return deadlines.data
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a supervisor needs to know of a role. They start in the order of the table.
+
+    module: run with `python -m`, with `--job DIR --index N`. settings: the part of `job.roles` that
+    it runs with. count: how many processes. deadline: how long one may make no progress.
+    ends_job: it ends by itself, and its exit code 0 is the success of the job; all others serve
+    until they are stopped. trains_line: it gets `--lease-epoch N`, against which every change of
+    the model line is checked. reads_payloads: a signal that ends it may be the fault of what it
+    reads.
+    """
+
+    name: str
+    module: str
+    access: Access
+    settings: Callable[[RolesSpec], RoleSpec] = _no_settings
+    count: Callable[[RoleSpec], int] = _one
+    deadline: Callable[[ProgressDeadlinesSpec], timedelta] = _usual_deadline
+    ends_job: bool = False
+    trains_line: bool = False
+    reads_payloads: bool = False
+
+
+# It opens sources too, so it runs with the settings of data executors.
+DRIVER = Role(
+    name="driver",
+    module="forebay.executors.driver",
+    access=Access(sources=True, database=True),
+    settings=lambda roles: roles.data,
+    deadline=lambda deadlines: deadlines.driver,
+)
+# It decodes what nobody trusts, so it alone does not get the database's address.
+DATA = Role(
+    name="data",
+    module="forebay.executors.data_executor",
+    access=Access(sources=True),
+    settings=lambda roles: roles.data,
+    count=lambda settings: settings.count,
+    deadline=lambda deadlines: deadlines.data,
+    reads_payloads=True,
+)
+TRAINER = Role(
+    name="trainer",
+    module="forebay.executors.trainer",
+    access=Access(database=True, bucket=True),
+    settings=lambda roles: roles.trainer,
+    deadline=lambda deadlines: deadlines.trainer,
+    ends_job=True,
+    trains_line=True,
+)
+ROLES = (DRIVER, DATA, TRAINER)
+
+
+def roles() -> tuple[Role, ...]:
+    """The roles of every job: ours, then those that installed packages add.
+
+    Raises:
+        ConfigError: when an entry point is no role, or has the name of another one.
+    """
+    found = list(ROLES)
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name):
+        role = point.load()
+        if not isinstance(role, Role) or role.name in {SUPERVISOR, *(each.name for each in found)}:
+            raise ConfigError(
+                f"entry point {point.name!r} of {ENTRY_POINTS} ({point.value}) is not a role with "
+                "a name of its own: correct the package that installs it, or remove that"
+            )
+        found.append(role)
+    return tuple(found)
