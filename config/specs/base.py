@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Wi
 from forebay.system.names import shown
 
 _DURATION = re.compile(r"([0-9]{1,20})([smhd])")
+_MEMORY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(MiB|GiB)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 # Longer ones are mistakes, and date arithmetic with them would overflow.
 _LONGEST = timedelta(days=36_525)
@@ -53,6 +54,25 @@ def format_duration(value: timedelta) -> str:
         if seconds and seconds % _SECONDS[unit] == 0:
             return f"{seconds // _SECONDS[unit]}{unit}"
     return f"{seconds}s"
+
+
+def parse_memory(value: object) -> int:
+    """Bytes of `512MiB` or `2GiB`; a number is bytes already.
+
+    Raises:
+        ValueError: for any other form.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"memory is a number and a unit (512MiB, 2GiB), not {_said(value)}")
+    return int(Decimal(match[1]) * (2**20 if match[2] == "MiB" else 2**30))
+
+
+def format_mib(count: int) -> str:
+    """Bytes for people, as `parse_memory` reads them but for a rest below 1 MiB: `412 MiB`."""
+    return f"{count / 2**20:.0f} MiB"
 
 
 def duration_words(value: timedelta) -> str:
@@ -122,4 +142,11 @@ Instant = Annotated[
     datetime,
     BeforeValidator(_declared_instant),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-03-01"]}),
+]
+MemorySize = Annotated[
+    int,
+    BeforeValidator(parse_memory),
+    WithJsonSchema(
+        {"type": "string", "pattern": r"^\d+(\.\d+)? ?(MiB|GiB)$", "examples": ["2GiB"]}
+    ),
 ]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from forebay.config.specs.base import Duration, Spec, format_duration
+from forebay.config.specs.base import Duration, MemorySize, Spec, format_duration
 from forebay.errors import ConfigError
 from forebay.home.store.s3_address import s3_address
 from forebay.system.names import is_one_line
@@ -90,6 +90,19 @@ class RoleSpec(Spec):
         le=256,
         description="Threads of each process: a data executor decodes with them, the trainer runs "
         "TensorFlow with them",
+    )
+    cpu: float | None = Field(
+        default=None,
+        ge=0.05,
+        le=1024,
+        description="Most cores that each process may use, such as 0.5, where the plane can limit "
+        "them (default: no limit)",
+    )
+    memory: MemorySize | None = Field(
+        default=None,
+        ge=64 * 2**20,
+        description="Most memory of each process, such as 2GiB, where the plane can limit it. A "
+        "process that needs more is ended (default: no limit)",
     )
 
 

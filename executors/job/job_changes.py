@@ -6,7 +6,7 @@ may read, but no longer end anything. A supervisor is fenced by the epoch of its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from forebay.datatasks.plans import plan_rows
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
 from forebay.executors.job.request import ENDED_STATES, JobRequest, JobStatus, WindowRequest
+from forebay.executors.roles.resources import Desired
 from forebay.executors.roles.table import SUPERVISOR
 from forebay.home.database.tables import job_windows, jobs
 from forebay.system.instants import now_us, to_us
@@ -78,6 +79,7 @@ def submit(
         "run_epoch": epoch,
         "owner_run": run,
         "cancel_epoch": None,
+        "desired": _desired(request, before).model_dump_json(),
         **_reported(status),
     }
     if before is None:
@@ -90,6 +92,14 @@ def submit(
     connection.execute(delete(job_windows).where(job_windows.c.job_row == before.id))
     _store_windows(connection, [before.id], request.windows)
     return epoch
+
+
+def _desired(request: JobRequest, before: JobRow | None) -> Desired:
+    """As declared; what somebody wanted of a job that was lost, they still want."""
+    if before is not None and before.is_active:
+        return before.wanted
+    version = 1 if before is None else before.wanted.version + 1
+    return Desired.declared(request.pipeline_spec().job, version)
 
 
 def _stands_still(row: JobRow, seen: JobRow | None) -> bool:
@@ -142,6 +152,28 @@ def request_cancel(connection: Connection, job_id: str, epoch: int) -> None:
     row = _owned(connection, job_id, epoch)
     if row.is_active:
         connection.execute(update(jobs).where(jobs.c.id == row.id).values(cancel_epoch=epoch))
+
+
+def resize(
+    connection: Connection, job_id: str, role: str, changes: Mapping[str, float | None]
+) -> int:
+    """Want other limits for each process of a role; the version in which they are wanted.
+
+    changes: values of `Resources` by field; the others stay.
+
+    Raises:
+        UsageError: when the job was never submitted, has ended, or has no such role.
+    """
+    row = _known(connection, job_id)
+    if not row.is_active:
+        raise UsageError(f"job {job_id} has ended ({row.state}): nothing of it can be resized")
+    before = row.wanted.resources
+    if role not in before:
+        raise UsageError(f"job {job_id} has no role {role!r}: it has {', '.join(before)}")
+    found = row.wanted.resized(role, before[role].model_copy(update=changes))
+    values = {"desired": found.model_dump_json()}
+    connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
+    return found.version
 
 
 def refuse_older(row: JobRow, epoch: int) -> None:

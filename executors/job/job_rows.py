@@ -12,13 +12,15 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import ACTIVE_STATES, JobStatus
+from forebay.executors.roles.resources import Desired
 from forebay.home.database.tables import batches, job_windows, jobs
 
 
 class JobRow(NamedTuple):
     """A job as it is stored. document: its status as JSON. cancel_epoch: of an open request.
 
-    epoch: of the newest owner. run_epoch: of the submission that runs or ran last.
+    desired: what is wanted of its processes, as JSON. epoch: of the newest owner. run_epoch: of the
+    submission that runs or ran last.
     """
 
     id: int
@@ -32,6 +34,7 @@ class JobRow(NamedTuple):
     epoch: int
     run_epoch: int
     cancel_epoch: int | None
+    desired: str
     document: str
     beats: int
     beat_at: int | None
@@ -44,6 +47,10 @@ class JobRow(NamedTuple):
     @property
     def status(self) -> JobStatus:
         return JobStatus.of_document(self.document, f"job {self.job_id}")
+
+    @property
+    def wanted(self) -> Desired:
+        return Desired.of_document(self.desired, f"what is wanted of job {self.job_id}")
 
     @property
     def reported(self) -> Progress | None:

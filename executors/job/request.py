@@ -209,6 +209,8 @@ class JobStatus(Message):
     ends: unexpected ends by process (`driver-0`), bounded by `restarts_max`.
     pids: of living processes by name, `supervisor` and `<role>-<index>`.
     cancelled_by: epoch of the cancel request that was accepted.
+    unmet: why the limits of a process do not hold as wanted, by process.
+    acted_on: the version of what is wanted that its processes have.
     hung: processes that were ended because they made no progress, and why; the newest ones.
     phases: seconds by what the supervisor did: start, run, stop.
     """
@@ -220,6 +222,8 @@ class JobStatus(Message):
         default_factory=lambda: dict.fromkeys((SUPERVISOR, *(role.name for role in ROLES)), 0)
     )
     ends: dict[str, int] = Field(default_factory=dict)
+    unmet: dict[str, str] = Field(default_factory=dict)
+    acted_on: int = 0
     hung: list[str] = Field(default_factory=list)
     error: ErrorReport | None = None
     pids: dict[str, int] = Field(default_factory=dict)

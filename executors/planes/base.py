@@ -1,12 +1,14 @@
-"""The `Plane` protocol: starts and stops processes of a job somewhere."""
+"""The `Plane` protocol: starts, limits and stops processes of a job somewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
+from forebay.executors.roles.resources import UNLIMITED, Resources
 from forebay.system.processes.identity import ProcessIdentity
 
 
@@ -15,7 +17,7 @@ class Launch:
     """One process to start.
 
     command: program and arguments. environment: all of it; nothing is inherited.
-    log_path: where stdout and stderr are appended.
+    log_path: where stdout and stderr are appended. resources: its limits from the start.
     """
 
     role: str
@@ -23,6 +25,7 @@ class Launch:
     command: Sequence[str]
     environment: Mapping[str, str]
     log_path: Path
+    resources: Resources = UNLIMITED
 
     @property
     def name(self) -> str:
@@ -30,12 +33,51 @@ class Launch:
         return f"{self.role}-{self.index}"
 
 
+class EndReason(StrEnum):
+    """Why a process ended, as far as the plane knows."""
+
+    EXIT = "exit"
+    SIGNAL = "signal"
+    OOM = "oom"  # it needed more memory than its limit
+
+
+class Ended(NamedTuple):
+    """exit_code: negative for a signal. detail: what else the plane knows, in words."""
+
+    reason: EndReason
+    exit_code: int
+    detail: str = ""
+
+
+Outcome = Literal["applied", "infeasible", "unsupported"]
+
+
+class Resized(NamedTuple):
+    """Whether limits hold. `infeasible`: not now; what held before does. reason: why not."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+class Usage(NamedTuple):
+    """What a process and its children have used since its start. None: the plane cannot know."""
+
+    cpu_seconds: float | None = None
+    throttled_seconds: float | None = None
+    memory_bytes: int | None = None
+    memory_peak_bytes: int | None = None
+
+
 class Execution(Protocol):
-    """One started process."""
+    """One started process. Nothing here waits."""
 
     @property
     def identity(self) -> ProcessIdentity:
         """Its process."""
+
+    @property
+    def limits(self) -> Resized:
+        """Whether the limits hold that it was last given."""
 
     def poll(self) -> int | None:
         """Its exit code (a negative signal number if a signal ended it); None while it runs.
@@ -43,12 +85,24 @@ class Execution(Protocol):
         Called many times a second, also after the end.
         """
 
+    def ended(self) -> Ended:
+        """How it ended. Called only after `poll` has told its exit code."""
+
+    def resize(self, to: Resources) -> Resized:
+        """Give it other limits."""
+
+    def usage(self) -> Usage | None:
+        """What it uses; None once it has ended."""
+
+    def end(self, grace_seconds: float) -> None:
+        """End it: politely now, by force at the first `poll` after the grace period."""
+
 
 class Plane(Protocol):
     """Runs processes. Used from one thread."""
 
     def start(self, launch: Launch) -> Execution:
-        """Start a process.
+        """Start a process. Limits that cannot hold are no error: `Execution.limits` says why.
 
         Raises:
             ConfigError: when the declared interpreter cannot be run.
@@ -58,5 +112,10 @@ class Plane(Protocol):
     def stop(self, grace_seconds: float) -> None:
         """End every process that it started: politely first, by force after the grace period.
 
-        Called once, last, whatever happened before.
+        Called once, last, whatever happened before; the only call that waits.
         """
+
+
+# What an entry point of `forebay.planes` names: makes the plane of the job in a folder, for a
+# supervisor that starts no other child.
+MakePlane = Callable[[Path], Plane]

@@ -26,8 +26,9 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.planes.base import Launch
 from forebay.executors.planes.local import LocalExecution, LocalPlane
+from forebay.executors.roles.resources import Desired
 from forebay.executors.roles.table import roles
-from forebay.executors.supervisor.commands import RoleCommand, role_commands
+from forebay.executors.supervisor.commands import RoleCommands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.wire.rpc import ENDPOINT_FILE
@@ -84,14 +85,17 @@ class ServingProcesses:
             self._thread.join()
 
     def _run(self) -> None:
-        plane = _LonePlane()
+        plane = _LonePlane(self._folder.path, adopts_orphans=False)
         try:
             now, job_id = datetime.now(UTC), self._request.job_id
             status = JobStatus(
                 job_id=job_id, state="running", epoch=1, submitted_at=now, started_at=now
             )
-            commands = self._commands()
-            processes = JobProcesses(self._folder, self._request, plane, commands, status)
+            job = self._request.pipeline_spec().job
+            serving = [role for role in roles() if not role.trains_line]
+            commands = RoleCommands(serving, job, self._folder.path, _NO_LEASE)
+            desired = Desired.declared(job, 1, serving)
+            processes = JobProcesses(self._folder, self._request, plane, commands, status, desired)
             while not self._closing.is_set():
                 _, outcome = processes.tick()
                 if outcome is not None and outcome.error is not None:
@@ -103,16 +107,10 @@ class ServingProcesses:
         finally:
             plane.stop(STOP_GRACE_SECONDS)
 
-    def _commands(self) -> list[RoleCommand]:
-        job = self._request.pipeline_spec().job
-        serving = [role for role in roles() if not role.trains_line]
-        return role_commands(serving, job, self._folder.path, _NO_LEASE)
-
     def _explained(self, error: Exception) -> Exception:
         """The error with the last lines of the processes' logs, which are removed at the end."""
         if not getattr(error, "__notes__", None):
-            for each in self._commands():
-                log = self._folder.log_path(each.role.name, each.index)
+            for log in sorted(self._folder.supervisor_log.parent.glob("*.log")):
                 error.add_note("\n".join([f"{log.name} ends with:", *LogTail(log).last(LOG_LINES)]))
         return error
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import entry_points
+from typing import Literal
 
 from forebay.config.role_environment import Access
 from forebay.config.specs.jobs import ProgressDeadlinesSpec, RoleSpec, RolesSpec
@@ -15,39 +16,33 @@ ENTRY_POINTS = "forebay.roles"
 SUPERVISOR = "supervisor"  # it is no role: it has them
 
 
-def _one(_settings: RoleSpec) -> int:
-    return 1
-
-
-def _no_settings(_roles: RolesSpec) -> RoleSpec:
-    return RoleSpec()
-
-
-def _usual_deadline(deadlines: ProgressDeadlinesSpec) -> timedelta:
-    return deadlines.data
-
-
 @dataclass(frozen=True)
 class Role:
     """What a supervisor needs to know of a role. They start in the order of the table.
 
-    module: run with `python -m`, with `--job DIR --index N`. settings: the part of `job.roles` that
-    it runs with. count: how many processes. deadline: how long one may make no progress.
-    ends_job: it ends by itself, and its exit code 0 is the success of the job; all others serve
-    until they are stopped. trains_line: it gets `--lease-epoch N`, against which every change of
-    the model line is checked. reads_payloads: a signal that ends it may be the fault of what it
-    reads.
+    module: run with `python -m`, with `--job DIR --index N`. block: the part of `job.roles` that it
+    runs with; none for a role that others add. counts: whether that says how many there are.
+    deadline: how long one may make no progress. ends_job: it ends by itself, and its exit code 0 is
+    the success of the job; all others serve until they are stopped. trains_line: it gets
+    `--lease-epoch N`, against which every change of the model line is checked. reads_payloads: a
+    signal that ends it may be the fault of what it reads.
     """
 
     name: str
     module: str
     access: Access
-    settings: Callable[[RolesSpec], RoleSpec] = _no_settings
-    count: Callable[[RoleSpec], int] = _one
-    deadline: Callable[[ProgressDeadlinesSpec], timedelta] = _usual_deadline
+    block: Literal["", "data", "trainer"] = ""
+    counts: bool = False
+    deadline: Callable[[ProgressDeadlinesSpec], timedelta] = lambda deadlines: deadlines.data
     ends_job: bool = False
     trains_line: bool = False
     reads_payloads: bool = False
+
+    def settings(self, declared: RolesSpec) -> RoleSpec:
+        return getattr(declared, self.block) if self.block else RoleSpec()
+
+    def count(self, declared: RolesSpec) -> int:
+        return self.settings(declared).count if self.counts else 1
 
 
 # It opens sources too, so it runs with the settings of data executors.
@@ -55,7 +50,7 @@ DRIVER = Role(
     name="driver",
     module="forebay.executors.driver",
     access=Access(sources=True, database=True),
-    settings=lambda roles: roles.data,
+    block="data",
     deadline=lambda deadlines: deadlines.driver,
 )
 # It decodes what nobody trusts, so it alone does not get the database's address.
@@ -63,8 +58,8 @@ DATA = Role(
     name="data",
     module="forebay.executors.data_executor",
     access=Access(sources=True),
-    settings=lambda roles: roles.data,
-    count=lambda settings: settings.count,
+    block="data",
+    counts=True,
     deadline=lambda deadlines: deadlines.data,
     reads_payloads=True,
 )
@@ -72,7 +67,7 @@ TRAINER = Role(
     name="trainer",
     module="forebay.executors.trainer",
     access=Access(database=True, bucket=True),
-    settings=lambda roles: roles.trainer,
+    block="trainer",
     deadline=lambda deadlines: deadlines.trainer,
     ends_job=True,
     trains_line=True,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forebay.config.role_environment import role_variables
-from forebay.config.specs.jobs import JobSpec, RoleSpec
+from forebay.config.specs.jobs import JobSpec
 from forebay.executors.job.request import JobRequest
 from forebay.executors.roles.table import Role
 from forebay.home.paths import ENVIRONMENT_NAME
@@ -37,27 +37,24 @@ class RoleCommand:
         return f"{self.role.name}-{self.index}"
 
 
-def role_commands(
-    table: Iterable[Role], spec: JobSpec, job_dir: Path, lease_epoch: int
-) -> list[RoleCommand]:
-    """All processes of a job, in their starting order.
+class RoleCommands:
+    """Commands of the processes of one job."""
 
-    lease_epoch: for who trains the line; every change of it is checked against it.
-    """
+    def __init__(
+        self, table: Iterable[Role], spec: JobSpec, job_dir: Path, lease_epoch: int
+    ) -> None:
+        """lease_epoch: for who trains the line; every change of it is checked against it."""
+        self._table = {role.name: role for role in table}
+        self._spec = spec
+        self._where = ("--job", str(job_dir))
+        self._lease = ("--lease-epoch", str(lease_epoch))
 
-    def command(role: Role, index: int, settings: RoleSpec) -> RoleCommand:
+    def of(self, name: str, index: int) -> RoleCommand:
+        role = self._table[name]
         # -P: a module beside the user's files must not shadow an installed one.
-        start = (settings.runtime.python or sys.executable, "-P", "-m", role.module)
-        more = ("--lease-epoch", str(lease_epoch)) if role.trains_line else ()
-        where = ("--job", str(job_dir), "--index", str(index))
-        return RoleCommand(role, index, (*start, *where, *more))
-
-    declared = [(role, role.settings(spec.roles)) for role in table]
-    return [
-        command(role, index, settings)
-        for role, settings in declared
-        for index in range(role.count(settings))
-    ]
+        python = role.settings(self._spec.roles).runtime.python or sys.executable
+        start = (python, "-P", "-m", role.module, *self._where, "--index", str(index))
+        return RoleCommand(role, index, (*start, *(self._lease if role.trains_line else ())))
 
 
 def role_environment(

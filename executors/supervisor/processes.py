@@ -21,10 +21,12 @@ from forebay.executors.job.folder import (
     registered_path,
 )
 from forebay.executors.job.request import JobRequest, JobStatus
-from forebay.executors.planes.base import Execution, Launch, Plane
+from forebay.executors.planes.base import Ended, EndReason, Execution, Launch, Plane, Resized
 from forebay.executors.poison.suspicions import Suspicions
+from forebay.executors.roles.resources import Desired, Resources
 from forebay.executors.roles.table import Role
-from forebay.executors.supervisor.commands import RoleCommand, role_environment
+from forebay.executors.supervisor.commands import RoleCommand, RoleCommands, role_environment
+from forebay.executors.supervisor.reconcile import Action, End, Seen, Start, actions, newer
 from forebay.system.liveness import PulseFile
 from forebay.system.output.counted import counted
 from forebay.system.output.error_report import ErrorReport
@@ -93,15 +95,38 @@ def role_policy(role: Role, restarts_max: int) -> RestartPolicy:
 
 _TAIL_BYTES = 4096
 _HUNG_MAX = 20
+# Between the request to a process that is one too many and SIGKILL.
+_RETIRE_SECONDS = 5.0
 # Before the restart of a process whose end does not count.
 _EXAMINED_SECONDS = 0.1
 
 
 @dataclass
 class RoleProcess:
+    """One process of the job, whether it runs or not.
+
+    asked: the limits that its plane was last asked for. oom_bytes: its limit at its last end for
+    want of memory. is_ending: it is one too many.
+    """
+
     command: RoleCommand
     process: SupervisedProcess[Execution]
     guard: HangGuard
+    asked: Resources | None = None
+    oom_bytes: int | None = None
+    is_ending: bool = False
+
+    @property
+    def seen(self) -> Seen:
+        return Seen(
+            self.command.role.name,
+            self.command.index,
+            is_running=self.process.running is not None,
+            due=self.process.due,
+            is_ready=self.guard.is_alive,
+            is_ending=self.is_ending,
+            asked=self.asked,
+        )
 
 
 @dataclass(frozen=True)
@@ -117,31 +142,43 @@ class JobProcesses:
         folder: JobFolder,
         request: JobRequest,
         plane: Plane,
-        commands: list[RoleCommand],
+        commands: RoleCommands,
         status: JobStatus,
+        desired: Desired,
     ) -> None:
-        """Counts in `status` from an earlier supervisor of the same run continue."""
+        """Counts in `status` from an earlier supervisor of the same run continue.
+
+        unmet: why limits of a process do not hold as wanted, by its name.
+        """
         self.restarts = dict(status.restarts)
         self.ends = dict(status.ends)
         self.hung = list(status.hung)
+        self.unmet: dict[str, str] = {}
+        self.desired = desired
         self._folder = folder
         self._request = request
         self._plane = plane
+        self._commands = commands
         self._crashes = ExaminedCrashes(folder.path)
         self._failover = request.pipeline_spec().job.failover
-        self._processes = {command.name: self._of(command) for command in commands}
+        self._processes: dict[str, RoleProcess] = {}
+        self._acted_on = 0
 
-    def _of(self, command: RoleCommand) -> RoleProcess:
-        deadline = command.role.deadline(self._failover.progress_deadlines)
+    def _of(self, role: str, index: int) -> RoleProcess:
+        command = self._commands.of(role, index)
+        if command.name not in self._processes:
+            self._processes[command.name] = self._made(command)
+        return self._processes[command.name]
+
+    def _made(self, command: RoleCommand) -> RoleProcess:
         guard = HangGuard(
             command.name,
             PulseFile(pulse_path(self._folder.path, command.role.name, command.index)),
-            deadline.total_seconds(),
+            command.role.deadline(self._failover.progress_deadlines).total_seconds(),
         )
         process = SupervisedProcess(
             partial(self._start, command, guard),
             role_policy(command.role, self._failover.restarts_max),
-            due=0.0,
             ends_before=self.ends.get(command.name, 0),
         )
         return RoleProcess(command, process, guard)
@@ -151,8 +188,12 @@ class JobProcesses:
         running = {name: one.process.running for name, one in self._processes.items()}
         return {name: one.identity.pid for name, one in running.items() if one is not None}
 
+    def want(self, found: Desired | None) -> None:
+        """From the next tick on."""
+        self.desired = newer(self.desired, found)
+
     def tick(self) -> tuple[bool, JobOutcome | None]:
-        """Handle processes that ended and start those that are due.
+        """Handle processes that ended and do what is due.
 
         Whether anything changed, and the outcome when the work is over.
 
@@ -160,19 +201,19 @@ class JobProcesses:
             ConfigError: when an interpreter cannot be run.
             InfrastructureError: when a process cannot be started.
         """
-        ended = [
-            (one, code)
-            for one in self._processes.values()
-            if (code := one.process.take_end()) is not None
-        ]
+        ended = []
+        for one in self._processes.values():
+            execution = one.process.running
+            if one.process.take_end() is not None and execution is not None:
+                ended.append((one, execution.ended()))
         # A role that finished the job outranks whatever else ended in the same moment.
-        ended.sort(key=lambda end: (not end[0].command.role.ends_job, end[1]))
-        for one, exit_code in ended:
-            outcome = self._after_end(one, exit_code)
+        ended.sort(key=lambda end: (not end[0].command.role.ends_job, end[1].exit_code))
+        for one, how in ended:
+            outcome = self._after_end(one, how)
             if outcome is not None:
                 return True, outcome
         hung = self._end_hung()
-        return self._start_due() or hung or bool(ended), None
+        return self._act() or hung or bool(ended), None
 
     def _end_hung(self) -> bool:
         before = self.hung
@@ -182,54 +223,100 @@ class JobProcesses:
                 self.hung = [*self.hung, f"{name} {one.guard.reason}"][-_HUNG_MAX:]
         return self.hung is not before
 
-    def _after_end(self, ended: RoleProcess, exit_code: int) -> JobOutcome | None:
+    def _after_end(self, ended: RoleProcess, how: Ended) -> JobOutcome | None:
         command, name = ended.command, ended.command.name
-        _LOG.info("%s %s", name, how_it_ended(exit_code))
-        if command.role.ends_job and exit_code == 0:
+        detail = f" ({how.reason}: {how.detail})" if how.detail else ""
+        _LOG.info("%s %s%s", name, how_it_ended(how.exit_code), detail)
+        self.unmet.pop(name, None)
+        if ended.is_ending:
+            del self._processes[name]
+            return None
+        if command.role.ends_job and how.exit_code == 0:
             return JobOutcome(None)
         failure = read_failure(self._folder.path, command.role.name, command.index)
         if failure is not None and failure.final:
             return JobOutcome(failure)
-        now = time.monotonic()
-        if self._crashes.is_examined(command, exit_code, hung=bool(ended.guard.reason)):
+        if self._crashes.is_examined(command, how.exit_code, hung=bool(ended.guard.reason)):
             self.restarts[command.role.name] += 1
-            ended.process.start_again(now + _EXAMINED_SECONDS)
+            ended.process.start_again(time.monotonic() + _EXAMINED_SECONDS)
             return None
-        decision = ended.process.plan(exit_code, now)
+        return self._after_counted_end(ended, how)
+
+    def _after_counted_end(self, ended: RoleProcess, how: Ended) -> JobOutcome | None:
+        name, now = ended.command.name, time.monotonic()
+        if how.reason is EndReason.OOM and (error := self._memory_error(ended, how)) is not None:
+            return JobOutcome(ErrorReport.of(error))
+        decision = ended.process.plan(how.exit_code, now)
         self.ends[name] = ended.process.ends(now)
         if decision.action == "fail":
-            return JobOutcome(self._failure(ended, exit_code))
+            return JobOutcome(self._failure(ended, how.exit_code))
         if decision.action == "restart":
-            self.restarts[command.role.name] += 1
+            self.restarts[ended.command.role.name] += 1
             pause = decision.delay_seconds
             _LOG.info("%s starts again in %.1f s (restart %d)", name, pause, self.ends[name])
         return None
 
-    def _start_due(self) -> bool:
-        started = False
-        for name, one in self._processes.items():
-            if one.process.is_due(time.monotonic()):
-                execution = one.process.start()
-                started = True
-                _LOG.info("%s started, pid %d", name, execution.identity.pid)
-        return started
+    def _memory_error(self, ended: RoleProcess, how: Ended) -> ConfigError | None:
+        """A second start with as much memory as the first gets one chance: peaks differ."""
+        role, name = ended.command.role, ended.command.name
+        before, limit = ended.oom_bytes, self.desired.resources[role.name].memory_bytes
+        ended.oom_bytes = limit
+        if before is None or before != limit:
+            return None
+        way_out = f"raise job.roles.{role.block}.memory" if role.block else "give it more"
+        return ConfigError(f"{name} was ended twice for want of memory: {how.detail}: {way_out}")
+
+    def _act(self) -> bool:
+        seen = [one.seen for one in self._processes.values()]
+        found = actions(self.desired, seen, time.monotonic())
+        for action in found:
+            self._do(action, self._of(action.role, action.index))
+        is_new, self._acted_on = self._acted_on != self.desired.version, self.desired.version
+        return is_new or bool(found)
+
+    def _do(self, action: Action, one: RoleProcess) -> None:
+        running, name = one.process.running, one.command.name
+        if isinstance(action, End):
+            one.is_ending = True
+            if running is None:
+                del self._processes[name]
+            else:
+                running.end(_RETIRE_SECONDS)
+            return
+        if isinstance(action, Start):
+            one.asked = self.desired.resources[action.role].without_cpu
+            limits = one.process.start().limits
+            _LOG.info("%s started, pid %d", name, self.pids[name])
+        elif running is not None:
+            one.asked = action.to
+            limits = running.resize(action.to)
+        self._note(name, limits)
+
+    def _note(self, name: str, limits: Resized) -> None:
+        before = self.unmet.pop(name, "")
+        if limits.outcome != "applied":
+            self.unmet[name] = limits.reason
+            if limits.reason != before:
+                _LOG.warning("%s: %s", name, limits.reason)
 
     def _start(self, command: RoleCommand, guard: HangGuard) -> Execution:
-        log_path = self._folder.log_path(command.role.name, command.index)
+        role, index = command.role.name, command.index
+        log_path = self._folder.log_path(role, index)
         # What an earlier process left must neither be taken as the reason for this one's end nor
         # direct others to a socket where nothing listens.
-        failure_path(self._folder.path, command.role.name, command.index).unlink(missing_ok=True)
-        (self._folder.path / "endpoints" / f"{command.role.name}.json").unlink(missing_ok=True)
+        failure_path(self._folder.path, role, index).unlink(missing_ok=True)
+        (self._folder.path / "endpoints" / f"{role}.json").unlink(missing_ok=True)
         if command.role.reads_payloads:
-            registered_path(self._folder.path, command.index).unlink(missing_ok=True)
+            registered_path(self._folder.path, index).unlink(missing_ok=True)
         self._crashes.starts(command)
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
         guard.begin(time.monotonic())
-        temporary = self._folder.new_temporary(command.role.name, command.index)
+        temporary = self._folder.new_temporary(role, index)
         environment = role_environment(os.environ, self._request, command.role, temporary)
+        limits = self.desired.resources[role].without_cpu
         return self._plane.start(
-            Launch(command.role.name, command.index, command.command, environment, log_path)
+            Launch(role, index, command.command, environment, log_path, limits)
         )
 
     def _failure(self, ended: RoleProcess, exit_code: int) -> ErrorReport:

@@ -16,6 +16,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.progress import read_progress
 from forebay.executors.job.request import JobStatus
+from forebay.executors.roles.resources import Desired
 from forebay.home.database.open import database_of
 
 BEAT_SECONDS = 5.0
@@ -41,6 +42,7 @@ class StateReporter:
         self._failure = ""
         self._refusal: ForebayError | None = None
         self.cancelled_by: int | None = None  # the epoch of a request that was accepted and stored
+        self.desired: Desired | None = None
         self._thread = threading.Thread(target=self._work, name="report", daemon=True)
         self._thread.start()
 
@@ -64,7 +66,7 @@ class StateReporter:
             self._changed.notify()
 
     def look(self) -> None:
-        """Look at once whether somebody wants the job to end."""
+        """Look at once whether somebody wants the job to end, or other processes."""
         with self._changed:
             self._poked = True
             self._changed.notify()
@@ -114,7 +116,7 @@ class StateReporter:
         # After a failure too: an answer may be stored although nothing came back.
         if self._failing_since is not None or (due and not self._closing):
             self._poked = False
-            self._look_for_cancel()
+            self._look_at_row()
             self._look_due = now + LOOK_SECONDS
         status = self._waiting
         if status is not None:
@@ -144,8 +146,10 @@ class StateReporter:
             changes |= {"state": "cancelled", "error": None}
         return status.model_copy(update=changes)
 
-    def _look_for_cancel(self) -> None:
+    def _look_at_row(self) -> None:
         row = self._database.read(lambda rows: job_rows.find(rows, self._job_id))
+        if row is not None and row.run_epoch == self._run_epoch:
+            self.desired = row.wanted
         if row is not None and row.cancel_epoch is not None:
             self._answer_cancel()
         elif row is not None and row.run_epoch == self._run_epoch:

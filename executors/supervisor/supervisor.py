@@ -18,12 +18,14 @@ from typing import Any
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.job import job_rows
 from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.job_rows import JobRow
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
 from forebay.executors.planes.local import LocalPlane
+from forebay.executors.roles.resources import Desired
 from forebay.executors.roles.table import SUPERVISOR, Role, roles
-from forebay.executors.supervisor.commands import role_commands
+from forebay.executors.supervisor.commands import RoleCommands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.supervisor.reporter import StateReporter
 from forebay.home.database.open import database_of
@@ -83,7 +85,7 @@ class Supervisor:
         if row is None or row.state != "submitted":
             _LOG.info("nothing is submitted")
             return 0
-        return self._run_submitted(row.status)
+        return self._run_submitted(row)
 
     def _locked(self) -> FileLock | None:
         if self._descriptor is not None:
@@ -94,13 +96,13 @@ class Supervisor:
         lock = FileLock(self._folder.supervisor_lock)
         return lock if lock.acquire(_LOCK_SECONDS) else None
 
-    def _run_submitted(self, status: JobStatus) -> int:
-        lease = None
+    def _run_submitted(self, row: JobRow) -> int:
+        lease, status = None, row.status
         reporter = StateReporter(self._folder, status)
         try:
             request = JobRequest.read(self._folder.path, "the supervisor")
             lease = take_lease(request)
-            processes = self._gathered(status, request, lease.epoch)
+            processes = self._gathered(status, request, lease.epoch, row.wanted)
         except EXPECTED as error:
             _LOG.exception("the job cannot start")
             failed = self._changed(status, state="failed", error=ErrorReport.of(error))
@@ -112,15 +114,17 @@ class Supervisor:
             if lease is not None:
                 lease.release()
 
-    def _gathered(self, status: JobStatus, request: JobRequest, lease_epoch: int) -> JobProcesses:
+    def _gathered(
+        self, status: JobStatus, request: JobRequest, lease_epoch: int, desired: Desired
+    ) -> JobProcesses:
         """All processes, not started yet; whatever an earlier supervisor left is gone."""
         left_over = processes_of_job(request.job_id, Path(request.home))
         if left_over:
             _LOG.info("ending %d processes of an earlier supervisor", len(left_over))
             kill_all(left_over)
         spec = request.pipeline_spec().job
-        commands = role_commands(self._table, spec, self._folder.path, lease_epoch)
-        return JobProcesses(self._folder, request, self._plane, commands, status)
+        commands = RoleCommands(self._table, spec, self._folder.path, lease_epoch)
+        return JobProcesses(self._folder, request, self._plane, commands, status, desired)
 
     def _run_processes(
         self, status: JobStatus, processes: JobProcesses, reporter: StateReporter
@@ -148,6 +152,7 @@ class Supervisor:
     ) -> JobStatus:
         """Tick until the job is over; the result is the status without its last facts."""
         while True:
+            processes.want(reporter.desired)
             changed, outcome = processes.tick()
             if outcome is not None:
                 if outcome.error is None:
@@ -191,6 +196,8 @@ class Supervisor:
             status,
             restarts=dict(processes.restarts),
             ends=dict(processes.ends),
+            unmet=dict(processes.unmet),
+            acted_on=processes.desired.version,
             hung=list(processes.hung),
             pids={SUPERVISOR: os.getpid(), **processes.pids},
         )
@@ -219,5 +226,5 @@ def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]
 def main(arguments: list[str] | None = None) -> None:
     job_dir, lock = supervisor_arguments(arguments)
     set_up_logging(SUPERVISOR)
-    plane = LocalPlane(adopts_orphans=True)
+    plane = LocalPlane(job_dir)
     raise SystemExit(Supervisor(job_dir, plane, roles(), lock=lock).run())

@@ -21,7 +21,7 @@ from forebay.commands.shared.output import (
     option,
 )
 from forebay.config.yaml.spelling import nearest
-from forebay.errors import UsageError
+from forebay.errors import InfrastructureError, UsageError
 from forebay.home.paths import DEFAULT_LINE
 from forebay.system.names import is_name
 
@@ -127,6 +127,50 @@ def logs(
             note(f"job {found.job_id} {_ENDS.get(state, state).format(job=found.job_id)}")
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+@group.command()
+def resize(
+    job: JobId,
+    role: Annotated[str, typer.Argument(help="driver, data or trainer.", metavar="ROLE")],
+    limits: Annotated[
+        list[str],
+        typer.Argument(help="cpu=CORES, memory=2GiB; none lifts a limit.", metavar="LIMIT..."),
+    ],
+) -> None:
+    """Limit processes of a job while it runs, until it ends.
+
+    The pipeline's job.roles.data and job.roles.trainer say what the next job begins with.
+    """
+    from forebay.executors.job.resize import resize as resize_job
+
+    found = _job(job)
+    unmet = resize_job(found, role, _limits(limits))
+    for name, why in unmet.items():
+        note(f"{name}: {why}")
+    if unmet:
+        raise InfrastructureError(f"not all limits of {role} hold in job {found.job_id}")
+    Output(OutputFormat.TEXT).line(f"{role} of job {found.job_id}: {' '.join(limits)}")
+
+
+def _limits(texts: list[str]) -> dict[str, float | None]:
+    """Fields of `Resources`, from KEY=VALUE."""
+    from pydantic import ValidationError
+
+    from forebay.config.specs.jobs import RoleSpec
+
+    found: dict[str, float | None] = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        field = {"cpu": "cpu_cores", "memory": "memory_bytes"}.get(key)
+        if field is None or not value:
+            raise UsageError(f"{text!r}: write cpu=CORES or memory=2GiB")
+        try:
+            spec = RoleSpec.model_validate({key: None if value == "none" else value})
+        except ValidationError as error:
+            raise UsageError(f"{text}: {error.errors()[0]['msg']}") from error
+        found[field] = getattr(spec, key)
+    return found
 
 
 class _Logs:
@@ -266,6 +310,7 @@ def _told(job: StoredJob) -> list[tuple[str, str]]:
     restarts = ", ".join(f"{role} {n}" for role, n in status.restarts.items() if n)
     told.append(("restarts", restarts or "none"))
     told += [("hung", text) for text in status.hung]
+    told += [("limits", f"{name}: {why}") for name, why in status.unmet.items()]
     if status.error is not None:
         told.append(("error", f"{status.error.error}: {status.error.message}"))
     told.append(("logs", f"forebay jobs logs {job.job_id}" if job.is_here else "on another host"))

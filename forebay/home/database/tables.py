@@ -31,7 +31,7 @@ from sqlalchemy.schema import SchemaItem
 SCHEMA = "forebay"
 IN_SCHEMA = {None: SCHEMA}
 # Of a home: of these tables, and of what else is stored. Raised with every change of them.
-FORMAT = "7"
+FORMAT = "8"
 
 METADATA = MetaData(
     naming_convention={
@@ -303,6 +303,8 @@ jobs = _numbered_table(
     Column("owner_run", Text),
     # Of an open request to end the job.
     Column("cancel_epoch", BigInteger),
+    # What somebody wants of its processes: counts and limits, with a version.
+    _text("desired"),
     _text("document"),
     _number("submitted_at"),
     Column("started_at", BigInteger),

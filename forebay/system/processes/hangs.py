@@ -62,7 +62,8 @@ class HangWatch:
 class HangGuard:
     """Watches one process, and ends it when it hangs.
 
-    reason: why the newest process was ended; empty if it was not.
+    reason: why the newest process was ended; empty if it was not. is_alive: whether that process
+    has shown a sign of life.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class HangGuard:
         deadline_seconds: float,
         starting_seconds: float = STARTING_SECONDS,
     ) -> None:
-        self.reason = ""
+        self.reason, self.is_alive = "", False
         self._name = name
         self._signs = signs
         self._limits = deadline_seconds, starting_seconds
@@ -81,7 +82,7 @@ class HangGuard:
 
     def begin(self, now: float) -> None:
         self._signs.forget()
-        self.reason = ""
+        self.reason, self.is_alive = "", False
         deadline_seconds, starting_seconds = self._limits
         self._watch = HangWatch(deadline_seconds, now, starting_seconds)
         self._next_at = now
@@ -95,7 +96,9 @@ class HangGuard:
             self._watch = None
             return False
         self._next_at = now + LOOK_SECONDS
-        reason = self._watch.reason(self._signs.read(), now)
+        pulse = self._signs.read()
+        self.is_alive = self.is_alive or pulse is not None
+        reason = self._watch.reason(pulse, now)
         if reason is not None:
             _LOG.warning(
                 "%s hangs: %s; its stacks are logged, then it is killed", self._name, reason

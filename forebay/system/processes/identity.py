@@ -72,6 +72,16 @@ class ProcessIdentity(Message):
         return False
 
 
+def usage_of(process: ProcessIdentity) -> tuple[float, int] | None:
+    """CPU seconds, with children that have ended, and resident bytes; None once it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        found = psutil.Process(process.pid)
+        times, memory = found.cpu_times(), found.memory_info()
+        if process.alive():
+            return sum(times[:4]), int(memory.rss)
+    return None
+
+
 def descendants() -> list[ProcessIdentity]:
     """All living processes below the calling one."""
     found = [ProcessIdentity.of(each.pid) for each in psutil.Process().children(recursive=True)]

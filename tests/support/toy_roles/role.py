@@ -3,7 +3,8 @@
 The plan is JSON: process name -> list of words, one per start of that process, the last one for
 all later starts. Words: `serve`, `deaf` (serves, ignores SIGTERM), `child` (serves with a child
 in a session of its own), `hang` (lives, and gets on no more), `slow` (gets on, slowly), `exit N`,
-`raise NAME TEXT`, `wait FILE` (ends well once FILE is there).
+`raise NAME TEXT`, `wait FILE` (ends well once FILE is there), `grow` (takes ever more memory),
+`spin` (uses all CPU that it gets).
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def act(word: str) -> None:
     if verb == "child":
         subprocess.Popen(["sleep", "300"], start_new_session=True, env={})
     print("serving", flush=True)
+    use_up(verb)
     if verb == "hang":
         threading.Thread(target=beat_on, daemon=True).start()
         os.read(os.pipe()[0], 1)  # in the kernel, for ever
@@ -66,6 +68,14 @@ def act(word: str) -> None:
             time.sleep(4)
     with waiting():
         time.sleep(300)
+
+
+def use_up(verb: str) -> None:
+    taken = []
+    while verb in {"grow", "spin"}:
+        progressed()
+        if verb == "grow":
+            taken.append(bytes(range(256)) * 4096)
 
 
 def beat_on() -> None:

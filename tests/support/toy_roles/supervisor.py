@@ -13,5 +13,5 @@ if __name__ == "__main__":
     table = [replace(role, module=f"support.toy_roles.{role.name}") for role in ROLES]
     set_up_logging("supervisor")
     job_dir, lock = supervisor_arguments(None)
-    plane = LocalPlane(adopts_orphans=True)
+    plane = LocalPlane(job_dir)
     raise SystemExit(Supervisor(job_dir, plane, table, grace_seconds=0.5, lock=lock).run())

@@ -24,8 +24,8 @@ time.sleep(60)
 
 
 @pytest.fixture
-def plane() -> Iterator[LocalPlane]:
-    plane = LocalPlane()
+def plane(tmp_path: Path) -> Iterator[LocalPlane]:
+    plane = LocalPlane(tmp_path, adopts_orphans=False)
     yield plane
     plane.stop(0)
 

@@ -13,7 +13,7 @@ from forebay.config.specs.jobs import JobSpec
 from forebay.errors import UsageError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.roles.table import DATA, DRIVER, ROLES
-from forebay.executors.supervisor.commands import role_commands, role_environment
+from forebay.executors.supervisor.commands import RoleCommands, role_environment
 from forebay.home.paths import Home
 
 
@@ -37,16 +37,15 @@ def test_a_job_id_is_a_plain_name(request_of_ads: JobRequest, job_id: str) -> No
 
 def test_commands() -> None:
     trainer = {"runtime": {"python": "/opt/tf/bin/python"}}
-    roles = {"data": {"count": 2, "threads": 3}, "trainer": trainer}
-    spec = JobSpec.model_validate({"roles": roles})
-    commands = role_commands(ROLES, spec, Path("/home/j1"), 7)
-    assert [command.name for command in commands] == ["driver-0", "data-0", "data-1", "trainer-0"]
-    python = [sys.executable, "-P", "-m"]
-    job = ("--job", "/home/j1")
-    assert list(commands[0].command) == [*python, DRIVER.module, *job, "--index", "0"]
-    assert list(commands[2].command) == [*python, DATA.module, *job, "--index", "1"]
-    assert commands[3].command[0] == "/opt/tf/bin/python"
-    assert commands[3].command[-2:] == ("--lease-epoch", "7")
+    spec = JobSpec.model_validate({"roles": {"trainer": trainer}})
+    commands = RoleCommands(ROLES, spec, Path("/home/j1"), 7)
+    python, job = [sys.executable, "-P", "-m"], ("--job", "/home/j1")
+    driver, data = commands.of("driver", 0), commands.of("data", 1)
+    assert list(driver.command) == [*python, DRIVER.module, *job, "--index", "0"]
+    assert list(data.command) == [*python, DATA.module, *job, "--index", "1"]
+    assert (driver.name, data.name) == ("driver-0", "data-1")
+    trains = commands.of("trainer", 0).command
+    assert (trains[0], trains[-2:]) == ("/opt/tf/bin/python", ("--lease-epoch", "7"))
 
 
 def test_the_environment_marks_the_job_and_keeps_users_tuning(request_of_ads: JobRequest) -> None:
