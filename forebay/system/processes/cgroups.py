@@ -23,7 +23,7 @@ from forebay.system.files.locks import closed_after
 _LOG = logging.getLogger(__name__)
 _MOUNTED, _MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _CONTROLLERS = frozenset({"memory", "cpu", "cpuacct"})
-_PERIOD_US = 100_000
+_PERIOD_US = 100_000  # what the kernel gives a new group
 # By version.
 _PER_SECOND = {1: 1e9, 2: 1e6}
 _UNLIMITED = {1: "-1", 2: "max"}
@@ -106,11 +106,11 @@ class ControlGroups(_Places):
         Raises:
             InfrastructureError: when the one that was left holds processes.
         """
-        name = f"forebay-{name}"
-        for folder in self.folders():
-            if reason := _removal_refusal(folder / name, _REMOVAL_SECONDS):
-                raise InfrastructureError(f"{reason}; end what {folder / name}/cgroup.procs names")
-        return ControlGroup({each: _made(place, name) for each, place in self.places.items()})
+        made = {}
+        for controller, place in self.places.items():
+            folder = place.folder / f"forebay-{name}"
+            made[controller] = _Place(place.version, folder, place.refusal or _make_refusal(folder))
+        return ControlGroup(made)
 
     def remove_left(self, prefix: str) -> None:
         """Remove groups `forebay-<prefix>*` that a killed process left, but for those in use.
@@ -152,10 +152,8 @@ class ControlGroup(_Places):
         """Limit CPU time (0.01 cores or more), or lift it. Why it cannot be; empty if it was."""
         version = self.places["cpu"].version
         quota = _UNLIMITED[version] if cores is None else f"{round(cores * _PERIOD_US)}"
-        if version == 2:
-            return self._write("cpu", {"cpu.max": f"{quota} {_PERIOD_US}"})
-        period = {"cpu.cfs_period_us": f"{_PERIOD_US}"}
-        return self._write("cpu", {**period, "cpu.cfs_quota_us": quota})
+        of_second = {"cpu.max": f"{quota} {_PERIOD_US}"}
+        return self._write("cpu", of_second if version == 2 else {"cpu.cfs_quota_us": quota})
 
     def usage(self) -> GroupUsage | None:
         """What it used; None if it has vanished, or no controller can be used."""
@@ -205,13 +203,12 @@ def memory_writes(version: int, memory_bytes: int | None, swap_limit: str | None
     and swap, and may at no time be below that on memory.
     """
     limit = _UNLIMITED[version] if memory_bytes is None else f"{memory_bytes}"
-    of_memory = {_MEMORY_LIMIT[version]: limit}
+    without_swap = limit if version == 1 or memory_bytes is None else "0"
+    writes = [(_SWAP_LIMIT[version], without_swap), (_MEMORY_LIMIT[version], limit)]
     if swap_limit is None:
-        return of_memory
-    of_swap = {_SWAP_LIMIT[version]: limit if version == 1 or memory_bytes is None else "0"}
-    if version == 1 and memory_bytes is not None and memory_bytes <= int(swap_limit):
-        return {**of_memory, **of_swap}
-    return {**of_swap, **of_memory}
+        return dict(writes[1:])
+    is_down = version == 1 and memory_bytes is not None and memory_bytes <= int(swap_limit)
+    return dict(reversed(writes) if is_down else writes)
 
 
 def _first(mounted: Path, controller: str, path: str) -> _Place:
@@ -255,15 +252,15 @@ def _own_group(root: Path, path: str) -> Path | None:
     return root if str(os.getpid()) in (_text(root / "cgroup.procs") or "").split() else None
 
 
-def _made(parent: _Place, name: str) -> _Place:
-    if parent.refusal:
-        return parent
-    place = parent._replace(folder=parent.folder / name)
+def _make_refusal(folder: Path) -> str:
+    """Make a group, also in place of one that was just made for another controller."""
+    if reason := _removal_refusal(folder, _REMOVAL_SECONDS):
+        raise InfrastructureError(f"{reason}; end what {folder}/cgroup.procs names")
     try:
-        place.folder.mkdir(exist_ok=True)  # another controller's too
+        folder.mkdir()
     except OSError as error:
-        return place._replace(refusal=f"{place.folder} cannot be made: {error.strerror}")
-    return place
+        return f"control group {folder} cannot be made: {error.strerror}"
+    return ""
 
 
 def _write_refusal(path: Path, text: str) -> str:
