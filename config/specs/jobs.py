@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from importlib.metadata import entry_points
 from posixpath import normpath
 from typing import Annotated, Literal, Self
 
@@ -14,6 +15,7 @@ from forebay.errors import ConfigError
 from forebay.home.store.s3_address import s3_address
 from forebay.system.names import is_one_line
 
+PLANES = "forebay.planes"  # a group of entry points
 # How many windows keep copies of the model by default.
 _MODELS_KEPT = 400
 # More than the hours of 100,000 years. Databases count to 2^63.
@@ -308,8 +310,10 @@ class JobSpec(Spec):
     of their own.
     """
 
-    plane: Literal["local"] = Field(
-        default="local", description="Where the processes run: on this machine"
+    plane: str = Field(
+        default="local",
+        description="Where the processes run: `local`, on this machine, or what an installed "
+        "package adds",
     )
     roles: RolesSpec = Field(default=RolesSpec(), description="Processes of the job")
     buffers: BuffersSpec = Field(default=BuffersSpec(), description="Limits of the data path")
@@ -338,6 +342,14 @@ class JobSpec(Spec):
         "folders of ended jobs and replaced plans. Checkpoints and exported models have limits of "
         "their own: `job.checkpoint.windows_kept` and `job.publish.windows_kept`",
     )
+
+    @field_validator("plane")
+    @classmethod
+    def _installed(cls, name: str) -> str:
+        known = sorted({"local", *(point.name for point in entry_points(group=PLANES))})
+        if name not in known:
+            raise ValueError(f"no plane {name!r} is installed, but {', '.join(known)}")
+        return name
 
     @model_validator(mode="after")
     def _judged_for_the_gate(self) -> Self:

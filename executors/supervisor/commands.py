@@ -9,6 +9,7 @@ from pathlib import Path
 
 from forebay.config.role_environment import role_variables
 from forebay.config.specs.jobs import JobSpec
+from forebay.errors import ConfigError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.roles.table import Role
 from forebay.home.paths import ENVIRONMENT_NAME
@@ -50,7 +51,9 @@ class RoleCommands:
         self._lease = ("--lease-epoch", str(lease_epoch))
 
     def of(self, name: str, index: int) -> RoleCommand:
-        role = self._table[name]
+        role = self._table.get(name)
+        if role is None:
+            raise ConfigError(f"role {name!r} is wanted of this job, but it is not installed here")
         # -P: a module beside the user's files must not shadow an installed one.
         python = role.settings(self._spec.roles).runtime.python or sys.executable
         start = (python, "-P", "-m", role.module, *self._where, "--index", str(index))

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -150,7 +150,7 @@ class JobProcesses:
 
         unmet: why limits of a process do not hold as wanted, by its name.
         """
-        self.restarts = dict(status.restarts)
+        self.restarts = Counter(status.restarts)
         self.ends = dict(status.ends)
         self.hung = list(status.hung)
         self.unmet: dict[str, str] = {}
@@ -191,6 +191,10 @@ class JobProcesses:
     def want(self, found: Desired | None) -> None:
         """From the next tick on."""
         self.desired = newer(self.desired, found)
+
+    def stop(self, grace_seconds: float) -> None:
+        """End all of them; returns when they are gone."""
+        self._plane.stop(grace_seconds)
 
     def tick(self) -> tuple[bool, JobOutcome | None]:
         """Handle processes that ended and do what is due.

@@ -21,8 +21,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.job_rows import JobRow
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.model_line.lease import take_lease
-from forebay.executors.planes.base import Plane
-from forebay.executors.planes.local import LocalPlane
+from forebay.executors.planes.named import make_plane
 from forebay.executors.roles.resources import Desired
 from forebay.executors.roles.table import SUPERVISOR, Role, roles
 from forebay.executors.supervisor.commands import RoleCommands
@@ -51,7 +50,6 @@ class Supervisor:
     def __init__(
         self,
         job_dir: Path,
-        plane: Plane,
         table: Sequence[Role],
         grace_seconds: float = STOP_GRACE_SECONDS,
         lock: int | None = None,
@@ -61,7 +59,6 @@ class Supervisor:
         The submitter passes the lock to the process that it starts.
         """
         self._folder = JobFolder(job_dir)
-        self._plane = plane
         self._table = table
         self._grace_seconds = grace_seconds
         self._descriptor = lock
@@ -124,7 +121,8 @@ class Supervisor:
             kill_all(left_over)
         spec = request.pipeline_spec().job
         commands = RoleCommands(self._table, spec, self._folder.path, lease_epoch)
-        return JobProcesses(self._folder, request, self._plane, commands, status, desired)
+        plane = make_plane(spec.plane, self._folder.path)
+        return JobProcesses(self._folder, request, plane, commands, status, desired)
 
     def _run_processes(
         self, status: JobStatus, processes: JobProcesses, reporter: StateReporter
@@ -141,7 +139,7 @@ class Supervisor:
             end = self._changed(status, state="failed", error=ErrorReport.of(error))
         finally:
             ran = time.monotonic() - began
-            self._plane.stop(self._grace_seconds)
+            processes.stop(self._grace_seconds)
         stopped = time.monotonic() - began - ran
         end = self._with_processes(end, processes)
         self._finish(reporter, end, {**status.phases, "run": ran, "stop": stopped})
@@ -226,5 +224,4 @@ def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]
 def main(arguments: list[str] | None = None) -> None:
     job_dir, lock = supervisor_arguments(arguments)
     set_up_logging(SUPERVISOR)
-    plane = LocalPlane(job_dir)
-    raise SystemExit(Supervisor(job_dir, plane, roles(), lock=lock).run())
+    raise SystemExit(Supervisor(job_dir, roles(), lock=lock).run())

@@ -1,0 +1,19 @@
+"""A role of another package: it serves until it is stopped."""
+
+from __future__ import annotations
+
+import time
+
+from forebay.config.role_environment import Access
+from forebay.executors.role import role_arguments, role_exit, start_role
+from forebay.executors.roles.table import Role
+from forebay.system.liveness import waiting
+
+CACHE = Role(name="cache", module="support.others_role", access=Access())
+
+if __name__ == "__main__":
+    given = role_arguments(CACHE.name, None, "index")
+    start_role(CACHE.name, given.index, given.job)
+    with role_exit(CACHE.name, given.index, given.job), waiting():
+        print("serving", flush=True)
+        time.sleep(300)
