@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from forebay.config.checks.loaded import Loaded
 from forebay.config.checks.model_size import model_size
+from forebay.config.specs.base import format_mib
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import stream_feed
 from forebay.config.specs.models import Paradigm, Variant
@@ -19,6 +20,8 @@ from forebay.errors import ConfigError
 
 STRICT_PRIORITY_RATIO = 2.0
 LARGE_MODEL_BYTES = 8 << 30
+# TensorFlow and a small model: ended at 250 MiB, trained in 300.
+TRAINER_BYTES = 300 << 20
 _NEEDED_FEEDS: dict[Paradigm, tuple[Feed, ...]] = {
     "batch": ("batch",),
     "stream": ("stream",),
@@ -125,6 +128,14 @@ def _size(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
     size = model_size(spec)
     if size.building_bytes > LARGE_MODEL_BYTES:
         problem = document.problem(("dataset", "features", size.feature), "large-model", size.words)
+        yield replace(problem, severity="note")
+    memory, needed = spec.job.roles.trainer.memory, TRAINER_BYTES + size.building_bytes
+    if memory is not None and memory < needed:
+        message = (
+            f"memory: {format_mib(memory)} will end the trainer: TensorFlow and this model take "
+            f"about {format_mib(needed)}"
+        )
+        problem = document.problem(("job", "roles", "trainer", "memory"), "memory", message)
         yield replace(problem, severity="note")
 
 

@@ -40,7 +40,9 @@ def settle_rivals(
     if spec is None or _written(pipeline) != AUTO:
         return
     pipeline.automatic = True
-    bytes_max = limit_bytes() // 2  # the rest is for what TensorFlow and the queues take
+    declared_bytes = spec.job.roles.trainer.memory
+    # The rest is for what TensorFlow and the queues take.
+    bytes_max = min(limit_bytes(), declared_bytes or limit_bytes()) // 2
     found: list[Variant] = []
     too_large: list[Variant] = []
     faults_max = _faults(pipeline, _with(spec, found), sources)
@@ -59,7 +61,7 @@ def settle_rivals(
         names = ", ".join(each.name for each in too_large)
         message = (
             f"compare: auto leaves out {names}: the model would take more than {gib(bytes_max)}, "
-            "half of this machine's memory"
+            "half of the memory that the trainer has"
         )
         problem = pipeline.document.problem(("train", "compare"), "rivals", message)
         pipeline.problems.append(replace(problem, severity="note"))

@@ -26,8 +26,6 @@ from forebay.errors import ConfigError
 from forebay.executors.planes.base import EndReason, Execution, Launch, Plane
 from forebay.executors.roles.resources import UNLIMITED, Resources
 
-__all__ = ["PlaneSuite"]
-
 MIB = 2**20
 SECONDS = 20.0
 DEAF = """

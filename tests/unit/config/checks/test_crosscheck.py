@@ -279,6 +279,16 @@ def test_strict_priority_and_an_unused_zone_are_notes(declared: Declared) -> Non
     assert [(p.code, p.severity) for p in declared.problems()] == [("timezone-unused", "note")]
 
 
+def test_a_trainer_with_less_memory_than_tensorflow_takes(declared: Declared) -> None:
+    declared.pipeline["job"] = {"roles": {"trainer": {"memory": "256MiB"}}}
+    assert declared.only()[0] == "memory"
+    (problem,) = declared.problems()
+    assert problem.severity == "note"
+    assert problem.message.startswith("memory: 256 MiB will end the trainer: TensorFlow and")
+    declared.pipeline["job"] = {"roles": {"trainer": {"memory": "1GiB"}}}
+    assert declared.problems() == []
+
+
 def test_a_model_that_few_machines_hold_is_a_note(declared: Declared) -> None:
     declared.dataset["features"]["user"] = {"encode": "hash", "buckets": 1_000_000, "dimension": 8}
     assert declared.problems() == []

@@ -83,8 +83,12 @@ def test_within_the_machine_s_memory(declared: Declared, monkeypatch: pytest.Mon
     assert (note.code, note.severity) == ("rivals", "note")
     assert note.message == (
         "compare: auto leaves out stream+fnw, batch, mixed, stream: the model would take more "
-        "than 0.1 GiB, half of this machine's memory"
+        "than 0.1 GiB, half of the memory that the trainer has"
     )
+    monkeypatch.setattr(rivals, "limit_bytes", lambda: 4 << 30)
+    declared.pipeline["job"] = {"roles": {"trainer": {"memory": "300MiB"}}}
+    assert trained(declared) == ["mixture"]
+    del declared.pipeline["job"]
     declared.pipeline["train"]["paradigm"] = "batch"
     monkeypatch.setattr(rivals, "limit_bytes", lambda: 420 << 20)
     assert trained(declared) == ["batch", "stream+fnw", "mixed", "stream"], "a mixture takes more"
