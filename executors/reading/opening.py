@@ -27,7 +27,7 @@ from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.planes.base import Launch
 from forebay.executors.planes.local import LocalExecution, LocalPlane
 from forebay.executors.roles.resources import Desired
-from forebay.executors.roles.table import roles
+from forebay.executors.roles.table import Role, roles
 from forebay.executors.supervisor.commands import RoleCommands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.trainer.remote_reader import RemoteReader
@@ -92,9 +92,8 @@ class ServingProcesses:
                 job_id=job_id, state="running", epoch=1, submitted_at=now, started_at=now
             )
             job = self._request.pipeline_spec().job
-            serving = [role for role in roles() if not role.trains_line]
-            commands = RoleCommands(serving, job, self._folder.path, _NO_LEASE)
-            desired = Desired.declared(job, 1, serving)
+            commands = RoleCommands(_serving(), job, self._folder.path, _NO_LEASE)
+            desired = Desired.declared(job, 1, _serving())
             processes = JobProcesses(self._folder, self._request, plane, commands, status, desired)
             while not self._closing.is_set():
                 _, outcome = processes.tick()
@@ -110,9 +109,15 @@ class ServingProcesses:
     def _explained(self, error: Exception) -> Exception:
         """The error with the last lines of the processes' logs, which are removed at the end."""
         if not getattr(error, "__notes__", None):
-            for log in sorted(self._folder.supervisor_log.parent.glob("*.log")):
+            job = self._request.pipeline_spec().job
+            for role, index in Desired.declared(job, 1, _serving()).processes:
+                log = self._folder.log_path(role, index)
                 error.add_note("\n".join([f"{log.name} ends with:", *LogTail(log).last(LOG_LINES)]))
         return error
+
+
+def _serving() -> list[Role]:
+    return [role for role in roles() if not role.trains_line]
 
 
 class _LonePlane(LocalPlane):

@@ -46,6 +46,11 @@ class Desired(Message):
             resources={role.name: Resources.declared(role.settings(spec.roles)) for role in found},
         )
 
+    @property
+    def processes(self) -> list[tuple[str, int]]:
+        """Role and index of each, in the order of their start."""
+        return [(role, index) for role, count in self.counts.items() for index in range(count)]
+
     def resized(self, role: str, to: Resources) -> Self:
         """The next version, in which each process of a role may use as much as this."""
         resources = {**self.resources, role: to}

@@ -64,7 +64,7 @@ def newer(now: Desired, found: Desired | None) -> Desired:
 def actions(desired: Desired, seen: Iterable[Seen], now: float) -> list[Action]:
     """At most one for each process, in the order of roles. now: monotonic seconds."""
     there = {(each.role, each.index): each for each in seen}
-    wanted = [(role, index) for role, count in desired.counts.items() for index in range(count)]
+    wanted = desired.processes
     found = [
         _of_wanted(
             desired.resources[role], there.get((role, index), Seen(role, index, due=now)), now

@@ -35,7 +35,7 @@ _REMOVAL_SECONDS = 1.0
 _FIGURES: Mapping[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
     "cpu": ("cpuacct", ("cpuacct.usage", ""), ("cpu.stat", "usage_usec")),
     "throttled": ("cpu", ("cpu.stat", "throttled_time"), ("cpu.stat", "throttled_usec")),
-    "memory": ("memory", ("memory.usage_in_bytes", ""), ("memory.current", "")),
+    "taken": ("memory", ("memory.usage_in_bytes", ""), ("memory.current", "")),
     "swapped": ("memory", ("memory.stat", "total_swap"), ("memory.swap.current", "")),
     "files": ("memory", ("memory.stat", "total_active_file"), ("memory.stat", "active_file")),
     "idle": ("memory", ("memory.stat", "total_inactive_file"), ("memory.stat", "inactive_file")),
@@ -179,7 +179,7 @@ class ControlGroup(_Places):
         return refusal or next(filter(None, results), "")
 
     def _used_bytes(self) -> int | None:
-        if (taken := self._figure("memory")) is None:
+        if (taken := self._figure("taken")) is None:
             return None
         give_way = sum(self._figure(name) or 0 for name in ("files", "idle", "slab"))
         # Figures are of different moments.
