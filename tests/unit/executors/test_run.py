@@ -81,34 +81,6 @@ def test_what_is_trained_is_summed_up_without_a_job(runs: Runs) -> None:
     assert (runs.stages.ledger.generations(FIRST), runs.told.planned[0][1]) == ([1], [])
 
 
-def test_only_what_is_not_trained_is_asked_for(runs: Runs) -> None:
-    runs.trained(0)
-    runs.plan(1)
-    summary = runs.run(FIRST, THIRD, runs.succeeds)
-    assert runs.asked() == [(SECOND, 1), (THIRD, 1)]
-    assert (summary.trained_windows, summary.reused_windows) == ([SECOND, THIRD], [FIRST])
-
-
-def test_each_line_trains_for_itself(runs: Runs) -> None:
-    runs.trained(0)
-    summary = runs.run(FIRST, FIRST, runs.succeeds, line="trial")
-    assert runs.asked() == [(FIRST, 1)], "the same plan"
-    assert summary.trained_windows == [FIRST]
-    assert runs.told.submitted[0][0] == f"ads.trial.{FIRST}..{FIRST}"
-    assert runs.serving() is None, "it publishes on its own line"
-
-
-def test_a_line_begins_with_its_history(runs: Runs) -> None:
-    runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train={"warm_start": "2026-02-27"})
-    summary = runs.run(FIRST, SECOND, runs.succeeds)
-    assert runs.asked() == [(WARM_START, 1), (FIRST, 1), (SECOND, 1)]
-    assert summary.trained_windows == [WARM_START, FIRST, SECOND]
-    assert summary.warm_start.window == WARM_START
-    assert summary.rows_line.endswith("(12 = 12 = 12 + 0)")
-    summary = runs.run(THIRD, THIRD, runs.succeeds)
-    assert (summary.trained_windows, summary.reused_windows) == ([THIRD], [])
-
-
 def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
     def declare(warm_start: str) -> None:
         runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train={"warm_start": warm_start})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import ConfigError
-from forebay.executors.planes.base import Execution, Launch
+from forebay.executors.planes.base import Launch
 from forebay.executors.planes.local import LocalPlane
 
 DEAF = """
@@ -32,23 +31,6 @@ def plane() -> Iterator[LocalPlane]:
 
 def launch(log: Path, *command: str, index: int = 0) -> Launch:
     return Launch("data", index, command, {**os.environ, "SEEN": "yes"}, log)
-
-
-def end_of(execution: Execution) -> int:
-    deadline = time.monotonic() + 10
-    while (code := execution.poll()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return code
-
-
-def test_an_end_is_seen(plane: LocalPlane, tmp_path: Path) -> None:
-    first = plane.start(launch(tmp_path / "a", "sh", "-c", 'echo "$SEEN"; exit 7'))
-    second = plane.start(launch(tmp_path / "b", "sleep", "60", index=1))
-    assert (end_of(first), (tmp_path / "a").read_text()) == (7, "yes\n")
-    assert second.poll() is None
-    second.identity.signal(signal.SIGKILL)
-    assert (end_of(second), first.poll()) == (-9, 7)
 
 
 def test_stop_asks_first_and_insists_later(plane: LocalPlane, tmp_path: Path) -> None:

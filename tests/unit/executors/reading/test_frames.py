@@ -124,12 +124,3 @@ def test_silence_ends() -> None:
     with pytest.raises(InfrastructureError, match="window 2026-03-01: no rows came for"):
         made.next()
     assert SILENCE_SECONDS < 10_000
-
-
-def test_what_the_processes_end_of_is_raised() -> None:
-    def check() -> None:
-        raise InfrastructureError("data-0 ended five times")
-
-    made = reading(ScriptedReader({"2026-03-01": [frame(1)]}), check=check)
-    with pytest.raises(InfrastructureError, match="ended five times"):
-        made.next()

@@ -33,33 +33,20 @@ def stored(job: ToldJob) -> Any:
     return job.row.status
 
 
-def test_one_whose_windows_are_trained_has_succeeded(target: LineTarget, job: ToldJob) -> None:
+def test_only_a_lost_job_whose_windows_are_trained_is_ended(
+    target: LineTarget, job: ToldJob
+) -> None:
+    end_trained_jobs(target)
+    assert stored(job).state == "running", "it has a window to train: it is lost, and can go on"
     job.link(10)
+    end_trained_jobs(LineTarget(target.project, target.pipeline, target.home, "trial"))
+    assert stored(job).state == "running", "of another line"
+    with job.supervised():
+        end_trained_jobs(target)
+    assert stored(job).state == "running", "it lives"
     end_trained_jobs(target)
     assert (stored(job).state, stored(job).pids) == ("succeeded", {})
     assert stored(job).ended_at is not None
-
-
-def test_one_that_has_a_window_to_train_can_go_on(target: LineTarget, job: ToldJob) -> None:
-    end_trained_jobs(target)
-    assert stored(job).state == "running", "as it was reported last: it is lost"
-
-
-def test_one_that_lives_is_left_alone(target: LineTarget, job: ToldJob) -> None:
-    job.link(10)
-    with job.supervised():
-        end_trained_jobs(target)
-    assert stored(job).state == "running"
-
-
-def test_one_that_has_ended_stays_as_it_ended(target: LineTarget, job: ToldJob) -> None:
-    job.link(10)
     job.tell("cancelled", cancelled_by=1)
     end_trained_jobs(target)
-    assert stored(job).state == "cancelled"
-
-
-def test_another_line_is_not_ours_to_end(target: LineTarget, job: ToldJob) -> None:
-    job.link(10)
-    end_trained_jobs(LineTarget(target.project, target.pipeline, target.home, "trial"))
-    assert stored(job).state == "running"
+    assert stored(job).state == "cancelled", "as it ended"

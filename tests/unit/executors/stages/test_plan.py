@@ -204,14 +204,6 @@ def test_a_listing_made_since_the_training_stays(found: Stages) -> None:
     assert kept(found) == {KEY: {"a"}}
 
 
-def test_a_window_that_another_line_has_trained_is_open(found: Stages) -> None:
-    planned(found)
-    mark_trained(found.ledger, KEY, 1, "trial")
-    assert timer(found).state == "open"
-    train(found)
-    assert timer(found).state == "trained"
-
-
 def test_a_warm_start_not_listed_as_declared_is_not_recorded(tmp_path: Path) -> None:
     with stages(tmp_path, ("a", "b")) as found:
         MEMORY["a"] = MEMORY["b"] = table([noon(-3), noon(0)])

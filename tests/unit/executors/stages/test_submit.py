@@ -12,7 +12,7 @@ from support.jobs import request
 from support.model_lines import keep_checkpoint, plan_empty, record_link
 from support.scripted_supervisor import ScriptedSupervisor, scripted_supervisors
 from support.scripted_supervisor import ScriptedSupervisors as Supervisors
-from support.stages import DAY, START, Stages, noon, pipeline, replanned, stages, table
+from support.stages import Stages, noon, pipeline, replanned, stages, table
 from support.there import there
 
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -214,22 +214,6 @@ def test_a_run_deleted_and_made_again_asks_for_itself(found: Stages, jobs: Super
     assert (again.state, again.generation) == ("submitted", 3)
 
 
-def test_again_makes_a_new_generation_of_what_is_trained(found: Stages, jobs: Supervisors) -> None:
-    train(found, FIRST)
-    for epoch in (1, 2):
-        found_again = submit(found, claim="r#1", again=True)
-        assert (found_again.state, found_again.generation) == ("submitted", 2)
-        assert found_again.epoch == epoch
-    train(found, FIRST, generation=2)
-    jobs.started[0].end("succeeded")
-    trained = submit(found, claim="r#1", again=True)
-    assert (trained.state, trained.generation) == ("trained", 2)
-    jobs.scripts.append(ScriptedSupervisor.run)
-    assert submit(found, claim="r#2", again=True).generation == 3
-    assert found.ledger.generations(FIRST) == [1, 2, 3]
-    assert [asked(each) for each in jobs.started] == [[(FIRST, 2)], [(FIRST, 3)]]
-
-
 def test_again_takes_a_plan_that_nobody_has_trained(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
     assert submit(found, claim="r#1", again=True).generation == 1
@@ -326,11 +310,6 @@ def test_no_run_before_the_first(found: Stages, jobs: Supervisors, previous: Pre
     assert (submit(found, previous=previous).state, len(jobs.started)) == ("submitted", 1)
 
 
-def test_a_line_may_begin_with_a_later_window(found: Stages, jobs: Supervisors) -> None:
-    plan(found, THIRD)
-    assert (submit(found, 2).generation, asked(jobs.started[0])) == (1, [(THIRD, 1)])
-
-
 def test_a_declaration_that_no_longer_fits_the_line_is_refused(found: Stages) -> None:
     train(found, FIRST)
     plan(found, SECOND)
@@ -401,17 +380,6 @@ def warm(tmp_path: Path) -> Iterator[Stages]:
     with stages(tmp_path, train={"warm_start": "2026-02-27"}) as found:
         MEMORY["a"] = table([noon(number) for number in range(-2, 3)])
         yield found
-
-
-def test_the_history_that_a_line_begins_with_is_planned(warm: Stages, jobs: Supervisors) -> None:
-    plan(warm, FIRST)
-    assert submit(warm).state == "submitted"
-    assert asked(jobs.started[0]) == [(WARM_START, 1), (FIRST, 1)]
-    planned = there(warm.ledger.latest_plan(WARM_START))
-    assert (planned.start, planned.end) == (START - 2 * DAY, START)
-    assert {name: each.rows for name, each in planned.sources.items()} == {"a": 2}
-    windows = jobs.started[0].request.windows
-    assert [each.warm_start for each in windows] == [True, False]
 
 
 def test_a_recorded_history_is_taken_as_it_is(warm: Stages, jobs: Supervisors) -> None:

@@ -158,6 +158,8 @@ def test_trained_and_stale(found: Stages) -> None:
     train(found, SECOND, parent=Parent(window=FIRST, generation=1))
     assert (why(found, 1).state, why(found, 1).next) == ("trained", "")
     assert why(found, 1).reason == "generation 1: a 1 row, b 1 row"
+    plan(found, 3)
+    assert f"it waits for window {THIRD}" in why(found, 3).reason
     train(found, FIRST, 2)
     stale = why(found, 1)
     assert (stale.state, stale.generation) == ("stale", 1)
@@ -218,16 +220,15 @@ def test_a_job_of_another_line_or_pipeline_is_not_the_window_s(found: Stages) ->
     assert (why(found).state, why(found, line="trial").state) == ("failed", "planned")
 
 
-def test_a_plan_waits_only_for_what_was_planned_or_trained_before_it(found: Stages) -> None:
-    plan(found, 1)
-    train(found, "2026-03-09")
-    assert "it waits" not in why(found, 1).reason
-
-
-def test_the_first_window_of_a_dataset_waits_for_none(found: Stages) -> None:
-    plan(found)
-    train(found, "2026-02-20")
-    assert "it waits" not in why(found).reason
+@pytest.mark.parametrize(
+    ("number", "trained"),
+    [(1, "2026-03-09"), (0, "2026-02-20"), (1, f"2026-02-20_{SECOND}")],
+    ids=["trained after it", "before the first", "a warm start"],
+)
+def test_a_plan_waits_for_nothing_else(found: Stages, number: int, trained: str) -> None:
+    plan(found, number)
+    train(found, trained)
+    assert "it waits" not in why(found, number).reason
 
 
 def test_restarts_are_counted_and_a_job_that_succeeded_is_no_reason(found: Stages) -> None:
@@ -248,15 +249,6 @@ def test_a_trained_window_says_what_was_left_out(tmp_path: Path) -> None:
         plan(found)
         train(found, FIRST)
         assert why(found).reason.endswith("; without b (no marker)")
-
-
-def test_the_window_after_a_trained_warm_start_waits_for_none(found: Stages) -> None:
-    plan(found, 1)
-    train(found, f"2026-02-20_{SECOND}")
-    assert "it waits" not in why(found, 1).reason
-    plan(found, 3)
-    train(found, SECOND)
-    assert f"it waits for window {THIRD}" in why(found, 3).reason
 
 
 def test_a_job_of_a_range_is_started_again_over_all_of_it(found: Stages) -> None:

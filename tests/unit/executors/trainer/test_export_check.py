@@ -118,16 +118,6 @@ def test_a_model_that_went_on_learning_is_told_from_its_export(tmp_path: Path) -
         check_plain(tmp_path, towers)
 
 
-def test_another_variant_answers_as_its_own_column(tmp_path: Path) -> None:
-    towers = make_towers("batch", "mixed")
-    for seed in range(20):
-        towers.learn(minibatch("batch" if seed < 10 else "stream", seed))
-    towers.export(tmp_path, "mixed")
-    assert check_plain(tmp_path, towers, "mixed") <= 1e-6
-    with pytest.raises(ExportError, match="cannot serve"):
-        check_plain(tmp_path, towers)
-
-
 def test_each_variant_can_serve_beside_a_guard(tmp_path: Path) -> None:
     """The guard's reference answers for those that it pauses, and is no part of any other."""
     towers = make_towers("mixture+head", "batch", "stream")
