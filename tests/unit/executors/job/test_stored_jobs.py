@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import delete
 from support.jobs import report_job, request, store_job
 
-from forebay.errors import UsageError
+from forebay.errors import ConfigError, UsageError
 from forebay.executors.job.job_id import range_job_id, window_job_id
 from forebay.executors.job.request import State
 from forebay.executors.job.stored_jobs import (
@@ -22,6 +22,8 @@ from forebay.executors.job.stored_jobs import (
     stored_job,
     window_jobs,
 )
+from forebay.executors.job.submit import submit
+from forebay.home.database.identity import MARKER_NAME, Marker
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import job_windows, jobs
 from forebay.home.paths import Home
@@ -139,3 +141,12 @@ def test_without_jobs_there_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no job 'j1'"):
         stored_job(nowhere, "j1")
     assert not nowhere.root.exists()
+
+
+def test_no_job_is_made_in_a_home_of_another_version(tmp_path: Path) -> None:
+    marker = Marker(id="x", format="4", database="sqlite")
+    (tmp_path / MARKER_NAME).write_text(marker.model_dump_json())
+    home = Home(tmp_path)
+    with pytest.raises(ConfigError, match=r"has format 4 \(home\.json\)"):
+        submit(home, request(home, "j", {}), ("false",))
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER_NAME]

@@ -18,6 +18,7 @@ from support.there import there
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import (
     ConfigError,
+    DataError,
     InfrastructureError,
     LineBusyError,
     NotReadyError,
@@ -29,7 +30,7 @@ from forebay.executors.job.submit import submit as submit_job
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
-from forebay.executors.stages.claims import Claims
+from forebay.executors.stages.claims import CLAIMS_MAX, Claims
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.turn import PreviousRun
@@ -396,3 +397,39 @@ def test_a_history_that_is_trained_is_not_trained_again(warm: Stages, jobs: Supe
     plan(warm, FIRST)
     submit(warm)
     assert asked(jobs.started[0]) == [(FIRST, 1)]
+
+
+def test_what_is_trained_is_made_anew_once(found: Stages) -> None:
+    plan(found, FIRST)
+    claims = Claims(found.ledger, FIRST)
+    assert claims.decide("run#0", renewed=None) == 1
+    assert Claims(found.ledger, SECOND).generation("run#0") is None
+    assert claims.decide("run#1", renewed=1) == 2
+    assert claims.decide("run#1", renewed=1) == 2
+    assert found.ledger.generations(FIRST) == [1, 2]
+    assert found.ledger.plan(FIRST, 2) == found.ledger.plan(FIRST, 1).model_copy(
+        update={"generation": 2}
+    )
+    assert claims.decide("run#2", renewed=1) == 2, "somebody else has made it anew already"
+    assert [entry["generation"] for entry in found.ledger.history(FIRST)] == [1, 2]
+    assert claims.decide("run#0", renewed=None) == 1, "as its first call was told"
+
+
+def test_the_oldest_claims_go(found: Stages) -> None:
+    plan(found, FIRST)
+    claims = Claims(found.ledger, FIRST)
+    for number in range(CLAIMS_MAX + 3):
+        claims.decide(f"run#{number}", renewed=None)
+    assert claims.generation("run#2") is None
+    assert claims.generation("run#3") == 1
+    assert claims.generation(f"run#{CLAIMS_MAX + 2}") == 1
+
+
+def test_a_forgotten_window_has_no_claims(found: Stages) -> None:
+    plan(found, FIRST)
+    claims = Claims(found.ledger, FIRST)
+    claims.decide("run#0", renewed=None)
+    assert found.ledger.forget(FIRST)
+    assert claims.generation("run#0") is None
+    with pytest.raises(DataError, match="has no plan"):
+        claims.decide("run#0", renewed=None)

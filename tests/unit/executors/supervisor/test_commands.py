@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.toy_roles.jobs import ToyJobs
 
 from forebay.config.specs.jobs import JobSpec
-from forebay.errors import UsageError
-from forebay.executors.job.request import JobRequest
+from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
+from forebay.executors.job.request import JobRequest, Role
+from forebay.executors.planes.base import Launch
+from forebay.executors.planes.local import LocalPlane
 from forebay.executors.supervisor.commands import ROLE_MODULES, role_commands, role_environment
+from forebay.executors.supervisor.processes import role_policy
 from forebay.home.paths import Home
 
 
@@ -50,3 +56,57 @@ def test_the_environment_marks_the_job_and_keeps_users_tuning(request_of_ads: Jo
     assert (environment["PATH"], environment["PYTHONUNBUFFERED"]) == ("/bin", "1")
     assert environment["MALLOC_TOP_PAD_"] == "67108864"
     assert environment["MIMALLOC_PURGE_DELAY"] == "-1"
+
+
+@pytest.mark.parametrize("role", ["driver", "data", "trainer"])
+@pytest.mark.parametrize("error", [ConfigError, DataError])
+def test_bad_yaml_and_data_fail_at_once(role: Role, error: type[ConfigError | DataError]) -> None:
+    assert role_policy(role, 8).decide(0, error.exit_code).action == "fail"
+
+
+def test_only_a_trainer_may_end_well() -> None:
+    actions = {role: role_policy(role, 8).decide(0, 0).action for role in ("driver", "data")}
+    assert actions == {"driver": "restart", "data": "restart"}
+    assert role_policy("trainer", 8).decide(0, 0).action == "ignore"
+    assert role_policy("trainer", 8).decide(0, InfrastructureError.exit_code).action == "restart"
+
+
+def test_delays_grow_and_ends_count_however_old_they_are() -> None:
+    policy = role_policy("data", 8)
+    delays = [policy.decide(ends, -9).delay_seconds for ends in range(6)]
+    assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+    assert policy.memory_seconds == float("inf")
+
+
+DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("deaf", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def plane() -> Iterator[LocalPlane]:
+    plane = LocalPlane()
+    yield plane
+    plane.stop(0)
+
+
+def launch(log: Path, *command: str, index: int = 0) -> Launch:
+    return Launch("data", index, command, dict(os.environ), log)
+
+
+def test_stop_asks_first_and_insists_later(plane: LocalPlane, tmp_path: Path) -> None:
+    polite = plane.start(launch(tmp_path / "a", "sleep", "60"))
+    deaf = plane.start(launch(tmp_path / "b", sys.executable, "-c", DEAF, index=1))
+    while not (tmp_path / "b").read_text():
+        time.sleep(0.01)
+    plane.stop(0.3)
+    assert (polite.poll(), deaf.poll()) == (-15, -9)
+
+
+@pytest.mark.parametrize("program", ["/no/such/python", "/etc/passwd", "/etc/passwd/python"])
+def test_an_interpreter_that_cannot_be_run(plane: LocalPlane, tmp_path: Path, program: str) -> None:
+    with pytest.raises(ConfigError, match="interpreter of role data cannot be run"):
+        plane.start(launch(tmp_path / "a", program))
