@@ -21,7 +21,6 @@ from forebay.executors.evaluation.run_summary import Summary
 from forebay.executors.job.request import State
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
-from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import why_window
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import link_files
@@ -310,8 +309,7 @@ def test_under_a_pin_a_damaged_model_is_exported_again_and_not_trained(runs: Run
     first = there(runs.chain.newest(FIRST))
     runs.chain.serve(first.name, "serve", datetime(2026, 3, 5, tzinfo=UTC))
     runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
-    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
-    told = why_window(target.at(runs.stages.window(0)), lambda: runs.stages.now)
+    told = why_window(runs.stages.target(0), lambda: runs.stages.now)
     assert f"; generation 1 of window {FIRST} is pinned and serves" in told.reason
     path.write_bytes(b"bytez")
     with pytest.raises(DataError, match="or let a whole one serve: forebay models serve ads "):
@@ -343,8 +341,7 @@ def test_what_a_pin_keeps_back_is_said_with_the_way_out(runs: Runs) -> None:
     assert summary.notes == [f"not published: {pinned}"]
     assert (summary.published.window, summary.published.pinned) == (FIRST, True)
     assert pinned in runs.run(FIRST).notes
-    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
-    told = why_window(target.at(runs.stages.window(2)), lambda: runs.stages.now)
+    told = why_window(runs.stages.target(2), lambda: runs.stages.now)
     assert pinned in told.reason
     runs.chain.unpin()
     assert runs.run(THIRD).published.window == THIRD

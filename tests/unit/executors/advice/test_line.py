@@ -81,15 +81,6 @@ def test_who_goes_on_with_the_stream_after_a_warm_start_is_warned(warm_start: st
     assert warm_start or not found.recommendation.variant.startswith("batch_then_stream")
 
 
-def test_unknown_labels_are_said_to_be_unknown() -> None:
-    found = there(advice_on_windows(spec(), [window(0, 0)]))
-    assert found.words == (
-        "label completeness is unknown: no positive event of the stream was found among the batch "
-        "rows"
-    )
-    assert found.told().label_completeness is None
-
-
 def test_counting_learns_no_labels() -> None:
     assert advice_on_windows(pipeline(("a", "ab"), model={"kind": "count"}), LATE) is None
 

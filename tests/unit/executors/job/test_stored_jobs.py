@@ -56,15 +56,6 @@ def ids(jobs: Iterable[StoredJob]) -> list[str]:
     return [each.job_id for each in jobs]
 
 
-def test_pipelines_and_lines_whose_names_run_together_are_kept_apart(home: Home) -> None:
-    one = job(home, window_job_id("ads", "eu-main", FIRST, 1), ("ads", "eu-main"), {FIRST: 1})
-    other = job(home, window_job_id("ads-eu", "main", FIRST, 1), ("ads-eu", "main"), {FIRST: 1})
-    assert one != other
-    assert ids(jobs_of(home, "ads")) == ids(jobs_of(home, "ads", "eu-main")) == [one]
-    assert ids(jobs_of(home, "ads-eu", "main")) == [other]
-    assert ids(jobs_of(home, "ads", "main")) == []
-
-
 def test_jobs_with_a_window_newest_first_and_those_of_it_alone(home: Home) -> None:
     line = ("ads", "main")
     first = job(home, window_job_id(*line, FIRST, 1), line, {FIRST: 1}, minute=1)
@@ -90,18 +81,13 @@ def test_jobs_that_have_not_ended(home: Home) -> None:
     assert ids(jobs_owned(home, "clicks/manual__1")) == [], "the same run id of another DAG"
 
 
-@pytest.mark.parametrize("state", ["submitted", "running"])
-def test_a_job_whose_lock_is_free_is_lost(home: Home, state: State) -> None:
+@pytest.mark.parametrize("state", ["submitted", "running", "succeeded", "failed", "cancelled"])
+def test_a_job_without_an_end_whose_lock_is_free_is_lost(home: Home, state: State) -> None:
     job(home, "j1", ("ads", "main"), {}, state)
-    assert stored_job(home, "j1").status.state == "lost"
+    alone = "lost" if state in {"submitted", "running"} else state
+    assert stored_job(home, "j1").status.state == alone
     with locked(stored_job(home, "j1").folder.supervisor_lock, 1.0):
         assert stored_job(home, "j1").status.state == state
-
-
-@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
-def test_an_end_needs_no_supervisor(home: Home, state: State) -> None:
-    job(home, "j1", ("ads", "main"), {}, state)
-    assert stored_job(home, "j1").status.state == state
 
 
 @pytest.mark.parametrize("state", ["succeeded", "running"])

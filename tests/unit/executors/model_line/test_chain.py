@@ -8,7 +8,6 @@ import pytest
 from support.jobs import request
 from support.links import link
 from support.model_lines import record
-from support.there import there
 
 from forebay.errors import ConfigError, LineBusyError
 from forebay.executors.model_line.chain import ModelChain
@@ -24,12 +23,6 @@ def test_what_a_window_trained_is_the_difference_of_the_models_sums() -> None:
     one = link("2026-03-02", base_seen=base, seen=seen)
     assert one.trained("clicks") == RowSums(rows=2, sum=5, sum_of_squares=9)
     assert one.trained("absent") == RowSums()
-
-
-def test_rows_that_paradigms_learnt_are_kept_by_source(chain: ModelChain) -> None:
-    learnt = {"clicks": {"mixture": 10, "batch": 0}}
-    record(chain, link("2026-03-01", {"clicks": 10}, learnt=learnt))
-    assert there(chain.newest("2026-03-01")).learnt == learnt
 
 
 def test_a_changed_model_is_refused_with_the_way_out(chain: ModelChain) -> None:

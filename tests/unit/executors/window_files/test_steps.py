@@ -38,14 +38,6 @@ def written(folder: Path, steps: int, sealed: int = 0, *, final: bool = True) ->
     return read_steps(folder / STEPS_NAME)
 
 
-def test_a_short_window_keeps_every_step(tmp_path: Path) -> None:
-    points = written(tmp_path, 5)
-    assert [point.step for point in points] == [1, 2, 3, 4, 5]
-    assert [point.rows["history"] for point in points] == [3, 6, 9, 12, 15]
-    assert [point.lag_seconds for point in points] == [60.0, 60.0, 60.0, 60.0, 0.0]
-    assert sorted(point.seconds for point in points) == [point.seconds for point in points]
-
-
 def test_the_last_step_says_which_times_rows_had(tmp_path: Path) -> None:
     series = StepSeries(tmp_path, NAMES)
     stepped(series, 3)
