@@ -12,7 +12,7 @@ from support.jobs import request
 from support.model_lines import keep_checkpoint, plan_empty, record_link
 from support.scripted_supervisor import ScriptedSupervisor, scripted_supervisors
 from support.scripted_supervisor import ScriptedSupervisors as Supervisors
-from support.stages import Stages, noon, pipeline, replanned, stages, table
+from support.stages import DAY, START, Stages, noon, pipeline, replanned, stages, table
 from support.there import there
 
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -433,3 +433,14 @@ def test_a_forgotten_window_has_no_claims(found: Stages) -> None:
     assert claims.generation("run#0") is None
     with pytest.raises(DataError, match="has no plan"):
         claims.decide("run#0", renewed=None)
+
+
+def test_the_history_that_a_line_begins_with_is_planned(warm: Stages, jobs: Supervisors) -> None:
+    plan(warm, FIRST)
+    assert submit(warm).state == "submitted"
+    assert asked(jobs.started[0]) == [(WARM_START, 1), (FIRST, 1)]
+    planned = there(warm.ledger.latest_plan(WARM_START))
+    assert (planned.start, planned.end) == (START - 2 * DAY, START)
+    assert {name: each.rows for name, each in planned.sources.items()} == {"a": 2}
+    windows = jobs.started[0].request.windows
+    assert [each.warm_start for each in windows] == [True, False]

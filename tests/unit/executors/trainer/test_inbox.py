@@ -81,3 +81,15 @@ def test_used_positions_ends_and_dead_rows_are_counted_once() -> None:
 
 def test_a_source_may_have_slashes() -> None:
     assert source_of("a/b/17") == "a/b"
+
+
+def test_all_epochs_are_fenced_at_once() -> None:
+    inbox = Inbox({"a/0": at(1), "a/9": at(3, ended=True)})
+    for epoch in (ONE, TWO):
+        inbox.open(epoch)
+    inbox.put(frame(ONE, 0, a_0=at(4)))
+    inbox.put(frame(TWO, 1, a_1=at(2)))
+    inbox.take()
+    assert inbox.fence_all() == {"a/0": at(4), "a/9": at(3, ended=True)}
+    assert not inbox.is_open(ONE)
+    assert not inbox.is_open(TWO)
