@@ -12,7 +12,7 @@ import pytest
 from support.jobs import request, store_job
 from support.links import AT
 from support.model_lines import keep_checkpoint, record_link
-from support.stages import Stages, memory_source, noon, stages, table
+from support.stages import Stages, noon, stages, table
 
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.contract.base import Scan
@@ -104,21 +104,6 @@ def test_data_that_changed_is_trained(project: Stages) -> None:
     assert (does(found), found.rows) == (["train"], {"a": 1, "b": 1})
 
 
-def test_a_reprocess_trains_again(project: Stages) -> None:
-    plan(project, 0, 1, 2)
-    train(project, 0, 1, 2)
-    assert does(cost(project, 1, 1, reprocess=True)) == ["train again"]
-    found = cost(project, 0, 2)
-    assert (does(found), found.seconds) == (["skip"] * 3, pytest.approx(0, abs=2.0))
-    assert found.storage_calls == 0, "what is trained is not scanned"
-
-
-def test_another_line_looks_for_itself_and_trains_what_the_first_planned(project: Stages) -> None:
-    plan(project, 0)
-    train(project, 0)
-    assert does(cost(project, 0, 0, line="second")) == ["train"]
-
-
 def test_windows_that_are_left_as_they_are_on_other_data_are_named(project: Stages) -> None:
     plan(project, 0, 1)
     train(project, 0, 1)
@@ -156,18 +141,6 @@ def test_what_is_behind_a_late_window_waits_with_it(project: Stages) -> None:
     assert [each.does for each in late_then_trained.windows] == ["train", "wait"]
 
 
-def test_a_warm_start_comes_first(tmp_path: Path) -> None:
-    with stages(tmp_path, train={"warm_start": "2026-03-01"}) as found:
-        MEMORY["a"] = table([noon(day) for day in range(5)])
-        told = cost(found, 2, 3)
-        assert [each.window for each in told.windows] == [
-            "2026-03-01_2026-03-03",
-            "2026-03-03",
-            "2026-03-04",
-        ]
-        assert told.rows == {"a": 4}
-
-
 def test_rows_nobody_counted_are_unknown(project: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     scan = MemorySource.scan
 
@@ -180,15 +153,6 @@ def test_rows_nobody_counted_are_unknown(project: Stages, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(MemorySource, "scan", uncounted)
     assert cost(project, 0, 1).rows == {"a": None, "b": 2}
-
-
-def test_a_source_is_asked_at_once_whatever_it_may_wait(tmp_path: Path) -> None:
-    ready = {"wait": "2h", "late": "skip"}
-    with stages(tmp_path, source={"ready": ready}) as found:
-        assert memory_source("a", ready=ready).ready.wait.seconds == 7200
-        MEMORY["a"] = table([noon(0)])
-        found.late["a"] = found.window(0).start
-        assert [each.does for each in cost(found, 0, 0).windows] == ["wait"]
 
 
 def took(chain: ModelChain, windows: Mapping[str, tuple[int, float]], seconds: float) -> None:

@@ -21,7 +21,6 @@ from forebay.executors.evaluation.run_summary import Summary
 from forebay.executors.job.request import State
 from forebay.executors.model_line.link import ReadRows
 from forebay.executors.run import POLL_SECONDS, SUPERVISOR_RESTARTS_MAX
-from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import why_window
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import link_files
@@ -79,34 +78,6 @@ def test_what_is_trained_is_summed_up_without_a_job(runs: Runs) -> None:
     assert (summary.restarts, summary.storage_calls) == ({}, 0)
     assert list(summary.phases_seconds) == ["plan", "evaluate", "total"]
     assert (runs.stages.ledger.generations(FIRST), runs.told.planned[0][1]) == ([1], [])
-
-
-def test_only_what_is_not_trained_is_asked_for(runs: Runs) -> None:
-    runs.trained(0)
-    runs.plan(1)
-    summary = runs.run(FIRST, THIRD, runs.succeeds)
-    assert runs.asked() == [(SECOND, 1), (THIRD, 1)]
-    assert (summary.trained_windows, summary.reused_windows) == ([SECOND, THIRD], [FIRST])
-
-
-def test_each_line_trains_for_itself(runs: Runs) -> None:
-    runs.trained(0)
-    summary = runs.run(FIRST, FIRST, runs.succeeds, line="trial")
-    assert runs.asked() == [(FIRST, 1)], "the same plan"
-    assert summary.trained_windows == [FIRST]
-    assert runs.told.submitted[0][0] == f"ads.trial.{FIRST}..{FIRST}"
-    assert runs.serving() is None, "it publishes on its own line"
-
-
-def test_a_line_begins_with_its_history(runs: Runs) -> None:
-    runs.stages.pipeline = pipeline(("a", "b"), model=MODEL, train={"warm_start": "2026-02-27"})
-    summary = runs.run(FIRST, SECOND, runs.succeeds)
-    assert runs.asked() == [(WARM_START, 1), (FIRST, 1), (SECOND, 1)]
-    assert summary.trained_windows == [WARM_START, FIRST, SECOND]
-    assert summary.warm_start.window == WARM_START
-    assert summary.rows_line.endswith("(12 = 12 = 12 + 0)")
-    summary = runs.run(THIRD, THIRD, runs.succeeds)
-    assert (summary.trained_windows, summary.reused_windows) == ([THIRD], [])
 
 
 def test_a_line_keeps_the_history_that_it_began_with(runs: Runs) -> None:
@@ -338,8 +309,7 @@ def test_under_a_pin_a_damaged_model_is_exported_again_and_not_trained(runs: Run
     first = there(runs.chain.newest(FIRST))
     runs.chain.serve(first.name, "serve", datetime(2026, 3, 5, tzinfo=UTC))
     runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
-    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
-    told = why_window(target.at(runs.stages.window(0)), lambda: runs.stages.now)
+    told = why_window(runs.stages.target(0), lambda: runs.stages.now)
     assert f"; generation 1 of window {FIRST} is pinned and serves" in told.reason
     path.write_bytes(b"bytez")
     with pytest.raises(DataError, match="or let a whole one serve: forebay models serve ads "):
@@ -371,8 +341,7 @@ def test_what_a_pin_keeps_back_is_said_with_the_way_out(runs: Runs) -> None:
     assert summary.notes == [f"not published: {pinned}"]
     assert (summary.published.window, summary.published.pinned) == (FIRST, True)
     assert pinned in runs.run(FIRST).notes
-    target = LineTarget(runs.stages.project, runs.stages.pipeline, runs.stages.home, "main")
-    told = why_window(target.at(runs.stages.window(2)), lambda: runs.stages.now)
+    told = why_window(runs.stages.target(2), lambda: runs.stages.now)
     assert pinned in told.reason
     runs.chain.unpin()
     assert runs.run(THIRD).published.window == THIRD

@@ -72,23 +72,12 @@ def test_a_job_that_lost_its_supervisor_gets_another_one(runs: Runs) -> None:
     assert (len(runs.told.submitted), summary.trained_windows) == (1, [FIRST, SECOND])
 
 
-def test_a_supervisor_is_not_started_for_ever(runs: Runs) -> None:
-    with pytest.raises(InfrastructureError, match=r"the job ended as lost\nlogs: .*/logs"):
-        runs.run(FIRST, FIRST, *[runs.dies()] * (1 + SUPERVISOR_RESTARTS_MAX))
-    assert len(runs.supervisors.started) == 4
-
-
 def test_a_job_that_failed_is_the_error_that_it_failed_with(runs: Runs) -> None:
     error = ErrorReport.of(DataError("part-0.parquet cannot be read"))
     with pytest.raises(DataError) as raised:
         runs.run(FIRST, FIRST, runs.ends("failed", error=error))
     logs = runs.stages.home.job(f"ads.main.{FIRST}..{FIRST}") / "logs"
     assert str(raised.value) == f"part-0.parquet cannot be read\nlogs: {logs}"
-
-
-def test_a_job_that_was_cancelled_is_an_error_too(runs: Runs) -> None:
-    with pytest.raises(InfrastructureError, match="the job ended as cancelled"):
-        runs.run(FIRST, FIRST, runs.ends("cancelled"))
 
 
 @pytest.mark.parametrize("reprocess", [False, True])

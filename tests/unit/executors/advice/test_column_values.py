@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,8 @@ from forebay.datatasks.look.sampling import Sample
 from forebay.datatasks.sources.common.contract.base import ARROW_TYPES, Description
 from forebay.executors.advice.column_values import crowded_features, value_findings
 from forebay.executors.advice.samples import SourceSample
+from forebay.executors.advice.twins import Rows, complete_rows, fresh_rows, twin_spans
+from forebay.system.instants import to_us
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -175,3 +178,101 @@ def test_more_values_than_buckets() -> None:
     columns = {"e": "string", "y": "int", "u": "int", "v": "int"}
     rows = {"e": list("abcd"), "y": [1] * 4, "u": [1, 2, 3, 4], "v": [1, 2, 3, 4]}
     assert crowded_features(dataset(features), {"s": sampled(columns, rows)}) == {"u": (4, 3)}
+
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+NOW = START + 100 * DAY
+PUBLISHED = {"e": "string", "y": "int", "x": "float", "at": "timestamp", "known": "timestamp"}
+
+
+def published(
+    kind: str,
+    rows: list[tuple[str, int | None, datetime | None, datetime]],
+    event_time: str | None = "at",
+    offset: timedelta = timedelta(0),
+) -> SourceSample:
+    """Rows of (event, label, when it happened, when it was published or its label known)."""
+    events, labels, at, known = ([row[place] for row in rows] for place in range(4))
+    arrays = {"e": events, "y": labels, "x": [0.0] * len(rows), "at": at, "known": known}
+    found = sampled(PUBLISHED, arrays, kind=kind, options={}, event_time=event_time)
+    sample = replace(found.sample, times_us=np.array([to_us(each) for each in known], np.int64))
+    over = Interval(START, START + 4 * DAY)
+    return replace(found, feed="stream", offset=offset, sample=sample, over=over)
+
+
+def data(window: str = "1d", **more: Any) -> DatasetSpec:
+    return dataset({"x": {"encode": "numeric"}}, window=window, **more)
+
+
+def test_fresh_rows_are_in_order_of_publication_with_waits_and_groups() -> None:
+    rows = [
+        ("b", None, START, START + 2 * DAY),
+        ("a", 1, START + 2 * HOUR, START + 3 * HOUR),
+        ("c", 0, None, START + 4 * DAY),
+        ("d", 0, START + 5 * HOUR, START + 4 * HOUR),
+    ]
+    found = fresh_rows(data(), published("log", rows))
+    assert found.labels[:2].tolist() == [1.0, 0.0]
+    assert np.isnan(found.labels[2])
+    assert found.waits[:3].tolist() == [3600.0, 0.0, 2 * 86_400.0]
+    assert np.isnan(found.waits[3])
+    assert (found.groups.tolist(), len(set(found.event_ids.tolist()))) == ([0, 0, 6, 11], 4)
+
+
+def test_what_is_cut_by_the_event_does_not_say_when_it_was_published() -> None:
+    rows = [("a", 1, START, START + HOUR)]
+    assert np.isnan(fresh_rows(data(), published("parquet", rows)).waits).all()
+    assert np.isnan(fresh_rows(data(), published("log", rows, event_time=None)).waits).all()
+
+
+def test_twins_are_looked_for_in_the_windows_of_the_events() -> None:
+    rows = [
+        ("a", 1, START + 2 * HOUR, START + 40 * HOUR),
+        ("b", 1, START + 3 * HOUR, START + 40 * HOUR),
+        ("c", 1, START + 50 * HOUR, START + 51 * HOUR),
+        ("d", 1, START + 900 * DAY, START + 51 * HOUR),
+        ("e", 1, None, START + 51 * HOUR),
+    ]
+    fresh, other = published("log", rows), published("parquet", [])
+    assert twin_spans(data(), fresh, other, NOW) == [
+        Interval(START, START + DAY),
+        Interval(START + 2 * DAY, START + 3 * DAY),
+    ]
+    assert twin_spans(data("1h"), fresh, other, NOW) == [
+        Interval(START + 2 * HOUR, START + 4 * HOUR),
+        Interval(START + 50 * HOUR, START + 51 * HOUR),
+    ]
+
+
+def test_labels_that_may_still_change_are_left_out() -> None:
+    rows = [("a", 1, START + 2 * HOUR, START + 3 * HOUR)]
+    other = published("parquet", [], offset=DAY)
+    early = twin_spans(data(), published("log", rows), other, START + DAY + HOUR)
+    assert early == [Interval(START, START + HOUR)]
+    assert twin_spans(data(), published("log", rows), other, START + DAY) == []
+
+
+def test_without_a_time_twins_are_looked_for_before_the_publication() -> None:
+    fresh = published("log", [("a", 1, None, START + 2 * DAY + HOUR)], event_time=None)
+    other = published("parquet", [], offset=30 * HOUR)
+    assert twin_spans(data(), fresh, other, NOW) == [Interval(START, START + 3 * DAY)]
+
+
+def test_delays_are_from_the_event_until_its_label_was_known() -> None:
+    one = published("parquet", [("a", 1, START, START + 2 * HOUR), ("b", 1, None, START)])
+    told = data(label={"column": "y", "known_at": "known"})
+    found = complete_rows(told, [Rows(one.spec, one.sample.table)])
+    assert found.delays[0] == 7200.0
+    assert np.isnan(found.delays[1])
+
+
+def test_complete_rows_of_several_sources() -> None:
+    one = published("parquet", [("a", 1, START, START)])
+    other = published("memory", [("b", None, START, START)])
+    found = complete_rows(data(), [Rows(each.spec, each.sample.table) for each in (one, other)])
+    assert found.labels[0] == 1
+    assert np.isnan(found.labels[1])
+    assert np.isnan(found.delays).all()
+    assert fresh_rows(data(), one).event_ids[0] == found.event_ids[0]
+    assert len(complete_rows(data(), []).labels) == 0

@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 from support.links import judgement
+from support.model_lines import record_link
 from support.stages import pipeline
 from support.there import there
 
-from forebay.executors.advice.line import advice_on_windows, late_label_warnings, line_gains
+from forebay.executors.advice import line as module
+from forebay.executors.advice.line import (
+    advice_on_windows,
+    late_label_warnings,
+    line_gains,
+    line_warnings,
+)
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.judgement import Judgement
 from forebay.mixture.metrics.estimate import SEED_NOISE
 from forebay.mixture.metrics.figures import Difference
@@ -71,15 +79,6 @@ def test_who_goes_on_with_the_stream_after_a_warm_start_is_warned(warm_start: st
     found = there(advice_on_windows(spec(**train), LATE))
     assert found.recommendation is not None
     assert warm_start or not found.recommendation.variant.startswith("batch_then_stream")
-
-
-def test_unknown_labels_are_said_to_be_unknown() -> None:
-    found = there(advice_on_windows(spec(), [window(0, 0)]))
-    assert found.words == (
-        "label completeness is unknown: no positive event of the stream was found among the batch "
-        "rows"
-    )
-    assert found.told().label_completeness is None
 
 
 def test_counting_learns_no_labels() -> None:
@@ -192,3 +191,36 @@ def test_variants_that_are_the_same_to_a_label_are_not_recommended_over_each_oth
     )
     found = advice_on_windows(both, LATE, "", [_better("mixture", "mixture+head")])
     assert found == advice_on_windows(both, LATE)
+
+
+SPEC = pipeline(("a", "ab"))
+SOURCES = {"a": {"feed": "batch", "trained_rows": 9}, "ab": {"feed": "stream", "trained_rows": 9}}
+
+
+def judged(chain: ModelChain, key: str, fresh: int, complete: int) -> None:
+    link = record_link(chain, key, {"a": 9})
+    counts = {"fresh_positives": fresh, "complete_positives": complete}
+    chain.judge(link, judgement(link, sources=SOURCES, label_completeness=counts))
+
+
+def test_windows_of_a_line_are_added_up(chain: ModelChain) -> None:
+    assert line_warnings(SPEC, chain) == []
+    judged(chain, "2026-03-01", 30, 60)
+    judged(chain, "2026-03-02", 0, 0)  # its labels are still to come
+    record_link(chain, "2026-03-03", {"a": 9})  # nobody has judged it
+    (warning,) = line_warnings(SPEC, chain)
+    assert warning.startswith("50% (37%-62%) of 60 positives are known when the stream row is")
+    judged(chain, "2026-03-04", 990, 1000)
+    assert line_warnings(SPEC, chain) == []
+
+
+def test_only_the_last_windows_count(chain: ModelChain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WINDOWS_MAX", 1)
+    for day in range(1, 4):
+        judged(chain, f"2026-03-0{day}", 90 if day == 1 else 100, 100)
+    judged(chain, "2026-03-04", 85, 100)
+    (warning,) = line_warnings(SPEC, chain) or [""]
+    kept = SPEC.dataset.label_horizon + 1
+    assert (kept, warning) == (2, "")
+    judged(chain, "2026-03-05", 85, 100)
+    assert line_warnings(SPEC, chain)[0].startswith("85% ")

@@ -219,13 +219,6 @@ def test_what_came_back_is_leased_again_in_order_with_what_is_left() -> None:
     assert leases.lease(103, 1) == [0, 1], "read, but not all of it used"
 
 
-def test_a_model_that_holds_positions_leaves_the_rest() -> None:
-    leases = table([0, 1, 2])
-    leases.restore({0: at(5, ended=True), 1: at(2)})
-    assert states(leases) == [TaskState.USED, TaskState.PENDING, TaskState.PENDING]
-    assert (leases.lease(ONE, 1), leases.progress[1]) == ([1, 2], at(2))
-
-
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=12), st.integers(1, 4), st.data())
 def test_leases_lie_within_the_horizon(hours: list[int], align: int, data: st.DataObject) -> None:
     hours.sort()

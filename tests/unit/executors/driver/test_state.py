@@ -276,15 +276,6 @@ def test_silence_loses_the_leases(driver: Driver) -> None:
     assert (serving.executor, serving.epoch) == (1, lively.epoch)
 
 
-def test_the_process_that_started_later_is_the_executor(driver: Driver) -> None:
-    driver.executor(started=5)
-    driver.executor(started=5)  # the same one, after a call that was not answered
-    with pytest.raises(FencedError, match="a newer process is data executor 0"):
-        driver.executor(started=4)
-    with pytest.raises(NotKnownError):
-        driver.state.member(0, "i0-4")
-
-
 def test_a_beat_counts_for_its_own_epoch_and_once(driver: Driver) -> None:
     session, member = driver.open(), driver.executor()
     driver.lease(member)
@@ -358,9 +349,10 @@ def test_a_plan_of_another_pipeline_is_refused(driver: Driver) -> None:
         ServedWindow(driver.ledger, WINDOW, 1, ["history"], JobSpec())
 
 
-def test_first_calls_are_the_ones_after_none(driver: Driver) -> None:
-    session = driver.open()
-    assert session.version == 1, "a trainer that has heard of none has version 0"
-    assert (driver.executor().sequence, session.sequence) == (0, 0)
-    driver.fence(session, 1)
-    assert session.sequence == 1
+def test_the_process_that_started_later_is_the_executor(driver: Driver) -> None:
+    driver.executor(started=5)
+    driver.executor(started=5)  # the same one, after a call that was not answered
+    with pytest.raises(FencedError, match="a newer process is data executor 0"):
+        driver.executor(started=4)
+    with pytest.raises(NotKnownError):
+        driver.state.member(0, "i0-4")

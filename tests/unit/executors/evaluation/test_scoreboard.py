@@ -57,19 +57,6 @@ def test_complete_labels_join_from_the_same_and_later_windows(tmp_path: Path) ->
     assert (empty.rows, empty.duplicates) == (0, 0)
 
 
-def test_the_horizon_bounds_how_far_labels_are_looked_for(tmp_path: Path) -> None:
-    for window, ids in enumerate([[], [1], [2]]):
-        writer = ScoreWriter(tmp_path / str(window), PARADIGMS)
-        if window == 0:
-            stream(writer, [1, 2], [0, 0], [[0.5, 0.5]] * 2)
-        batch(writer, ids, [1] * len(ids))
-        writer.seal()
-    windows = [Segments(str(window), tmp_path / str(window)) for window in range(3)]
-    near = score_windows(windows, PARADIGMS, horizon=1)[0]
-    np.testing.assert_array_equal(near.complete, np.float32([1, np.nan]))
-    np.testing.assert_array_equal(score_windows(windows, PARADIGMS)[0].complete, np.float32([1, 1]))
-
-
 def test_a_duplicated_event_counts_once_and_is_reported(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     stream(writer, [5, 7, 5], [0, 1, 1], [[0.1, 0.2], [0.3, 0.4], [0.9, 0.9]])
@@ -101,6 +88,8 @@ def test_what_no_checkpoint_sealed_is_dropped_at_restore(tmp_path: Path) -> None
     board = score_windows([Segments("w", tmp_path)], PARADIGMS)[0]
     np.testing.assert_array_equal(board.event_ids, [1, 4])
     assert np.isnan(board.complete).all()
+    ScoreWriter(tmp_path, PARADIGMS).restore([])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_the_guard_held_says_nothing_of_how_complete_labels_are(tmp_path: Path) -> None:

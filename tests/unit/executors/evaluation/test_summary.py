@@ -25,9 +25,10 @@ from forebay.executors.evaluation.summary import rows_verdict
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.judgement import Judgement
 from forebay.executors.model_line.link import Link, Parent, ReadRows
-from forebay.executors.stages.evaluate import evaluate_window
+from forebay.executors.stages.evaluate import _by_name, evaluate_window
 from forebay.executors.stages.target import StageTarget
 from forebay.home.paths import Home
+from forebay.mixture.metrics.figures import EventScores
 
 WARM, FIRST, SECOND = "2026-02-01_2026-03-01", "2026-03-01", "2026-03-02"
 DAY = timedelta(days=1)
@@ -214,3 +215,9 @@ def test_lost_rows_are_an_error_after_the_judgement_is_stored(home: Home) -> Non
     with pytest.raises(RowsLostError, match="source a: planned 10, served 9, trained 10, dead 0"):
         evaluate_window(target(home, "lost", FIRST))
     assert not there(chain.judgement(link)).rows_agree
+
+
+def test_only_single_numbers_are_figures() -> None:
+    found = EventScores(auc=0.5, auc_interval=(0.4, 0.6), calibration=float("nan"), rows=3)
+    wanted = {"auc": 0.5, "rows": 3.0, "positives": 0.0, "seeds": 1.0}
+    assert _by_name({"mixture": found}) == {"mixture": wanted}

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import delete
 from support.jobs import report_job, request, store_job
 
-from forebay.errors import UsageError
+from forebay.errors import ConfigError, UsageError
 from forebay.executors.job.job_id import range_job_id, window_job_id
 from forebay.executors.job.request import State
 from forebay.executors.job.stored_jobs import (
@@ -22,6 +22,8 @@ from forebay.executors.job.stored_jobs import (
     stored_job,
     window_jobs,
 )
+from forebay.executors.job.submit import submit
+from forebay.home.database.identity import MARKER_NAME, Marker
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import job_windows, jobs
 from forebay.home.paths import Home
@@ -54,15 +56,6 @@ def ids(jobs: Iterable[StoredJob]) -> list[str]:
     return [each.job_id for each in jobs]
 
 
-def test_pipelines_and_lines_whose_names_run_together_are_kept_apart(home: Home) -> None:
-    one = job(home, window_job_id("ads", "eu-main", FIRST, 1), ("ads", "eu-main"), {FIRST: 1})
-    other = job(home, window_job_id("ads-eu", "main", FIRST, 1), ("ads-eu", "main"), {FIRST: 1})
-    assert one != other
-    assert ids(jobs_of(home, "ads")) == ids(jobs_of(home, "ads", "eu-main")) == [one]
-    assert ids(jobs_of(home, "ads-eu", "main")) == [other]
-    assert ids(jobs_of(home, "ads", "main")) == []
-
-
 def test_jobs_with_a_window_newest_first_and_those_of_it_alone(home: Home) -> None:
     line = ("ads", "main")
     first = job(home, window_job_id(*line, FIRST, 1), line, {FIRST: 1}, minute=1)
@@ -88,18 +81,13 @@ def test_jobs_that_have_not_ended(home: Home) -> None:
     assert ids(jobs_owned(home, "clicks/manual__1")) == [], "the same run id of another DAG"
 
 
-@pytest.mark.parametrize("state", ["submitted", "running"])
-def test_a_job_whose_lock_is_free_is_lost(home: Home, state: State) -> None:
+@pytest.mark.parametrize("state", ["submitted", "running", "succeeded", "failed", "cancelled"])
+def test_a_job_without_an_end_whose_lock_is_free_is_lost(home: Home, state: State) -> None:
     job(home, "j1", ("ads", "main"), {}, state)
-    assert stored_job(home, "j1").status.state == "lost"
+    alone = "lost" if state in {"submitted", "running"} else state
+    assert stored_job(home, "j1").status.state == alone
     with locked(stored_job(home, "j1").folder.supervisor_lock, 1.0):
         assert stored_job(home, "j1").status.state == state
-
-
-@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
-def test_an_end_needs_no_supervisor(home: Home, state: State) -> None:
-    job(home, "j1", ("ads", "main"), {}, state)
-    assert stored_job(home, "j1").status.state == state
 
 
 @pytest.mark.parametrize("state", ["succeeded", "running"])
@@ -139,3 +127,12 @@ def test_without_jobs_there_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no job 'j1'"):
         stored_job(nowhere, "j1")
     assert not nowhere.root.exists()
+
+
+def test_no_job_is_made_in_a_home_of_another_version(tmp_path: Path) -> None:
+    marker = Marker(id="x", format="4", database="sqlite")
+    (tmp_path / MARKER_NAME).write_text(marker.model_dump_json())
+    home = Home(tmp_path)
+    with pytest.raises(ConfigError, match=r"has format 4 \(home\.json\)"):
+        submit(home, request(home, "j", {}), ("false",))
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER_NAME]

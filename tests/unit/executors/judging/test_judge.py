@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.minibatches import labelled
 from support.there import there
 
 from forebay.config.specs.datasets import Feed
+from forebay.datatasks.sources.common.values.row_ids import splitmix64
 from forebay.executors.judging.judge import EventJudge, JudgingLink, Scorer, link_text
 from forebay.executors.judging.sample import EventSample, in_sample
 from forebay.executors.model_line.link import Parent
@@ -152,3 +156,50 @@ def test_a_killed_window_judges_the_same_events_as_one_that_was_not(tmp_path: Pa
         ids = np.array(sorted(found), np.int64)
         kept.append({key: found[key] for key in ids[in_sample(ids, 20)].tolist()})
     assert (kept[0], len(kept[0])) == (kept[1], 20)
+
+
+IDS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9), max_size=60)
+BOUNDS = st.integers(1, 12)
+
+
+def hashed(event_id: int) -> int:
+    return int(splitmix64(np.array([event_id], np.int64).view(np.uint64))[0])
+
+
+def chosen(ids: list[int], rows_max: int) -> set[int]:
+    """The definition: the events with the smallest hashes."""
+    return set(sorted(set(ids), key=hashed)[:rows_max])
+
+
+@given(IDS, BOUNDS)
+def test_the_sample_is_the_events_with_the_smallest_hashes(ids: list[int], rows_max: int) -> None:
+    mask, wanted = in_sample(np.array(ids, np.int64), rows_max), chosen(ids, rows_max)
+    assert mask.tolist() == [each in wanted for each in ids]
+
+
+@given(st.lists(IDS, max_size=8), BOUNDS, st.integers(0, 8), st.randoms())
+def test_no_order_and_no_restart_changes_it(
+    parts: list[list[int]], rows_max: int, restart_after: int, order: random.Random
+) -> None:
+    order.shuffle(parts)
+    sample, accepted = EventSample(rows_max), np.empty(0, np.int64)
+    for number, part in enumerate(parts):
+        if number == restart_after:
+            sample = EventSample(rows_max, accepted)
+        ids = np.array(part, np.int64)
+        accepted = np.concatenate([accepted, ids[sample.accept(ids)]])
+    found = accepted[in_sample(accepted, rows_max)]
+    every = [each for part in parts for each in part]
+    assert set(found.tolist()) == chosen(every, rows_max)
+    assert sorted(found.tolist()) == sorted(each for each in every if each in set(found.tolist()))
+
+
+def test_of_many_rows_few_more_than_the_bound_are_taken() -> None:
+    sample, taken = EventSample(1_000), 0
+    for first in range(0, 1_000_000, 1_000):
+        taken += len(sample.accept(np.arange(first, first + 1_000)))
+    assert 1_000 <= taken < 1_000 * 2 * np.log(1_000)
+
+
+def test_nothing_is_taken_where_nothing_is_judged() -> None:
+    assert len(EventSample(0).accept(np.arange(9))) == 0

@@ -125,25 +125,6 @@ def test_a_gate_reads_its_own_window(chain: ModelChain, tmp_path: Path, opened: 
     assert (opened, found.windows, found.rows) == (KEYS[2:], KEYS, 3 * ROWS)
 
 
-def test_retrained_windows_are_read(chain: ModelChain, tmp_path: Path, opened: list[str]) -> None:
-    first, second = (train(chain, tmp_path, day, "mixture") for day in range(2))
-    keep_evidence(chain, second)
-    record_link(chain, KEYS[0], {"a": 2}, generation=2, files=dict(first.files))
-    opened.clear()
-    decided(spec(), chain, train(chain, tmp_path, 2, "stream"))
-    assert opened == KEYS
-
-
-def test_evidence_that_is_damaged_is_gathered_anew(
-    chain: ModelChain, tmp_path: Path, opened: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    first = train(chain, tmp_path, 0, "mixture")
-    chain.add_file(first, "evidence", store_of(chain.home).put("models", "evidence", b"{}"))
-    found = decided(spec(min_rows=2 * ROWS), chain, train(chain, tmp_path, 1, "mixture"))
-    assert (opened, found.windows) == (KEYS[:2], KEYS[:2])
-    assert "the gate's evidence of windows before 2026-03-02 cannot be read" in caplog.text
-
-
 def test_evidence_of_an_earlier_link_will_do(
     chain: ModelChain, tmp_path: Path, opened: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -168,3 +149,13 @@ def test_what_serves_cannot_be_read(
     assert found.variant == "mixture"
     assert found.words.endswith("; the decision of window 2026-03-01 cannot be read")
     assert "what the gate decided last cannot be read; it begins as declared" in caplog.text
+
+
+def test_evidence_that_is_damaged_is_gathered_anew(
+    chain: ModelChain, tmp_path: Path, opened: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    first = train(chain, tmp_path, 0, "mixture")
+    chain.add_file(first, "evidence", store_of(chain.home).put("models", "evidence", b"{}"))
+    found = decided(spec(min_rows=2 * ROWS), chain, train(chain, tmp_path, 1, "mixture"))
+    assert (opened, found.windows) == (KEYS[:2], KEYS[:2])
+    assert "the gate's evidence of windows before 2026-03-02 cannot be read" in caplog.text

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from support.jobs import request
 from support.links import link
 from support.model_lines import record
-from support.there import there
 
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, LineBusyError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.lease import LEASE_NAME, line_holder, take_lease
+from forebay.home.database.format import record_format
+from forebay.home.paths import Home
 from forebay.mixture.row_sums import RowSums
 
 
@@ -18,12 +23,6 @@ def test_what_a_window_trained_is_the_difference_of_the_models_sums() -> None:
     one = link("2026-03-02", base_seen=base, seen=seen)
     assert one.trained("clicks") == RowSums(rows=2, sum=5, sum_of_squares=9)
     assert one.trained("absent") == RowSums()
-
-
-def test_rows_that_paradigms_learnt_are_kept_by_source(chain: ModelChain) -> None:
-    learnt = {"clicks": {"mixture": 10, "batch": 0}}
-    record(chain, link("2026-03-01", {"clicks": 10}, learnt=learnt))
-    assert there(chain.newest("2026-03-01")).learnt == learnt
 
 
 def test_a_changed_model_is_refused_with_the_way_out(chain: ModelChain) -> None:
@@ -43,3 +42,14 @@ def test_a_window_stands_with_the_warm_start_that_it_was_built_on(chain: ModelCh
     assert (standing(first), standing(second)) == ([(warm, None), (first, None)], [(second, None)])
     record(chain, link(first, generation=2, parent=(warm, 1)))
     assert standing(second) == [(second, f"stale (built on generation 1 of {first})")]
+
+
+def test_a_holder_that_has_not_written_its_name_yet(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    record_format(home)
+    lease = take_lease(request(home, "job-1", {}))
+    (home.line("ads", "main") / LEASE_NAME).write_text("")
+    assert line_holder(home, "ads", "main") == "another job"
+    with pytest.raises(LineBusyError, match=r"^another job trains"):
+        take_lease(request(home, "job-2", {}))
+    lease.release()

@@ -21,7 +21,7 @@ from forebay.home.database.format import record_format
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 
-FEW, MANY = 10, 200
+FEW, MANY = 10, 60
 # So many instructions of SQLite's machine are one step here.
 INSTRUCTIONS = 10
 Look = Callable[[Connection, int | None, Link], object]

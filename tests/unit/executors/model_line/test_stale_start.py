@@ -13,33 +13,21 @@ from forebay.executors.model_line.start import stale_start
 FOURTH = "2026-03-04"
 
 
-def stale_line(runs: Runs) -> None:
-    """Three windows, the first of which was trained again."""
-    for day in range(3):
-        runs.trained(day)
-    runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
-
-
 @pytest.mark.guarantee(
     "a window would start from a stale model",
     "`forebay run` refuses it, with the command that repairs the line; Airflow trains it with a"
     " warning, unless `schedule.on_stale` is `refuse`",
 )
 def test_a_run_over_a_stale_model_is_refused(runs: Runs) -> None:
-    stale_line(runs)
+    for day in range(3):
+        runs.trained(day)
+    runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
     repair = f"forebay run ads --from {SECOND} --to {FOURTH} --reprocess"
     with pytest.raises(ConfigError, match=f"model of window {THIRD}, .*stale .*: {repair}. To"):
         runs.run(FOURTH, FOURTH)
     assert runs.chain.newest(FOURTH) is None
     runs.run(SECOND, FOURTH, runs.succeeds, reprocess=True)
     assert runs.chain.stale_reasons() == {}
-
-
-def test_a_run_over_a_stale_model_may_be_asked_for(runs: Runs) -> None:
-    stale_line(runs)
-    summary = runs.run(FOURTH, FOURTH, runs.succeeds, on_stale="train")
-    assert any("which is stale" in note for note in summary.notes)
-    assert FOURTH in runs.chain.stale_reasons()
 
 
 def test_a_model_between_two_windows_becomes_stale(runs: Runs) -> None:

@@ -313,14 +313,6 @@ def test_a_source_may_be_silent_for_a_day(chain: ModelChain) -> None:
         assert heard(chain, late, reason), reason
 
 
-def test_a_window_of_a_day_may_be_without_rows(chain: ModelChain) -> None:
-    record_link(chain, "2026-03-01", {"a": 5})
-    assert heard(chain, "2026-03-02")
-    record_link(chain, "2026-03-02", {"a": 0})
-    assert not heard(chain, "2026-03-03")
-    assert heard(chain, "2026-03-03", silent_max="2d")
-
-
 def test_silence_begins_with_the_line(chain: ModelChain) -> None:
     assert heard(chain, "2026-03-01"), "nobody knows what was before"
     assert heard(chain, "2026-02-01_2026-03-01"), "history may be older than the source"

@@ -37,8 +37,10 @@ def spent(home: Home) -> list[Path]:
 
 def test_what_is_linked_has_served(home: Home) -> None:
     folder(home, line="other").mkdir(parents=True)
+    (home.line("ads", "main") / "lease.lock").touch()
+    (folder(home).parent / "gone").mkdir()
     record(ModelChain(home, "ads"), link(KEY))
-    assert spent(home) == [folder(home)], "the other line has it to train"
+    assert spent(home) == [folder(home)], "the other line has it to train; the rest is no window"
 
 
 def test_what_was_planned_anew_is_never_continued(home: Home) -> None:
@@ -53,13 +55,6 @@ def test_what_a_job_without_an_end_names_stays(home: Home) -> None:
     record(ModelChain(home, "ads"), link(KEY))
     assert spent(home) == []
     job.tell("succeeded")
-    assert spent(home) == [folder(home)]
-
-
-def test_only_windows_are_looked_at(home: Home) -> None:
-    (home.line("ads", "main") / "lease.lock").touch()
-    (folder(home).parent / "gone").mkdir()
-    record(ModelChain(home, "ads"), link(KEY))
     assert spent(home) == [folder(home)]
 
 

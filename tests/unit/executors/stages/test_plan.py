@@ -118,14 +118,6 @@ def test_a_sink_records_and_drops_what_was_listed(found: Stages) -> None:
     assert [entry["event"] for entry in found.ledger.history(KEY)] == ["planned"]
 
 
-def test_a_retried_sink_takes_the_plan_that_is_there(found: Stages) -> None:
-    first = planned(found)
-    for again in (False, True):
-        assert found.sink(0, again=again) == first.model_copy(update={"recorded": False})
-    last = found.ledger.history(KEY)[-1]
-    assert (last["event"], last["asked_by"]) == ("plan kept", "r#0")
-
-
 def test_the_same_data_again_keeps_the_plan(found: Stages) -> None:
     """Its submission makes the generation: a sink that is cleared alone leaves nothing undone."""
     first = planned(found)
@@ -134,6 +126,9 @@ def test_the_same_data_again_keeps_the_plan(found: Stages) -> None:
         list_all(found, f"r#{again}")
         kept = found.sink(0, f"r#{again}", again=again)
         assert kept == first.model_copy(update={"recorded": False})
+        assert found.sink(0, f"r#{again}", again=again) == kept, "a retry"
+        last = found.ledger.history(KEY)[-1]
+        assert (last["event"], last["asked_by"]) == ("plan kept", f"r#{again}")
     assert timer(found).state == "trained"
 
 
@@ -202,14 +197,6 @@ def test_a_listing_made_since_the_training_stays(found: Stages) -> None:
     list_all(found, "r1#0", 1)
     found.sink(1, "r1#0")
     assert kept(found) == {KEY: {"a"}}
-
-
-def test_a_window_that_another_line_has_trained_is_open(found: Stages) -> None:
-    planned(found)
-    mark_trained(found.ledger, KEY, 1, "trial")
-    assert timer(found).state == "open"
-    train(found)
-    assert timer(found).state == "trained"
 
 
 def test_a_warm_start_not_listed_as_declared_is_not_recorded(tmp_path: Path) -> None:

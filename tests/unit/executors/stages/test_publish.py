@@ -60,15 +60,6 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_a_model_serves_and_an_earlier_window_is_kept_back(home: Home) -> None:
-    second = publish(home, "2026-03-02", 1)
-    assert (second.state, second.reason) == ("published", "")
-    assert second.path == model(home, "2026-03-02")
-    first = publish(home, "2026-03-01", 1)
-    assert (first.state, first.reason) == ("kept", "window 2026-03-02 is later and serves")
-    assert (first.path, publish(home, "2026-03-02", 1)) == (second.path, second)
-
-
 def test_stale_and_replaced_models_are_kept_back(home: Home) -> None:
     record(ModelChain(home, "ads"), "2026-03-01", 2, None)
     assert publish(home, "2026-03-02", 1).reason == (

@@ -174,37 +174,17 @@ def test_late_data_is_skipped_by_policy(tmp_path: Path) -> None:
         assert found.source(0, by="r#1").rows == 1
 
 
-def test_looking_whether_data_is_there_scans_nothing(found: Stages) -> None:
-    assert found.ready(3).state == "listed"
-    found.late["a"] = START
-    waits, span = found.ready(3), "2026-03-04T00:00Z to 2026-03-05T00:00Z"
-    assert (waits.state, waits.deadline) == ("waiting", None)
-    assert waits.reason == f"source 'a' is not complete for {span}: no marker"
-    assert found.scans == []
-
-
-def test_a_failed_scan_has_listed_nothing(found: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[int] = []
-
-    def fail(_: MemorySource, spans: Sequence[Interval]) -> Scan:
-        tried.append(len(spans))
-        raise DataError("row 7 is damaged")
-
-    with monkeypatch.context() as damaged:
-        damaged.setattr(MemorySource, "scan", fail)
-        with pytest.raises(DataError, match="row 7"):
-            found.source(3)
-    assert (tried, found.source(3).rows) == ([1], 1)
-
-
 def test_looking_at_what_is_listed_tells_what_was_found(found: Stages) -> None:
     listed = found.source(3)
     assert found.ready(3) == listed.model_copy(update={"storage_calls": 0})
 
 
 def test_bad_data_stops_no_other_window(found: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
     class Broken(MemorySource):
         def scan(self, spans: Sequence[Interval]) -> Scan:
+            tried.append(len(spans))
             if any(span.start == START + 5 * DAY for span in spans):
                 raise DataError("part-0.parquet cannot be read")
             return super().scan(spans)
@@ -216,6 +196,9 @@ def test_bad_data_stops_no_other_window(found: Stages, monkeypatch: pytest.Monke
         found.source(5, asked=asked)
     [note] = found.ledger.history("2026-03-06")
     assert (note["event"], note["operation"]) == ("not planned", "source 2026-03-06 a")
+    assert tried == [2, 1, 1]
+    monkeypatch.undo()
+    assert found.source(5).rows == 1, "what failed has listed nothing"
 
 
 def test_a_moved_window_is_listed_again(found: Stages) -> None:

@@ -18,6 +18,7 @@ from support.there import there
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import (
     ConfigError,
+    DataError,
     InfrastructureError,
     LineBusyError,
     NotReadyError,
@@ -29,7 +30,7 @@ from forebay.executors.job.submit import submit as submit_job
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
-from forebay.executors.stages.claims import Claims
+from forebay.executors.stages.claims import CLAIMS_MAX, Claims
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.turn import PreviousRun
@@ -214,22 +215,6 @@ def test_a_run_deleted_and_made_again_asks_for_itself(found: Stages, jobs: Super
     assert (again.state, again.generation) == ("submitted", 3)
 
 
-def test_again_makes_a_new_generation_of_what_is_trained(found: Stages, jobs: Supervisors) -> None:
-    train(found, FIRST)
-    for epoch in (1, 2):
-        found_again = submit(found, claim="r#1", again=True)
-        assert (found_again.state, found_again.generation) == ("submitted", 2)
-        assert found_again.epoch == epoch
-    train(found, FIRST, generation=2)
-    jobs.started[0].end("succeeded")
-    trained = submit(found, claim="r#1", again=True)
-    assert (trained.state, trained.generation) == ("trained", 2)
-    jobs.scripts.append(ScriptedSupervisor.run)
-    assert submit(found, claim="r#2", again=True).generation == 3
-    assert found.ledger.generations(FIRST) == [1, 2, 3]
-    assert [asked(each) for each in jobs.started] == [[(FIRST, 2)], [(FIRST, 3)]]
-
-
 def test_again_takes_a_plan_that_nobody_has_trained(found: Stages, jobs: Supervisors) -> None:
     plan(found, FIRST)
     assert submit(found, claim="r#1", again=True).generation == 1
@@ -326,11 +311,6 @@ def test_no_run_before_the_first(found: Stages, jobs: Supervisors, previous: Pre
     assert (submit(found, previous=previous).state, len(jobs.started)) == ("submitted", 1)
 
 
-def test_a_line_may_begin_with_a_later_window(found: Stages, jobs: Supervisors) -> None:
-    plan(found, THIRD)
-    assert (submit(found, 2).generation, asked(jobs.started[0])) == (1, [(THIRD, 1)])
-
-
 def test_a_declaration_that_no_longer_fits_the_line_is_refused(found: Stages) -> None:
     train(found, FIRST)
     plan(found, SECOND)
@@ -403,17 +383,6 @@ def warm(tmp_path: Path) -> Iterator[Stages]:
         yield found
 
 
-def test_the_history_that_a_line_begins_with_is_planned(warm: Stages, jobs: Supervisors) -> None:
-    plan(warm, FIRST)
-    assert submit(warm).state == "submitted"
-    assert asked(jobs.started[0]) == [(WARM_START, 1), (FIRST, 1)]
-    planned = there(warm.ledger.latest_plan(WARM_START))
-    assert (planned.start, planned.end) == (START - 2 * DAY, START)
-    assert {name: each.rows for name, each in planned.sources.items()} == {"a": 2}
-    windows = jobs.started[0].request.windows
-    assert [each.warm_start for each in windows] == [True, False]
-
-
 def test_a_recorded_history_is_taken_as_it_is(warm: Stages, jobs: Supervisors) -> None:
     plan(warm, FIRST, WARM_START)
     assert replanned(warm.ledger, WARM_START) == 2
@@ -428,3 +397,50 @@ def test_a_history_that_is_trained_is_not_trained_again(warm: Stages, jobs: Supe
     plan(warm, FIRST)
     submit(warm)
     assert asked(jobs.started[0]) == [(FIRST, 1)]
+
+
+def test_what_is_trained_is_made_anew_once(found: Stages) -> None:
+    plan(found, FIRST)
+    claims = Claims(found.ledger, FIRST)
+    assert claims.decide("run#0", renewed=None) == 1
+    assert Claims(found.ledger, SECOND).generation("run#0") is None
+    assert claims.decide("run#1", renewed=1) == 2
+    assert claims.decide("run#1", renewed=1) == 2
+    assert found.ledger.generations(FIRST) == [1, 2]
+    assert found.ledger.plan(FIRST, 2) == found.ledger.plan(FIRST, 1).model_copy(
+        update={"generation": 2}
+    )
+    assert claims.decide("run#2", renewed=1) == 2, "somebody else has made it anew already"
+    assert [entry["generation"] for entry in found.ledger.history(FIRST)] == [1, 2]
+    assert claims.decide("run#0", renewed=None) == 1, "as its first call was told"
+
+
+def test_the_oldest_claims_go(found: Stages) -> None:
+    plan(found, FIRST)
+    claims = Claims(found.ledger, FIRST)
+    for number in range(CLAIMS_MAX + 3):
+        claims.decide(f"run#{number}", renewed=None)
+    assert claims.generation("run#2") is None
+    assert claims.generation("run#3") == 1
+    assert claims.generation(f"run#{CLAIMS_MAX + 2}") == 1
+
+
+def test_a_forgotten_window_has_no_claims(found: Stages) -> None:
+    plan(found, FIRST)
+    claims = Claims(found.ledger, FIRST)
+    claims.decide("run#0", renewed=None)
+    assert found.ledger.forget(FIRST)
+    assert claims.generation("run#0") is None
+    with pytest.raises(DataError, match="has no plan"):
+        claims.decide("run#0", renewed=None)
+
+
+def test_the_history_that_a_line_begins_with_is_planned(warm: Stages, jobs: Supervisors) -> None:
+    plan(warm, FIRST)
+    assert submit(warm).state == "submitted"
+    assert asked(jobs.started[0]) == [(WARM_START, 1), (FIRST, 1)]
+    planned = there(warm.ledger.latest_plan(WARM_START))
+    assert (planned.start, planned.end) == (START - 2 * DAY, START)
+    assert {name: each.rows for name, each in planned.sources.items()} == {"a": 2}
+    windows = jobs.started[0].request.windows
+    assert [each.warm_start for each in windows] == [True, False]

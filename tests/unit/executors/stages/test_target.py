@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.jobs import ToldJob
 from support.model_lines import record_link
 from support.projects import ads_pipeline, declared_project
 from support.stages import Stages, noon, replanned, stages, table
 
+from forebay.config.load import load_project
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.memory.source import MEMORY
-from forebay.errors import ConfigError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.target import LineTarget
+from forebay.home.paths import Home
 
 KEY = "2026-03-01"
 
@@ -26,17 +30,6 @@ def found(tmp_path: Path) -> Iterator[Stages]:
         each.source(0)
         each.sink(0)
         yield each
-
-
-def test_a_line_that_a_folder_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path / "home"))
-    declared_project(tmp_path)
-    target = LineTarget.load(tmp_path / "config", "ads", "trial")
-    assert (target.pipeline.name, target.line) == ("ads", "trial")
-    assert (target.ledger.home.root, target.ledger.pipeline) == (tmp_path / "home", "ads")
-    assert target.chain.folder(KEY, 1).parents[1] == tmp_path / "home/training/ads/trial"
-    with pytest.raises(ConfigError, match="adz"):
-        LineTarget.load(tmp_path / "config", "adz", "main")
 
 
 def test_a_line_trains_the_rivals_that_it_was_begun_with(
@@ -89,3 +82,40 @@ def test_a_job_gets_the_plans_in_their_order(found: Stages) -> None:
     ]
     assert (request.job_id, request.line, request.publishes) == ("j1", "main", False)
     assert list(request.sources) == ["a"]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> LineTarget:
+    declared_project(tmp_path)
+    project = load_project(tmp_path / "config")
+    return LineTarget(project, project.pipeline("ads"), Home(tmp_path / "home"), "main")
+
+
+@pytest.fixture
+def job(target: LineTarget) -> ToldJob:
+    made = ToldJob(target.home)
+    made.tell("running", ended_at=None, pids={"supervisor": 1})
+    return made
+
+
+def stored(job: ToldJob) -> Any:
+    return job.row.status
+
+
+def test_only_a_lost_job_whose_windows_are_trained_is_ended(
+    target: LineTarget, job: ToldJob
+) -> None:
+    end_trained_jobs(target)
+    assert stored(job).state == "running", "it has a window to train: it is lost, and can go on"
+    job.link(10)
+    end_trained_jobs(LineTarget(target.project, target.pipeline, target.home, "trial"))
+    assert stored(job).state == "running", "of another line"
+    with job.supervised():
+        end_trained_jobs(target)
+    assert stored(job).state == "running", "it lives"
+    end_trained_jobs(target)
+    assert (stored(job).state, stored(job).pids) == ("succeeded", {})
+    assert stored(job).ended_at is not None
+    job.tell("cancelled", cancelled_by=1)
+    end_trained_jobs(target)
+    assert stored(job).state == "cancelled", "as it ended"

@@ -18,7 +18,6 @@ from forebay.executors.stages.turn import (
 NONE, ACTIVE, DONE, FAILED = PreviousRun
 GAP = "windows A to C are not trained yet"
 TRAINED = Line("main", trained=2, planned=2, gap="")
-PLANNED = Line("main", trained=None, planned=1, gap=GAP)
 BEHIND = Line("main", trained=1, planned=2, gap="")
 BEGINS = Line("main", trained=None, planned=None, gap="")
 MISSING = Line("main", trained=None, planned=None, gap=GAP)
@@ -31,7 +30,6 @@ BUSY = TRAINED._replace(holder="ads-main-D-g1")
     ("previous", "line", "action", "words"),
     [
         (NONE, MISSING, "refuse", GAP),
-        (NONE, PLANNED, "refuse", GAP),
         (NONE, BUSY, "wait", "window C waits for line 'main', which job ads-main-D-g1 trains"),
         (NONE, MISSING._replace(holder="other"), "refuse", GAP),
         (NONE, COMING, "wait", "window C waits for line 'main', which job ads.A_C trains"),
@@ -96,7 +94,3 @@ def test_the_longest_wait_has_an_error_of_its_own(
         turn.require()
     assert type(raised.value) is error
     assert ("schedule.turn_wait" in str(raised.value)) == (error is NotReadyError)
-
-
-def test_a_first_look_has_found_no_run_blocked() -> None:
-    assert Situation("2026-03-02", "2026-03-01", PreviousRun.ACTIVE).blocked_looks == 0

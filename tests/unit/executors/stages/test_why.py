@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support.jobs import ToldJob, failed, request, store_job
+from support.jobs import ToldJob, failed
 from support.links import link
 from support.model_lines import keep_checkpoint, record, record_link
 from support.stages import Stages, noon, stages, table
@@ -16,7 +16,6 @@ from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import DataError, NotReadyError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import LEASE_NAME
-from forebay.executors.model_line.link import Parent
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.target import LineTarget
 from forebay.executors.stages.why import Why, why_window
@@ -45,13 +44,12 @@ def plan(found: Stages, number: int = 0) -> None:
     found.sink(number)
 
 
-def train(found: Stages, key: str, generation: int = 1, parent: Parent | None = None) -> None:
+def train(found: Stages, key: str, generation: int = 1, *, after: str | None = None) -> None:
+    chain = ModelChain(found.home, "ads")
     fingerprint = model_fingerprint_of(found.pipeline, found.project.sources)
-    trained = link(key, generation=generation).model_copy(
-        update={"parent": parent, "model_fingerprint": fingerprint}
-    )
-    record(ModelChain(found.home, "ads"), trained)
-    keep_checkpoint(ModelChain(found.home, "ads"), trained)
+    more = {"parent": (after, 1) if after else None, "model_fingerprint": fingerprint}
+    record(chain, trained := link(key, generation=generation, **more))
+    keep_checkpoint(chain, trained)
 
 
 def test_from_nothing_to_listed(found: Stages) -> None:
@@ -139,25 +137,15 @@ def test_nobody_waits_for_rows_of_1970(found: Stages) -> None:
         target.require_rows([first])
 
 
-def test_a_forgotten_window_says_so_on_its_own_line(found: Stages) -> None:
-    plan(found)
-    train(found, FIRST)
-    record(ModelChain(found.home, "ads", "trial"), link(FIRST))
-    assert found.ledger.forget(FIRST)
-    forgotten = why(found)
-    assert forgotten.state == "not planned"
-    assert forgotten.reason.startswith("forgotten after generation 1 was trained; ")
-    assert forgotten.command == f"forebay run ads --from {FIRST} --to {FIRST}"
-    assert (why(found, line="trial").state, why(found, line="trial").next) == ("trained", "")
-
-
 def test_trained_and_stale(found: Stages) -> None:
     plan(found)
     plan(found, 1)
     train(found, FIRST)
-    train(found, SECOND, parent=Parent(window=FIRST, generation=1))
+    train(found, SECOND, after=FIRST)
     assert (why(found, 1).state, why(found, 1).next) == ("trained", "")
     assert why(found, 1).reason == "generation 1: a 1 row, b 1 row"
+    plan(found, 3)
+    assert f"it waits for window {THIRD}" in why(found, 3).reason
     train(found, FIRST, 2)
     stale = why(found, 1)
     assert (stale.state, stale.generation) == ("stale", 1)
@@ -218,16 +206,15 @@ def test_a_job_of_another_line_or_pipeline_is_not_the_window_s(found: Stages) ->
     assert (why(found).state, why(found, line="trial").state) == ("failed", "planned")
 
 
-def test_a_plan_waits_only_for_what_was_planned_or_trained_before_it(found: Stages) -> None:
-    plan(found, 1)
-    train(found, "2026-03-09")
-    assert "it waits" not in why(found, 1).reason
-
-
-def test_the_first_window_of_a_dataset_waits_for_none(found: Stages) -> None:
-    plan(found)
-    train(found, "2026-02-20")
-    assert "it waits" not in why(found).reason
+@pytest.mark.parametrize(
+    ("number", "trained"),
+    [(1, "2026-03-09"), (0, "2026-02-20"), (1, f"2026-02-20_{SECOND}")],
+    ids=["trained after it", "before the first", "a warm start"],
+)
+def test_a_plan_waits_for_nothing_else(found: Stages, number: int, trained: str) -> None:
+    plan(found, number)
+    train(found, trained)
+    assert "it waits" not in why(found, number).reason
 
 
 def test_restarts_are_counted_and_a_job_that_succeeded_is_no_reason(found: Stages) -> None:
@@ -248,19 +235,3 @@ def test_a_trained_window_says_what_was_left_out(tmp_path: Path) -> None:
         plan(found)
         train(found, FIRST)
         assert why(found).reason.endswith("; without b (no marker)")
-
-
-def test_the_window_after_a_trained_warm_start_waits_for_none(found: Stages) -> None:
-    plan(found, 1)
-    train(found, f"2026-02-20_{SECOND}")
-    assert "it waits" not in why(found, 1).reason
-    plan(found, 3)
-    train(found, SECOND)
-    assert f"it waits for window {THIRD}" in why(found, 3).reason
-
-
-def test_a_job_of_a_range_is_started_again_over_all_of_it(found: Stages) -> None:
-    plan(found)
-    both = request(found.home, f"ads.main.{FIRST}..{SECOND}", {FIRST: 1, SECOND: 1})
-    store_job(both, "failed", error=failed("DataError", "label is null", 3))
-    assert why(found).command == f"forebay run ads --from {FIRST} --to {SECOND}"

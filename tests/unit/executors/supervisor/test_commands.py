@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 from support.toy_roles.jobs import ToyJobs
 
 from forebay.config.specs.jobs import JobSpec
-from forebay.errors import UsageError
+from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
 from forebay.executors.job.request import JobRequest
-from forebay.executors.roles.table import DATA, DRIVER, ROLES
+from forebay.executors.roles.table import DATA, DRIVER, ROLES, TRAINER, Role
 from forebay.executors.supervisor.commands import RoleCommands, role_environment
+from forebay.executors.supervisor.processes import role_policy
 from forebay.home.paths import Home
 
 
@@ -27,12 +27,6 @@ def test_a_request_is_read_as_it_was_written(request_of_ads: JobRequest, tmp_pat
     assert JobRequest.read(tmp_path) == request_of_ads
     with pytest.raises(UsageError, match="no job"):
         JobRequest.read(tmp_path / "j9")
-
-
-@pytest.mark.parametrize("job_id", ["", "../x", "a/b", ".hidden", "a b", "x" * 201])
-def test_a_job_id_is_a_plain_name(request_of_ads: JobRequest, job_id: str) -> None:
-    with pytest.raises(ValidationError, match="job_id"):
-        JobRequest.model_validate({**request_of_ads.model_dump(), "job_id": job_id})
 
 
 def test_commands() -> None:
@@ -57,3 +51,23 @@ def test_the_environment_marks_the_job_and_keeps_users_tuning(request_of_ads: Jo
     assert (environment["PATH"], environment["PYTHONUNBUFFERED"]) == ("/bin", "1")
     assert environment["MALLOC_TOP_PAD_"] == "67108864"
     assert environment["MIMALLOC_PURGE_DELAY"] == "-1"
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("error", [ConfigError, DataError])
+def test_bad_yaml_and_data_fail_at_once(role: Role, error: type[ConfigError | DataError]) -> None:
+    assert role_policy(role, 8).decide(0, error.exit_code).action == "fail"
+
+
+def test_only_a_trainer_may_end_well() -> None:
+    actions = [role_policy(role, 8).decide(0, 0).action for role in (DRIVER, DATA)]
+    assert actions == ["restart", "restart"]
+    assert role_policy(TRAINER, 8).decide(0, 0).action == "ignore"
+    assert role_policy(TRAINER, 8).decide(0, InfrastructureError.exit_code).action == "restart"
+
+
+def test_delays_grow_and_ends_count_however_old_they_are() -> None:
+    policy = role_policy(DATA, 8)
+    delays = [policy.decide(ends, -9).delay_seconds for ends in range(6)]
+    assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+    assert policy.memory_seconds == float("inf")

@@ -66,12 +66,6 @@ def test_an_end_while_another_is_looked_into_is_its_own(tmp_path: Path) -> None:
     assert not died(crashes, tmp_path, of=task(1))
 
 
-def test_what_nobody_examines_counts(tmp_path: Path) -> None:
-    crashes = ExaminedCrashes(tmp_path)
-    assert died(crashes, tmp_path)
-    assert not died(crashes, tmp_path)
-
-
 def test_other_roles_codes_and_kills_of_our_own_count(tmp_path: Path) -> None:
     crashes = ExaminedCrashes(tmp_path)
     assert not died(crashes, tmp_path, command=RoleCommand(roles.TRAINER, 0, ()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import keyword
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,25 @@ from support.crashes import disk, tree_at
 from support.learning import COLUMNS as PLAIN_COLUMNS
 from support.learning import FEATURES as PLAIN
 from support.learning import THREADS, dataset, layout_of, make_towers, minibatch, source
+from support.links import link
+from support.projects import ads_pipeline, clicks_source, history_source
 
-from forebay.config.specs.sources import ColumnType
+from forebay.config.explain import declared_columns
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.errors import ExportError, TrainingError
+from forebay.executors.job.request import JobRequest
+from forebay.executors.judging.gate import GateDecision
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer import export_check
+from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.export_check import check_served, made_up_rows
+from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.home.store.folder_store import FolderStore
+from forebay.home.store.open import own_store
+from forebay.mixture.counting import CountingLearner
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.serving.raw_rows import raw_inputs
 from forebay.mixture.serving.scoring import ServedModel
@@ -115,16 +129,6 @@ def test_a_model_that_went_on_learning_is_told_from_its_export(tmp_path: Path) -
     for seed in range(20):
         towers.learn(minibatch("batch", seed))
     with pytest.raises(ExportError, match=f"(?s){tmp_path}.*not published"):
-        check_plain(tmp_path, towers)
-
-
-def test_another_variant_answers_as_its_own_column(tmp_path: Path) -> None:
-    towers = make_towers("batch", "mixed")
-    for seed in range(20):
-        towers.learn(minibatch("batch" if seed < 10 else "stream", seed))
-    towers.export(tmp_path, "mixed")
-    assert check_plain(tmp_path, towers, "mixed") <= 1e-6
-    with pytest.raises(ExportError, match="cannot serve"):
         check_plain(tmp_path, towers)
 
 
@@ -225,3 +229,129 @@ def test_what_a_client_sends_for_a_missing_value(exported: Path) -> None:
     (unknown,) = ServedModel(exported).score([dict.fromkeys(COLUMNS)])
     assert {spec.dtype for spec in specs.values()} == missing.keys()
     assert [sent(0), sent(1), sent(3)] == pytest.approx([unknown["score"]] * 3)
+
+
+MADE_UP: dict[str, Any] = {
+    "place": {"encode": "vocabulary", "values": ["Köln", 0]},
+    "sold": {"encode": "vocabulary", "values": ["true", "false"]},
+    "item": {"encode": "vocabulary", "values": [3, 2**61, 2**63]},
+    "count": {"encode": "bucketise", "boundaries": [-(2.0**62), 0.4, 1.6]},
+    "hour": {"encode": "bucketise", "column": "at", "part": "hour", "boundaries": [6]},
+    "price": {"encode": "numeric", "transform": "log1p", "mean": 3.0, "scale": 0.5},
+    "size": {"encode": "numeric", "mean": 0.5, "scale": 0.125},
+    "age": {"encode": "numeric", "mean": 40, "scale": 12},
+    "pair": {"encode": "cross", "columns": ["place", "item"], "buckets": 100},
+    "tags": {"encode": "vocabulary", "values": ["a", "b"]},
+    "sizes": {"encode": "bucketise", "boundaries": [0, 1.5]},
+}
+MADE_UP_COLUMNS = {
+    "place": "string",
+    "sold": "bool",
+    "item": "int",
+    "count": "int",
+    "at": "timestamp",
+    "price": "float",
+    "size": "float",
+    "age": "int",
+    "tags": "list<string>",
+    "sizes": "list<float>",
+}
+_DIGESTS = (
+    *("f1c1f525", "81ea9a04", "becf0dad", "72016e48", "b4f54e64", "766e180f", "2c133d44"),
+    *("0c2d17cd", "22e40d44", "500dac6b"),
+)
+DIGESTS = dict(zip(MADE_UP_COLUMNS, _DIGESTS, strict=True))
+
+
+def digests(count: int) -> dict[str, str]:
+    rows = made_up_rows(layout_of(MADE_UP, MADE_UP_COLUMNS), count)
+    columns = {name: repr([row[name] for row in rows]) for name in MADE_UP_COLUMNS}
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:8] for name, text in columns.items()}
+
+
+def test_made_up_rows_are_the_same_on_every_machine() -> None:
+    assert digests(300) == DIGESTS
+
+
+def held(feature: dict[str, Any], kind: str) -> set[object]:
+    layout = layout_of({"x": {"encode": "numeric", **feature}}, {"x": kind})
+    return {row["x"] for row in made_up_rows(layout, 300)}
+
+
+def test_numbers_that_no_column_can_hold_are_left_out() -> None:
+    assert held({"mean": 1e19, "scale": 1e18}, "int") == {None, 2**62}
+    logarithms = held({"mean": 702, "scale": 1, "transform": "log1p"}, "float")
+    assert logarithms == {None, math.expm1(700)}, "a float ends at e to the power of 709"
+
+
+def test_so_many_as_are_asked_for() -> None:
+    layout = layout_of(MADE_UP, MADE_UP_COLUMNS)
+    assert (len(made_up_rows(layout)), made_up_rows(layout)[:9]) == (64, made_up_rows(layout, 9))
+    assert made_up_rows(layout, 1) == [dict.fromkeys(layout.types)]
+
+
+class _Learner(CountingLearner):
+    """Exports a text and says that it scores."""
+
+    paradigms = ("mixed",)  # type: ignore[assignment]
+
+    def score(self, minibatch: Any) -> npt.NDArray[np.float32]:
+        return np.zeros((len(minibatch), 1), np.float32)
+
+
+def export_of(tmp_path: Path, learner: CountingLearner) -> CheckedExport:
+    pipeline = PipelineSpec.model_validate({"name": "ads", **ads_pipeline()})
+    sources = {
+        name: SourceSpec.model_validate({"name": name, **spec})
+        for name, spec in (("history", history_source()), ("clicks", clicks_source()))
+    }
+    request = JobRequest.of("j", tmp_path, tmp_path, pipeline, sources, [])
+    layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, sources))
+    return CheckedExport(request, layout, learner, ProgressReporter(tmp_path, ["history"], 1))
+
+
+def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:
+    target, export = tmp_path / "g1" / "saved_model", export_of(tmp_path, CountingLearner(1))
+    export.write(target, "w")
+    assert (target / "counts.json").is_file()
+    (target / "left.json").write_text("by an earlier attempt")
+    export.write(target, "w")
+    assert [path.name for path in target.iterdir()] == ["counts.json"]
+
+
+def test_a_broken_model_names_its_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> float:
+        raise TrainingError("the trained model's probabilities are not finite")
+
+    monkeypatch.setattr(export_module, "check_served", broken)
+    with pytest.raises(TrainingError, match="window w, after its last step: the trained model"):
+        export_of(tmp_path, _Learner(1)).write(tmp_path / "saved_model", "w")
+
+
+def test_the_gates_variant_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chain: ModelChain
+) -> None:
+    exported: list[str | None] = []
+
+    class Gated(_Learner):
+        def export(self, directory: Path, variant: str | None = None) -> None:
+            exported.append(variant)
+            super().export(directory, variant)
+
+    def checked(*arguments: Any) -> float:
+        exported.append(arguments[-1])
+        return 0.0
+
+    monkeypatch.setattr(export_module, "check_served", checked)
+    export, target = export_of(tmp_path, Gated(1)), tmp_path / "saved_model"
+    export.write(target, "w", "stream")
+    export.write(target, "w")
+    assert exported == ["stream", "stream", None, None]
+    exported.clear()
+    store = own_store(chain.home)
+    decision = GateDecision(variant="stream", declared="mixed", words="it is better")
+    gate = store.put("models", "gate", decision.model_dump_json().encode())
+    decided = link("2026-03-01", files={"gate": gate})
+    # The declaration has no gate any more; the decision of then still stands, and is not replaced.
+    stored = export.store(decided, chain, WindowArchive(store, "ads", "main"), tmp_path / "work")
+    assert (exported, list(stored)) == (["stream", "stream"], ["saved_model"])

@@ -37,14 +37,6 @@ def test_of_several_epochs_the_earliest_hour_goes_first_and_of_equals_what_came_
     assert inbox.dropped_rows == 0
 
 
-def test_frames_of_one_epoch_keep_their_order() -> None:
-    inbox = opened(ONE)
-    frames = [frame(ONE, 3), frame(ONE, 1), frame(ONE, 0, "stream"), frame(ONE, 2)]
-    for each in frames:
-        inbox.put(each)
-    assert [inbox.take() for _ in frames] == frames
-
-
 def test_only_open_epochs_are_taken_from() -> None:
     inbox = Inbox({})
     assert not inbox.put(frame(ONE, 0))
@@ -74,18 +66,6 @@ def test_a_fence_answers_what_was_handed_out_and_drops_the_rest() -> None:
     assert inbox.used == {"a/0": at(4)}
 
 
-def test_all_epochs_are_fenced_at_once() -> None:
-    inbox = Inbox({"a/0": at(1), "a/9": at(3, ended=True)})
-    for epoch in (ONE, TWO):
-        inbox.open(epoch)
-    inbox.put(frame(ONE, 0, a_0=at(4)))
-    inbox.put(frame(TWO, 1, a_1=at(2)))
-    inbox.take()
-    assert inbox.fence_all() == {"a/0": at(4), "a/9": at(3, ended=True)}
-    assert not inbox.is_open(ONE)
-    assert not inbox.is_open(TWO)
-
-
 def test_used_positions_ends_and_dead_rows_are_counted_once() -> None:
     inbox = Inbox({"clicks/0": at(5, 2, ended=True), "clicks/1": at(1, 1), "b/0": at(1)})
     assert (inbox.ended, dict(inbox.dead_rows), inbox.news()) == (1, {"clicks": 3, "b": 0}, {})
@@ -101,3 +81,15 @@ def test_used_positions_ends_and_dead_rows_are_counted_once() -> None:
 
 def test_a_source_may_have_slashes() -> None:
     assert source_of("a/b/17") == "a/b"
+
+
+def test_all_epochs_are_fenced_at_once() -> None:
+    inbox = Inbox({"a/0": at(1), "a/9": at(3, ended=True)})
+    for epoch in (ONE, TWO):
+        inbox.open(epoch)
+    inbox.put(frame(ONE, 0, a_0=at(4)))
+    inbox.put(frame(TWO, 1, a_1=at(2)))
+    inbox.take()
+    assert inbox.fence_all() == {"a/0": at(4), "a/9": at(3, ended=True)}
+    assert not inbox.is_open(ONE)
+    assert not inbox.is_open(TWO)

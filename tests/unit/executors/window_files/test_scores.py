@@ -75,25 +75,6 @@ def test_segments_say_when_rows_happened_how_long_they_waited_and_whose(tmp_path
     assert labelled.column("source").to_pylist() == [3, 1]
 
 
-def test_rows_that_no_checkpoint_sealed_are_dropped(tmp_path: Path) -> None:
-    writer = ScoreWriter(tmp_path, PARADIGMS)
-    score(writer, 1)
-    sealed = writer.seal()
-    score(writer, 2)
-    writer.seal()
-    again = ScoreWriter(tmp_path, PARADIGMS)
-    again.restore(sealed)
-    assert ids_of(tmp_path) == ([1], [])
-    score(again, 3)
-    names = again.seal()
-    assert (ids_of(tmp_path), names[0]) == (([1, 3], []), sealed[0])
-    anew = ScoreWriter(tmp_path, PARADIGMS)
-    anew.restore([])
-    assert ids_of(tmp_path) == ([], [])
-    score(anew, 4)
-    assert anew.seal() == ["scores-000000.arrow"]
-
-
 def test_damage_is_named(tmp_path: Path) -> None:
     writer = ScoreWriter(tmp_path, PARADIGMS)
     score(writer, 1)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.there import there
 
 from forebay.errors import DataError
+from forebay.executors.model_line.judgement import Series
 from forebay.executors.window_files.steps import (
     POINTS_MAX,
     STEPS_NAME,
     StepPoint,
     StepSeries,
     read_steps,
+    shown_series,
 )
 
 NAMES = ["history", "clicks"]
@@ -32,14 +36,6 @@ def written(folder: Path, steps: int, sealed: int = 0, *, final: bool = True) ->
     stepped(series, steps)
     series.write({}, final=final)
     return read_steps(folder / STEPS_NAME)
-
-
-def test_a_short_window_keeps_every_step(tmp_path: Path) -> None:
-    points = written(tmp_path, 5)
-    assert [point.step for point in points] == [1, 2, 3, 4, 5]
-    assert [point.rows["history"] for point in points] == [3, 6, 9, 12, 15]
-    assert [point.lag_seconds for point in points] == [60.0, 60.0, 60.0, 60.0, 0.0]
-    assert sorted(point.seconds for point in points) == [point.seconds for point in points]
 
 
 def test_the_last_step_says_which_times_rows_had(tmp_path: Path) -> None:
@@ -117,3 +113,42 @@ def test_losses_are_summed_by_paradigm_and_feed_and_continue_from_the_seal(tmp_p
         "mixture stream": (0.75, 2),
         "stream stream": (1.0, 1),
     }
+
+
+def write(folder: Path, steps: int) -> None:
+    points = [
+        StepPoint(
+            step=n,
+            seconds=n / 3,
+            rows={"a": 10 * n, "b": n},
+            lag_seconds=steps - n,
+            losses={"stream batch": (0.5 * (n // 2), n // 2)},
+        )
+        for n in range(1, steps + 1)
+    ]
+    (folder / STEPS_NAME).write_text("".join(f"{point.model_dump_json()}\n" for point in points))
+
+
+def test_a_few_steps_stay_as_they_are(tmp_path: Path) -> None:
+    write(tmp_path, 3)
+    assert shown_series(tmp_path / STEPS_NAME) == Series(
+        steps=[1, 2, 3],
+        seconds=[0.33, 0.67, 1.0],
+        lag_seconds=[2, 1, 0],
+        rows={"a": [10, 20, 30], "b": [1, 2, 3]},
+        losses={"stream batch": [None, 0.5, None]},
+    )
+
+
+def test_many_steps_are_thinned_evenly_between_the_first_and_the_last(tmp_path: Path) -> None:
+    write(tmp_path, 570)
+    found = there(shown_series(tmp_path / STEPS_NAME, points_max=200))
+    steps = found.steps
+    assert len(steps) == len(found.rows["b"]) == 200
+    assert (steps[0], steps[-1]) == (1, 570)
+    assert {after - before for before, after in pairwise(steps)} <= {2, 3}
+    assert found.rows["b"] == steps
+
+
+def test_a_model_without_steps_has_no_series(tmp_path: Path) -> None:
+    assert shown_series(tmp_path / STEPS_NAME) is None

@@ -12,6 +12,7 @@ import pytest
 
 from forebay.errors import InfrastructureError
 from forebay.executors.wire.sockets import FOLDER, JobSocket, dial, listen
+from forebay.executors.wire.tokens import bearer, is_allowed, new_token
 
 
 def path_of(end: JobSocket) -> str:
@@ -139,3 +140,15 @@ def test_a_disk_without_sockets_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(socket, "socket", NoSocket)
     with pytest.raises(InfrastructureError, match="put FOREBAY_HOME on a local file system"):
         listen(tmp_path, "driver", 0)
+
+
+def test_only_the_whole_token_is_allowed() -> None:
+    token = "a-long-and-secret-token"
+    assert is_allowed(bearer(token), token)
+    assert is_allowed(bearer(token).encode(), token)
+    for wrong in (None, "", token, bearer(token) + "x", bearer(token)[:-1], "Basic " + token, "é"):
+        assert not is_allowed(wrong, token)
+
+
+def test_no_two_are_alike() -> None:
+    assert len({new_token() for _ in range(100)}) == 100

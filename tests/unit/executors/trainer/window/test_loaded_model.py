@@ -30,7 +30,7 @@ def loaded_model(chain: ModelChain, loads: Loads, fingerprint: str = "same") -> 
     return LoadedModel(learner, chain, archive, fingerprint, 2)
 
 
-def test_what_ended_here_is_not_loaded(chain: ModelChain) -> None:
+def test_what_ended_here_is_loaded_after_steps_of_another_window_only(chain: ModelChain) -> None:
     loads = Loads()
     model = loaded_model(chain, loads)
     link = keep_checkpoint(chain, record_link(chain, "2026-03-01", {"a": 3}))
@@ -38,17 +38,10 @@ def test_what_ended_here_is_not_loaded(chain: ModelChain) -> None:
     model.ended(link)
     model.bring_to(link)
     assert loads.windows == []
-
-
-def test_after_steps_of_another_window_it_is_loaded_once(chain: ModelChain) -> None:
-    loads = Loads()
-    model = loaded_model(chain, loads)
-    link = keep_checkpoint(chain, record_link(chain, "2026-03-01", {"a": 3}))
-    model.ended(link)
     model.moves()
     model.bring_to_parent(link)
     model.bring_to(link)
-    assert loads.windows == ["2026-03-01"]
+    assert loads.windows == ["2026-03-01"], "once"
 
 
 def test_a_line_begins_once(chain: ModelChain) -> None:
