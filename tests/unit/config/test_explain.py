@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.declarations import Value, declarations, write
 
-from forebay.config.explain import feature_rows, first_windows, stream_rows, window_rows
+from forebay.config.explain import feature_rows, first_windows, window_rows
 from forebay.config.load import load_project
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
@@ -24,14 +24,6 @@ def project(root: Path, **dataset: Value) -> tuple[PipelineSpec, dict[str, Sourc
 
 def day(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
-
-
-def test_streams_with_derived_feeds(tmp_path: Path) -> None:
-    rows = stream_rows(*project(tmp_path))
-    assert [(row["source"], row["feed"], row["offset"], row["weight"]) for row in rows] == [
-        *((name, "batch", "1d", 1.5) for name in ("parquet", "iceberg", "memory")),
-        *((name, "stream", "0s", 1.0) for name in ("kafka", "log")),
-    ]
 
 
 def test_features_with_their_sizes(tmp_path: Path) -> None:

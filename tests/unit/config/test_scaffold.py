@@ -80,11 +80,6 @@ def test_columns_without_a_type_or_a_name_of_their_own_are_listed() -> None:
     assert text.count("#   twice: int64") == 2
 
 
-def test_where_all_can_be_declared_nothing_is_said_of_the_rest() -> None:
-    text = declared_source("parquet", DATA, [StoredColumn("a", "int64", ColumnType.INT)])
-    assert "#" not in text.split("\n", 1)[1], "but for what editors read"
-
-
 @pytest.mark.parametrize(
     ("folders", "pattern"),
     [

@@ -46,10 +46,15 @@ def test_a_paradigm_without_stream_rows_has_nothing_to_correct(declared: Declare
     assert declared.only() == ("delay-feed", "", "delay: fnw")
 
 
-def test_a_compared_mapping_is_checked_like_a_name(declared: Declared) -> None:
-    declared.pipeline["train"] = {"paradigm": "stream", "compare": ["mixed", {"paradigm": "batch"}]}
+@pytest.mark.parametrize(
+    ("compared", "line"), [({"paradigm": "batch"}, "- paradigm: batch"), ("batch", "- batch")]
+)
+def test_a_compared_mapping_is_checked_like_a_name(
+    declared: Declared, compared: object, line: str
+) -> None:
+    declared.pipeline["train"] = {"paradigm": "stream", "compare": ["mixed", compared]}
     del declared.dataset["streams"]["old"]
-    assert declared.only() == ("paradigm-feed", "", "- paradigm: batch")
+    assert declared.only() == ("paradigm-feed", "", line)
 
 
 @pytest.mark.parametrize(

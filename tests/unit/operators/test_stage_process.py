@@ -121,12 +121,6 @@ def test_output_is_bounded(tmp_path: Path, home: Home, monkeypatch: pytest.Monke
     assert len(output.printed) <= 1_000
 
 
-def test_options_are_not_shown() -> None:
-    told = ("ads", "2026-03-01", "clicks", "--asked-by", "ads/run#0", "--asked", "[" + "x" * 10_000)
-    shown = str(StageCommand("python", "source", told))
-    assert shown == "forebay stage source ads 2026-03-01 clicks"
-
-
 def test_the_error_is_what_was_said_last() -> None:
     assert error_text(["a", "error: b", "error: c", "d"]) == "c\nd"
     assert (error_text(["a", "b"]), error_text([])) == ("a\nb", "")

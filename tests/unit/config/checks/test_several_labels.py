@@ -94,45 +94,39 @@ def test_labels_that_are_joined_and_how_far() -> None:
     assert spec.label_horizon == 4  # of days
 
 
-def test_a_second_label_that_says_the_same(declared: Declared) -> None:
-    declared.dataset["named_labels"]["again"] = {"column": "clicked"}
-    assert declared.only() == ("label-twice", "", "column: clicked")
-    assert "by the same rule as label 'click'" in declared.message()
+HASH = {"encode": "hash", "buckets": 9}
+HOUR = {"encode": "bucketise", "column": "known", "part": "hour", "boundaries": [6]}
 
 
-@pytest.mark.parametrize(("name", "words"), [("a b", "a name is"), ("memory_of_a", "another name")])
-def test_names_are_those_of_outputs(declared: Declared, name: str, words: str) -> None:
-    declared.dataset["named_labels"][name] = {"column": "mobile"}
-    assert declared.only()[0::2] == ("name", f"{name}:")
+@pytest.mark.parametrize(
+    ("key", "value", "found", "words"),
+    [
+        ("again", {"column": "clicked"}, "label-twice||column: clicked", "rule as label 'click'"),
+        ("a b", {"column": "mobile"}, "name||a b:", "a name is"),
+        ("memory_of_a", {"column": "mobile"}, "name||memory_of_a:", "another name"),
+        ("sale.column", "sodl", "unknown-column|sold|column: sodl", "label 'sale': column 'sodl'"),
+        ("sale.positive", "yes", "positive-type||positive: 'yes'", ""),
+        ("sale", {"column": "sold", "negative": 0}, "label-rule||negative: 0", ""),
+        ("features.sold", HASH, "label-as-feature||sold:", ""),
+        ("features.hour", HOUR, "label-as-feature||hour:", ""),
+        ("sale.known_at", "knwon", "known-at|known|known_at: knwon", ""),
+        ("sale", {"column": "sold", "label_join": "5h"}, "label-join|1d|label_join: 5h", ""),
+        ("publish", {"when": "gate", "label": "sael"}, "unknown-label|sale|label: sael", ""),
+        ("publish", {"when": "always", "label": "sale"}, "unread-label||label: sale", ""),
+    ],
+)
+def test_one_slip(declared: Declared, key: str, value: Any, found: str, words: str) -> None:
+    declared.pipeline["job"] = {}
+    part, _, last = key.rpartition(".")
+    if key == "publish":
+        declared.pipeline["job"][key] = value
+    elif part == "features":
+        declared.dataset[part][last] = value
+    else:
+        labels = declared.dataset["named_labels"]
+        (labels[part] if part else labels)[last] = value
+    assert "|".join(declared.only()) == found
     assert words in declared.message()
-
-
-def test_a_column_that_no_source_has(declared: Declared) -> None:
-    declared.dataset["named_labels"]["sale"]["column"] = "sodl"
-    assert declared.only() == ("unknown-column", "sold", "column: sodl")
-    assert declared.message().startswith("label 'sale': column 'sodl' is not declared")
-
-
-def test_each_labels_rule_fits_its_column(declared: Declared) -> None:
-    declared.dataset["named_labels"]["sale"]["positive"] = "yes"
-    assert declared.only()[0] == "positive-type"
-    declared.dataset["named_labels"]["sale"] = {"column": "sold", "negative": 0}
-    assert declared.only() == ("label-rule", "", "negative: 0")
-
-
-def test_no_feature_reads_a_label_or_when_it_was_known(declared: Declared) -> None:
-    declared.dataset["features"]["sold"] = {"encode": "hash", "buckets": 9}
-    assert declared.only()[0] == "label-as-feature"
-    feature = {"encode": "bucketise", "column": "known", "part": "hour", "boundaries": [6]}
-    declared.dataset["features"] = {"hour": feature}
-    assert declared.only() == ("label-as-feature", "", "hour:")
-
-
-def test_known_at_and_label_join_of_each(declared: Declared) -> None:
-    declared.dataset["named_labels"]["sale"]["known_at"] = "knwon"
-    assert declared.only() == ("known-at", "known", "known_at: knwon")
-    declared.dataset["named_labels"]["sale"] = {"column": "sold", "label_join": "5h"}
-    assert declared.only() == ("label-join", "1d", "label_join: 5h")
 
 
 def test_a_correction_that_no_variant_makes(declared: Declared) -> None:
@@ -144,20 +138,6 @@ def test_a_correction_that_no_variant_makes(declared: Declared) -> None:
     declared.pipeline["train"] = {"delay": "head", "compare": ["stream"]}
     declared.dataset["named_labels"]["sale"]["delay"] = "none"
     assert declared.only() == ("label-delay", "", "named_labels:"), "nothing is corrected"
-
-
-@pytest.mark.parametrize(
-    ("publish", "found"),
-    [
-        ({"when": "gate", "label": "sael"}, ("unknown-label", "sale", "label: sael")),
-        ({"when": "always", "label": "sale"}, ("unread-label", "", "label: sale")),
-    ],
-)
-def test_the_gates_label(
-    declared: Declared, publish: dict[str, Any], found: tuple[str, str, str]
-) -> None:
-    declared.pipeline["job"] = {"publish": publish}
-    assert declared.only() == found
 
 
 def test_the_gate_of_one_label_names_none(tmp_path: Path) -> None:

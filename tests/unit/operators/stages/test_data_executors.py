@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,13 +74,6 @@ def test_it_hands_a_registered_job_on(
     # The job is another task's from here on.
     operator.on_kill()
     assert job.row.cancel_epoch is None
-
-
-@pytest.mark.parametrize("asked", [{"reprocess": True}, {"clear_count": 1}])
-def test_a_clear_and_conf_ask_for_it_again(asked: Any, place: Place, job: ToldJob) -> None:
-    job.tell("succeeded")
-    place.data().work(replace(REQUEST, **asked), context())
-    assert "--again" in place.toy.calls("submit")[0]
 
 
 def test_a_window_that_is_trained_needs_no_job(place: Place) -> None:

@@ -115,11 +115,6 @@ def test_windows_that_wait_too_share_the_scan(place: Place) -> None:
     assert call[:5] == ["ads", KEY, "clicks", "--asked-by", "ads/mine#1"]
 
 
-def test_it_asks_for_400_windows_around_its_own_unless_told_otherwise() -> None:
-    operator = SourceOperator(task_id="a", source="a", pipeline="ads", config="/config")
-    assert operator.windows_around == 400
-
-
 def test_alone_it_asks_for_nobody_else(place: Place) -> None:
     place.answers(listed())
     place.operator().work(REQUEST, {})

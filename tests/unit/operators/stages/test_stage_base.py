@@ -43,16 +43,6 @@ def test_a_pause_ends_with_the_task() -> None:
     assert time.monotonic() - began < 30
 
 
-def test_what_a_task_is_by_default() -> None:
-    task = sink()
-    assert (task.grace_seconds, task.stage_seconds) == (60, 3600)
-    assert (task.size, task.timezone, task.line) == ("1d", "UTC", "main")
-    hourly = sink(size="1h", timezone="Europe/Berlin")
-    assert hourly.grid == WindowGrid(WindowSize.HOUR, "Europe/Berlin")
-    job = DataExecutorsOperator(task_id="d", pipeline="ads", config="/config")
-    assert (job.executors, job.turn_wait_seconds) == (1, 86_400)
-
-
 def test_a_stage_is_called_for_the_window() -> None:
     command = sink(line="second").command(ASKED, "--again")
     assert (command.python, command.stage) == ("py", "sink")
@@ -84,8 +74,3 @@ def test_warnings_of_a_stage_are_warnings_of_the_task(
         ("warning", "it is stale"),
         ("info", "window 2026-03-05: recorded"),
     ]
-
-
-def test_the_home_is_the_environment_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
-    assert sink().home.root == tmp_path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -147,17 +147,6 @@ def test_a_window_that_has_not_begun_is_refused(toy: ToyStage, at: At) -> None:
     at(WINDOW.start - timedelta(microseconds=1))
     with pytest.raises(UsageError, match="has not started: it starts at 2026-03-05"):
         timer(toy).work(ASKED, {})
-
-
-def test_a_trained_window_leaves_nothing_to_do(toy: ToyStage, at: At) -> None:
-    toy.answer(timer=[{"prints": TRAINED}])
-    at(datetime(2027, 1, 1, tzinfo=UTC))
-    pushed: dict[str, Any] = {}
-    instance = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}))
-    with pytest.raises(DownstreamTasksSkipped):
-        timer(toy).work(ASKED, {"ti": instance})  # type: ignore[arg-type]
-    assert pushed["return_value"]["generation"] == 3
-    assert pushed["return_value"]["next"] == "clear this run"
 
 
 @pytest.mark.parametrize(("clears", "again"), [(0, False), (1, True)])

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import psutil
 import pytest
 from airflow.sdk.serde import deserialize, serialize
-from airflow.triggers.base import TriggerEvent
 from support.database_files import take_away
 from support.jobs import ToldJob, of_another_host
 from support.toy_stage import ToyStage
@@ -279,11 +278,6 @@ def test_a_line_that_gets_free_is_no_news_while_the_window_before_is_to_come(hom
     assert wait(train_another()) == [{"state": "look"}]
 
 
-def test_a_turn_that_did_not_come_is_looked_at_in_any_case(home: Home) -> None:
-    ToldJob(home).link(10)  # it was so when the task looked: no change
-    assert wait(fired(turn_trigger(home, seconds=0.2))) == [{"state": "look"}]
-
-
 def test_a_failed_run_is_worth_a_look(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_HOME", str(home.root))
 
@@ -369,11 +363,3 @@ def test_a_look_ends_with_its_trigger(home: Home, tmp_path: Path) -> None:
     looks = wait(cancel())
     assert looks
     assert not {child.pid for child in psutil.Process(os.getpid()).children()} & looks
-
-
-def test_an_event_is_what_airflow_sends_on() -> None:
-    async def events() -> list[TriggerEvent]:
-        return [each async for each in WindowOverTrigger(until=0.0, not_before=0.0).run()]
-
-    (event,) = wait(events())
-    assert isinstance(event, TriggerEvent)
