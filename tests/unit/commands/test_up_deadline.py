@@ -1,4 +1,4 @@
-"""How the deadline of `forebay up` may be written."""
+"""How the deadline of `forebay up` may be written, and what it prints once Airflow runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from forebay import cli
+from forebay.commands.airflow.up import _print
+from forebay.commands.shared.output import Output, OutputFormat
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,9 @@ def test_a_deadline_that_cannot_be_is_refused(
     assert "--component-deadline" in error
     assert words in error
     assert not (tmp_path / "home" / "airflow").exists()
+
+
+def test_it_says_how_a_dag_is_unpaused(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = {"url": "http://127.0.0.1:1", "user": "admin", "password": "secret", "started": True}
+    _print(Output(OutputFormat.TEXT), facts | {"sync_error": None, "failed": []})
+    assert "new DAGs are paused: `forebay airflow dags unpause DAG`" in capsys.readouterr().out

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from support.declarations import Value, declarations, write
+from support.stages import pipeline as pipeline_of
 
-from forebay.config.explain import feature_rows, first_windows, window_rows
+from forebay.config.explain import declared_columns, feature_rows, first_windows, window_rows
 from forebay.config.load import load_project
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
@@ -64,4 +65,20 @@ def test_spans_are_shifted_and_clipped_to_each_source(tmp_path: Path) -> None:
         (day("2026-03-01"), day("2026-03-02"), ""),
         (day("2026-03-01"), day("2026-03-02"), "after end"),
         (day("2026-03-02"), day("2026-03-03"), ""),
+    ]
+
+
+def test_the_first_declaration_counts() -> None:
+    """In the pipeline's order; sources that it does not name have no say."""
+    streams = {"old": {"sources": ["lake", "files"]}, "new": {"sources": ["clicks"]}}
+    named = pipeline_of((), dataset={"streams": streams})
+    types = {"other": "bool", "clicks": "int", "files": "float", "lake": "string"}
+    sources = {
+        name: SourceSpec.model_validate(
+            {"name": name, "kind": "memory", "columns": {"id": kind, name: kind}}
+        )
+        for name, kind in types.items()
+    }
+    assert [(name, each.value) for name, each in declared_columns(named, sources).items()] == [
+        *(("id", "string"), ("lake", "string"), ("files", "float"), ("clicks", "int"))
     ]

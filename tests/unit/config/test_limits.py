@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from forebay.config.schema import json_schema
 from forebay.config.specs.datasets import DatasetSpec
+from forebay.config.specs.features import BucketiseFeature
 from forebay.config.specs.jobs import (
     FailoverSpec,
     JobSpec,
@@ -18,6 +19,7 @@ from forebay.config.specs.jobs import (
     RolesSpec,
     RuntimeSpec,
 )
+from forebay.config.specs.pipelines import ScheduleSpec
 from forebay.config.specs.registry import installed_kinds
 
 ROLES = ("driver", "data", "trainer")
@@ -91,6 +93,14 @@ def test_what_a_schema_does_not_show() -> None:
     assert RolesSpec.model_validate({"trainer": {"count": 1}}).trainer.count == 1
     with pytest.raises(ValidationError, match="count is 2, but a job has one trainer"):
         RolesSpec.model_validate({"trainer": {"count": 2}})
+    assert ScheduleSpec.model_validate({"grace": "0s"}).grace == timedelta(0)
+    for key in ("plan_timeout", "train_timeout"):
+        with pytest.raises(ValidationError, match="no stage can finish in so little time"):
+            ScheduleSpec.model_validate({key: "0s"})
+    assert BucketiseFeature(encode="bucketise", boundaries=[1, 2]).boundaries == [1, 2]
+    for boundaries in ([2, 1], [1, 1], [1, 3, 2]):
+        with pytest.raises(ValidationError, match="boundaries must ascend"):
+            BucketiseFeature(encode="bucketise", boundaries=boundaries)
 
 
 def test_a_gate_needs_judged_rows() -> None:

@@ -9,7 +9,6 @@ from support.projects import Project, clicks_source, declared_project
 
 from forebay.config.load import load_one, load_project
 from forebay.config.yaml.files import read_text
-from forebay.config.yaml.problem_text import caret_lines
 from forebay.config.yaml.problems import Problem
 
 
@@ -88,13 +87,3 @@ def test_two_files_of_its_name(project: Project) -> None:
     (config(project) / "pipelines" / "ads.yml").write_text("")
     (problem,) = load_one(config(project), "ads").problems
     assert problem.code == "duplicate-name"
-
-
-def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
-    path = tmp_path / "short.yaml"
-    path.write_text("one\n")
-    assert caret_lines(Problem(str(path), 9, 1, "code", "text")) == []
-    path.write_text("a: 1\nbc: 2\n")
-    assert caret_lines(Problem(str(path), 2, 5, "code", "text")) == ["    bc: 2", "        ^"]
-    assert caret_lines(Problem(str(path), 3, 1, "code", "text")) == []
-    assert caret_lines(Problem(str(tmp_path), 1, 1, "code", "text")) == []

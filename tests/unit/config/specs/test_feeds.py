@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from support.stages import pipeline
 
 from forebay.config.specs.datasets import StreamSpec
-from forebay.config.specs.feeds import Phase, has_stream, learns_from, stream_feed, unread_hours
+from forebay.config.specs.feeds import (
+    Phase,
+    has_stream,
+    hours_together,
+    joined_labels,
+    learns_from,
+    stream_feed,
+    unread_hours,
+)
 from forebay.config.specs.models import Paradigm
 from forebay.config.specs.sources import SourceSpec
 from forebay.errors import ConfigError
@@ -78,3 +87,46 @@ def test_the_last_hours_that_history_does_not_hold_yet(offsets: dict[str, str], 
     streams = {name: {"sources": [name], "offset": offset} for name, offset in offsets.items()}
     declared = pipeline((), dataset={"streams": streams})
     assert unread_hours(declared, SOURCES) == hours
+
+
+HEAD = {"paradigm": "mixture", "delay": "head"}
+
+
+def made(window: str, offset: str, train: dict[str, Any], **more: Any) -> Any:
+    streams = {"a": {"sources": ["a"], "offset": offset}, "b": {"sources": ["b"]}}
+    dataset = {"window": window, "streams": streams}
+    return pipeline(("a", "b"), dataset=dataset, train=train, **({"model": {}} | more))
+
+
+@pytest.mark.parametrize(
+    ("train", "joins"),
+    [
+        *(({"paradigm": "mixture"}, False), (HEAD, True)),
+        ({"paradigm": "stream", "compare": [{"paradigm": "mixed", "delay": "fnw"}]}, True),
+    ],
+)
+def test_labels_are_joined_where_a_variant_corrects_them(
+    train: dict[str, Any], *, joins: bool
+) -> None:
+    assert bool(joined_labels(made("1d", "24h", train))) == joins
+    assert not joined_labels(made("1d", "24h", train, model={"kind": "count"}))
+
+
+@pytest.mark.parametrize(
+    ("offset", "hours"), [("0s", 1), ("3h", 1), ("8h", 2), ("12h", 3), ("24h", 6), ("7d", 6)]
+)
+def test_the_later_batch_rows_come_the_more_hours_are_together(offset: str, hours: int) -> None:
+    assert hours_together(made("1d", offset, HEAD)) == hours
+
+
+def test_hours_are_not_looked_at_where_nothing_is_found_by_them() -> None:
+    assert hours_together(made("1d", "24h", {"paradigm": "mixture"})) is None
+    several = {"roles": {"data": {"count": 2}}}
+    assert hours_together(made("1d", "24h", HEAD, job=several)) is None
+
+
+def test_copies_are_looked_for_as_far_back_as_the_largest_offset() -> None:
+    dataset = made("1d", "36h", HEAD).dataset
+    assert dataset.joined_within == timedelta(hours=36)
+    longer = dataset.model_copy(update={"label_join": timedelta(days=7)})
+    assert longer.joined_within == timedelta(days=7)
