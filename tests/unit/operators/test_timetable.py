@@ -78,20 +78,12 @@ def test_without_catchup_the_newest_closed_window_is_first(monkeypatch: pytest.M
     assert next_start(hourly, "2026-03-10T09:00:00", catchup=False) == "2026-03-10T10"
 
 
-def test_nothing_runs_behind_the_end_or_without_a_start() -> None:
-    daily = WindowTimetable("1d")
-    assert len(walk(daily, at("2026-03-01"), at("2026-03-02T23:59:59"), 9)) == 2
-    none = daily.next_dagrun_info(
-        last_automated_data_interval=None, restriction=TimeRestriction(None, None, catchup=True)
-    )
-    assert none is None
-
-
 def test_bounds_of_its_own_are_for_scheduled_runs() -> None:
     """As in a DAG without dates. A backfill brings dates, and gets what it asks for."""
     daily = WindowTimetable("1d", "UTC", at("2026-03-01"), at("2026-03-02T23:59:59"))
     assert [f"{start:%d}" for start, _, _ in walk(daily, None, None, 9)] == ["01", "02"]
     assert len(walk(daily, at("2026-02-01"), at("2026-03-10"), 99)) == 38
+    assert walk(WindowTimetable("1d"), None, None, 9) == [], "without a start nothing runs"
 
 
 def test_a_change_of_size_goes_on_at_the_next_border() -> None:

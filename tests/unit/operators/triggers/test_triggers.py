@@ -115,7 +115,12 @@ def test_all_triggers_are_made_again_from_what_is_stored(home: Home, tmp_path: P
         assert type(trigger)(**stored).serialize() == (path, arguments)
 
 
-def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_is_over_but_no_event_comes_within_the_first_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    until = time.time() + 0.2
+    assert wait(fired(WindowOverTrigger(until=until, not_before=0.0))) == [{}]
+    assert time.time() >= until
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -127,22 +132,7 @@ def test_no_event_within_the_first_seconds(monkeypatch: pytest.MonkeyPatch) -> N
     # Clocks of two machines differ: a trigger never keeps quiet for longer than it would here.
     wait(fired(WindowOverTrigger(until=0.0, not_before=time.time() + 1e6)))
     assert slept[-1] == 15
-
-
-def test_a_deferral_has_a_limit_beyond_its_own() -> None:
     assert (defer_timeout(30).total_seconds(), defer_timeout(-5).total_seconds()) == (630, 600)
-
-
-def test_the_window_is_over() -> None:
-    until = time.time() + 0.2
-    assert wait(fired(WindowOverTrigger(until=until, not_before=0.0))) == [{}]
-    assert time.time() >= until
-
-
-@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
-def test_a_job_has_ended(state: str, home: Home) -> None:
-    ToldJob(home).tell(state)
-    assert wait(fired(job_trigger(home))) == [{"state": state}]
 
 
 def test_a_job_is_followed_until_it_is_lost(
@@ -189,9 +179,12 @@ def test_a_job_elsewhere_is_followed_by_beats(
     assert wait(follow()) == [{"state": "lost"}]
 
 
-def test_a_job_that_takes_too_long_or_is_gone(home: Home, told: ToldJob) -> None:
+def test_a_job_that_takes_too_long_or_has_ended_or_is_gone(home: Home, told: ToldJob) -> None:
     with told.supervised():
         assert wait(fired(job_trigger(home, deadline=0.1))) == [{"state": "deadline"}]
+    for state in ("succeeded", "failed", "cancelled"):
+        told.tell(state)
+        assert wait(fired(job_trigger(home))) == [{"state": state}]
     assert wait(fired(job_trigger(Home(home.root.with_name("other"))))) == [{"state": "unreadable"}]
 
 
@@ -207,8 +200,7 @@ def test_a_person_cannot_end_what_a_newer_attempt_owns(home: Home, told: ToldJob
     told.take_over()
     with told.supervised():
         wait(job_trigger(home, epoch=1).on_kill())
-    assert told.row.cancel_epoch is None
-    assert told.row.state == "running"
+    assert (told.row.cancel_epoch, told.row.state) == (None, "running")
 
 
 def test_a_person_hears_of_what_did_not_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +219,6 @@ def test_a_person_hears_of_what_did_not_end(home: Home, monkeypatch: pytest.Monk
 
 
 def test_a_supervised_job_is_asked_to_end(home: Home, told: ToldJob) -> None:
-
     async def end() -> int | None:
         ending = asyncio.create_task(job_trigger(home).on_kill())
         while (asked := told.row.cancel_epoch) is None:
@@ -241,7 +232,6 @@ def test_a_supervised_job_is_asked_to_end(home: Home, told: ToldJob) -> None:
 
 
 def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(home: Home) -> None:
-    record_format(home)
     record_format(home)
     line = home.line("ads")
     line.mkdir(parents=True)
@@ -292,10 +282,8 @@ def test_a_failed_run_is_worth_a_look(home: Home, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_change_while_no_triggerer_ran_is_not_missed(home: Home) -> None:
-    trigger = turn_trigger(home)
+    _, arguments = turn_trigger(home).serialize()
     ToldJob(home).link(10)
-    path, arguments = trigger.serialize()
-    assert path.endswith(".TurnTrigger")
     assert wait(fired(TurnTrigger(**arguments))) == [{"state": "changed"}]
 
 
@@ -304,7 +292,6 @@ def test_what_a_look_inherits(home: Home, tmp_path: Path, monkeypatch: pytest.Mo
     for name in ("ACME_TOKEN", "OTHERS_TOKEN"):
         monkeypatch.setenv(name, "planted")
     _, arguments = ready_trigger(toy, home).serialize()
-    assert arguments["variables"] == []
     arguments["variables"] = ["ACME_*"]
     assert wait(fired(ReadyTrigger(**arguments))) == [{"state": "ready"}]
     environ = json.loads((toy.folder / "calls.jsonl").read_text())["environ"]
@@ -319,26 +306,17 @@ def test_a_source_becomes_ready(home: Home, tmp_path: Path) -> None:
     assert toy.calls("source") == [["ads", "2026-03-01", "clicks", "--ready"]] * 3
 
 
-@pytest.mark.parametrize(
-    ("answer", "deadline", "event"),
-    [
-        (found("waiting", "no marker"), 0.6, "deadline"),
-        ({"code": 3, "says": ["error: corrupt"]}, SOON, "failed"),
-        ({"seconds": 60}, SOON, "failed"),
-    ],
-    ids=["late", "fails", "hangs"],
-)
 def test_a_look_that_comes_to_no_good_end_wakes_the_task(
-    home: Home, tmp_path: Path, monkeypatch: Any, answer: Any, deadline: float, event: str
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "seconds" in answer:
-        monkeypatch.setattr(ready, "LOOK_DEADLINE_SECONDS", 0.5)
-    trigger = ready_trigger(ToyStage.make(tmp_path / "toy", source=[answer]), home, deadline)
-    assert wait(fired(trigger)) == [{"state": event}]
-
-
-def test_a_look_that_cannot_begin_wakes_the_task(home: Home, tmp_path: Path) -> None:
-    missing = ready_trigger(ToyStage.make(tmp_path / "toy"), home)
+    toy = ToyStage.make(tmp_path / "toy", source=[found("waiting", "no marker")])
+    assert wait(fired(ready_trigger(toy, home, 0.6))) == [{"state": "deadline"}]
+    toy.answer(source=[{"code": 3, "says": ["error: corrupt"]}])
+    assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]
+    toy.answer(source=[{"seconds": 60}])
+    monkeypatch.setattr(ready, "LOOK_DEADLINE_SECONDS", 0.5)
+    assert wait(fired(ready_trigger(toy, home))) == [{"state": "failed"}]
+    missing = ready_trigger(toy, home)
     missing.python = "/nowhere/python"
     assert wait(fired(missing)) == [{"state": "failed"}]
 
