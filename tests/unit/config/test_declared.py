@@ -91,10 +91,6 @@ def test_a_missing_variable_is_named_with_place_key_and_process(
     )
 
 
-def test_a_text_without_a_reference_is_not_touched() -> None:
-    assert filled_in({"a": "${X}"}, [], {"X": "1"}, "it") == {"a": "${X}"}
-
-
 def test_some_variables_are_settled_for_good(project: Path, declared: Declared) -> None:
     settled = declared.settled({"SASL", "BROKER", "ROWS"}, {"SASL": "a${b"})
     clicks = settled.sources["clicks"]

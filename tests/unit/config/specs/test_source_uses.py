@@ -6,19 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from forebay.config.specs.datasets import Doubled, doubled_sources, is_use_name, source_uses
+from forebay.config.specs.datasets import Doubled, doubled_sources, is_use_name
 
 DAY = timedelta(days=1)
-
-
-def test_a_source_of_one_stream_keeps_its_name() -> None:
-    found = source_uses({"now": ["clicks", "views"], "yesterday": ["clicks"], "old": ["history"]})
-    assert [tuple(use) for use in found] == [
-        ("clicks@now", "clicks", "now"),
-        ("views", "views", "now"),
-        ("clicks@yesterday", "clicks", "yesterday"),
-        ("history", "history", "old"),
-    ]
 
 
 @pytest.mark.parametrize("text", ["", "@", "a@", "@b", "a@b@c", "a b", "a@b c", "a@1"])

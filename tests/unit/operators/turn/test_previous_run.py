@@ -34,17 +34,13 @@ def state_of(*runs: tuple[str, str | None]) -> PreviousRun:
     ("run", "training", "word"),
     [
         ("queued", None, PreviousRun.ACTIVE),
-        ("running", None, PreviousRun.ACTIVE),
-        ("running", "deferred", PreviousRun.ACTIVE),
         ("running", "up_for_retry", PreviousRun.ACTIVE),
         ("running", "success", PreviousRun.DONE),  # it evaluates and publishes
         ("running", "failed", PreviousRun.FAILED),
-        ("running", "upstream_failed", PreviousRun.FAILED),
         ("success", "success", PreviousRun.DONE),
         ("success", "skipped", PreviousRun.DONE),  # it was trained before
         ("success", None, PreviousRun.DONE),  # marked by hand
         ("failed", "success", PreviousRun.DONE),  # only its evaluation failed
-        ("failed", "failed", PreviousRun.FAILED),
         ("failed", "upstream_failed", PreviousRun.FAILED),
         ("failed", "skipped", PreviousRun.FAILED),  # a person failed it before it trained
         ("failed", None, PreviousRun.FAILED),
