@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from forebay.config.load import Project, load_one, load_project
+from forebay.config.yaml.files import read_text
+from forebay.config.yaml.problems import Problem
 from forebay.errors import ConfigError
 
 SOURCE = """\
@@ -131,6 +133,7 @@ def test_one_slip_is_one_problem(
 ) -> None:
     files.change("pipelines/ads.yaml", old, new)
     assert files.problems() == [("ads.yaml", *place, code, hint)]
+    assert load_one(files.config, "ads", {}).problems == files.load().problems
 
 
 def test_a_key_that_was_removed_is_named_with_what_to_do(files: Files) -> None:
@@ -307,3 +310,39 @@ def test_a_pipeline_that_cannot_be_read_or_names_no_source_cannot_run(files: Fil
 def test_types_as_others_call_them(files: Files, written: str, meant: str) -> None:
     files.change("sources/history.yaml", "at: timestamp", f"at: {written}")
     assert files.problems()[0][3:] == ("wrong-value", meant)
+
+
+def test_one_pipeline_alone_opens_no_files_of_others(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = files.load().pipeline("ads")
+    opened: list[str] = []
+
+    def reading(path: Path) -> tuple[str, list[Problem]]:
+        opened.append(path.name)
+        return read_text(path)
+
+    monkeypatch.setattr("forebay.config.checks.loaded.read_text", reading)
+    files.write("pipelines/broken.yaml", "dataset: [")
+    files.write("sources/other.yaml", "kind: [")
+    files.write("sources/other.yml", "a second file of that name")
+    one = load_one(files.config, "ads", {})
+    assert (one.problems, one.pipeline("ads"), set(one.source_files)) == ([], whole, {"history"})
+    assert sorted(opened) == ["ads.yaml", "history.yaml"]
+    files.change("pipelines/ads.yaml", "[history]", "[othr]")  # nearest is one that is not read
+    assert [each.hint for each in load_one(files.config, "ads", {}).problems] == ["other"]
+    files.write("pipelines/ads.yaml", PIPELINE)
+    files.write("pipelines/ads.yml", "")
+    (problem,) = load_one(files.config, "ads", {}).problems
+    assert problem.code == "duplicate-name"
+
+
+def test_one_pipeline_alone_has_the_problems_of_its_sources_and_variables(files: Files) -> None:
+    files.change("sources/history.yaml", "event_time: at", "event_tme: at")
+    found = load_one(files.config, "ads", {}).problems
+    assert [problem.file for problem in found] == [str(files.config / "sources/history.yaml")]
+    assert found == files.load().problems
+    files.change("sources/history.yaml", "event_tme: at", "event_time: ${AT}")
+    assert load_one(files.config, "ads", {"AT": "at"}).source("history").event_time == "at"
+    (problem,) = load_one(files.config, "ads", {}).problems
+    assert problem.code == "variable-not-set"

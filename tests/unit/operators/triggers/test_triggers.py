@@ -62,37 +62,23 @@ async def fired(trigger: WakingTrigger) -> list[Any]:
     return [event.payload async for event in trigger.run()]
 
 
-def job_trigger(home: Home, epoch: int = 1, deadline: float = SOON) -> JobTrigger:
-    return JobTrigger(
-        home=str(home.root),
-        job_id="ads.main.2026-03-01.g1",
-        epoch=epoch,
-        deadline=time.time() + deadline,
-        not_before=0.0,
-    )
+def shared(home: Home, seconds: float) -> dict[str, Any]:
+    return {"home": str(home.root), "deadline": time.time() + seconds, "not_before": 0.0}
 
 
-def turn_trigger(home: Home, seconds: float = SOON, before: str = "2026-03-01") -> TurnTrigger:
-    return TurnTrigger(
-        home=str(home.root),
-        dag_id="ads",
-        pipeline="ads",
-        line="main",
-        before=before,
-        seen=TurnSnapshot.take(home, "ads", "ads", "main", before).model_dump(mode="json"),
-        deadline=time.time() + seconds,
-        not_before=0.0,
-    )
+def job_trigger(home: Home, epoch: int = 1, seconds: float = SOON) -> JobTrigger:
+    return JobTrigger(job_id="ads.main.2026-03-01.g1", epoch=epoch, **shared(home, seconds))
 
 
-def ready_trigger(toy: ToyStage, home: Home, deadline: float = SOON) -> ReadyTrigger:
-    return ReadyTrigger(
-        python=toy.python,
-        arguments=["ads", "2026-03-01", "clicks"],
-        home=str(home.root),
-        deadline=time.time() + deadline,
-        not_before=0.0,
-    )
+def turn_trigger(home: Home, seconds: float = SOON) -> TurnTrigger:
+    of: Any = {"dag_id": "ads", "pipeline": "ads", "line": "main", "before": "2026-03-01"}
+    seen = TurnSnapshot.take(home, *of.values()).model_dump(mode="json")
+    return TurnTrigger(seen=seen, **of, **shared(home, seconds))
+
+
+def ready_trigger(toy: ToyStage, home: Home, seconds: float = SOON) -> ReadyTrigger:
+    arguments = ["ads", "2026-03-01", "clicks"]
+    return ReadyTrigger(python=toy.python, arguments=arguments, **shared(home, seconds))
 
 
 def found(state: str, reason: str = "") -> dict[str, Any]:
@@ -181,7 +167,7 @@ def test_a_job_elsewhere_is_followed_by_beats(
 
 def test_a_job_that_takes_too_long_or_has_ended_or_is_gone(home: Home, told: ToldJob) -> None:
     with told.supervised():
-        assert wait(fired(job_trigger(home, deadline=0.1))) == [{"state": "deadline"}]
+        assert wait(fired(job_trigger(home, seconds=0.1))) == [{"state": "deadline"}]
     for state in ("succeeded", "failed", "cancelled"):
         told.tell(state)
         assert wait(fired(job_trigger(home))) == [{"state": state}]
@@ -231,14 +217,20 @@ def test_a_supervised_job_is_asked_to_end(home: Home, told: ToldJob) -> None:
         assert wait(end()) == 1
 
 
-def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(home: Home) -> None:
+@pytest.fixture
+def lease(home: Home) -> FileLock:
+    """That of a job which trains the line."""
     record_format(home)
-    line = home.line("ads")
-    line.mkdir(parents=True)
-    lease = FileLock(line / "lease.lock")
+    home.line("ads").mkdir(parents=True)
+    made = FileLock(home.line("ads") / "lease.lock")
+    assert made.acquire(1.0)
+    return made
 
+
+def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(
+    home: Home, lease: FileLock
+) -> None:
     async def train() -> list[Any]:
-        assert lease.acquire(1.0)
         watching = asyncio.create_task(fired(turn_trigger(home)))
         await asyncio.sleep(0.1)
         ToldJob(home).link(10)
@@ -250,14 +242,10 @@ def test_a_turn_comes_when_the_window_before_is_trained_and_the_line_free(home: 
     assert wait(train()) == [{"state": "changed"}]
 
 
-def test_a_line_that_gets_free_is_no_news_while_the_window_before_is_to_come(home: Home) -> None:
-    record_format(home)
-    line = home.line("ads")
-    line.mkdir(parents=True)
-    lease = FileLock(line / "lease.lock")
-
+def test_a_line_that_gets_free_is_no_news_while_the_window_before_is_to_come(
+    home: Home, lease: FileLock
+) -> None:
     async def train_another() -> list[Any]:
-        assert lease.acquire(1.0)
         trigger = turn_trigger(home, seconds=0.5)
         trigger.seen = {"links": []}
         watching = asyncio.create_task(fired(trigger))
