@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 from support.declared import Declared
 
@@ -58,21 +59,14 @@ def test_a_compared_mapping_is_checked_like_a_name(
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "line"),
+    "line",
     [
-        ("memory_inputs", "zero", "memory_inputs: zero"),
-        ("adapt_learns", "both", "adapt_learns: both"),
-        ("adapt_learns", "auto", "adapt_learns: auto"),
-        ("memory_embeddings", True, "memory_embeddings: true"),
-        ("gain", 0.05, "gain: 0.05"),
-        ("embeddings", "separate", "embeddings: separate"),
-        ("stop_gradient", "theta_only", "stop_gradient: theta_only"),
+        *("memory_inputs: zero", "adapt_learns: both", "adapt_learns: auto", "gain: 0.05"),
+        *("memory_embeddings: true", "embeddings: separate", "stop_gradient: theta_only"),
     ],
 )
-def test_the_paper_s_mode_is_the_paper_s(
-    declared: Declared, key: str, value: object, line: str
-) -> None:
-    declared.pipeline["model"] = {"mixture": {"mode": "paper", key: value}}
+def test_the_paper_s_mode_is_the_paper_s(declared: Declared, line: str) -> None:
+    declared.pipeline["model"] = {"mixture": {"mode": "paper", **yaml.safe_load(line)}}
     assert declared.only() == ("paper-mode", "", line)
     declared.pipeline["model"]["mixture"]["mode"] = "measured"
     assert declared.problems() == []

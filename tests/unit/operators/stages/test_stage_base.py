@@ -27,15 +27,12 @@ def sink(**more: Any) -> SinkOperator:
     return SinkOperator(task_id="sink", pipeline="ads", config="/config", python="py", **more)
 
 
-def test_a_pause_lasts_as_long_as_it_is_told() -> None:
+def test_a_pause_lasts_as_long_as_it_is_told_and_ends_with_the_task() -> None:
+    task = sink()
     for seconds in (0.0, 0.3):
         began = time.monotonic()
-        sink().pause(seconds)
+        task.pause(seconds)
         assert seconds <= time.monotonic() - began < seconds + 5
-
-
-def test_a_pause_ends_with_the_task() -> None:
-    task = sink()
     task.on_kill()
     began = time.monotonic()
     with pytest.raises(InfrastructureError, match="task was killed"):
