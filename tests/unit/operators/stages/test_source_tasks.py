@@ -207,15 +207,9 @@ def joined(*answers: dict[str, Any] | None) -> dict[str, Any]:
 def test_the_joiner_adds_up() -> None:
     first = listed(rows=7, tasks=2, files=1, storage_calls=9)
     second = listed(rows=3, tasks=1, files=4) | {"source": "views"}
-    assert joined(first, second) == {
-        "window": KEY,
-        "sources": 2,
-        "tasks": 3,
-        "files": 5,
-        "rows": {"clicks": 7, "views": 3},
-        "rows_total": 10,
-        "storage_calls": 9,
-    }
+    counts = {"sources": 2, "tasks": 3, "files": 5, "storage_calls": 9}
+    rows = {"rows": {"clicks": 7, "views": 3}, "rows_total": 10}
+    assert joined(first, second) == {"window": KEY, **counts, **rows}
     assert joined(first, second | {"rows": None})["rows_total"] is None
 
 

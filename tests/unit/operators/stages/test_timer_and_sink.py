@@ -66,8 +66,7 @@ def test_a_window_that_is_over_is_looked_at(
     said = lines_of(monkeypatch)
     at(WINDOW.end + timedelta(seconds=seconds))
     assert timer(toy).work(ASKED, {})["state"] == "open"
-    ((name, key, *_),) = toy.calls("timer")
-    assert (name, key) == ("ads", WINDOW.key)
+    assert [call[:2] for call in toy.calls("timer")] == [["ads", WINDOW.key]]
     assert not [line for line in said if "not over" in line]
 
 
@@ -90,8 +89,7 @@ def test_a_longer_wait_is_deferred_to_the_window_s_end(toy: ToyStage, at: At) ->
         timer(toy).work(ASKED, {})
     trigger = deferred.value.trigger
     assert isinstance(trigger, WindowOverTrigger)
-    assert trigger.until == WINDOW.end.timestamp()
-    assert deferred.value.method_name == "window_over"
+    assert (trigger.until, deferred.value.method_name) == (WINDOW.end.timestamp(), "window_over")
     assert timedelta(days=1) < (deferred.value.timeout or timedelta(0)) < timedelta(days=2)
 
 

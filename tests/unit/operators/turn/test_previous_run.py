@@ -37,6 +37,7 @@ def state_of(*runs: tuple[str, str | None]) -> PreviousRun:
         ("running", "up_for_retry", PreviousRun.ACTIVE),
         ("running", "success", PreviousRun.DONE),  # it evaluates and publishes
         ("running", "failed", PreviousRun.FAILED),
+        ("running", "upstream_failed", PreviousRun.FAILED),
         ("success", "success", PreviousRun.DONE),
         ("success", "skipped", PreviousRun.DONE),  # it was trained before
         ("success", None, PreviousRun.DONE),  # marked by hand
