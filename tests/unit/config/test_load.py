@@ -112,6 +112,7 @@ def test_several_missing_keys_are_all_named(files: Files) -> None:
         ("{encode: hash, buckets: 100}", "", (8, 10), "wrong-type", ""),
         ("{encode: hash, buckets: 100}", "hash", (8, 11), "wrong-type", ""),
         ("{paradigm: batch}", "", (9, 7), "wrong-type", ""),
+        ("buckets: 100", "buckets: yes", (8, 35), "wrong-type", ""),
         ("hash, buckets: 100", "vocabulary, values: [SE, NO]", (8, 45), "wrong-type", '"NO"'),
         ("[history]", "[history, history]", (6, 34), "source-twice", ""),
         ("[history]", "history", (6, 24), "wrong-type", "[history]"),

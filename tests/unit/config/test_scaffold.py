@@ -66,6 +66,8 @@ def test_columns_without_a_type_or_a_name_of_their_own_are_listed() -> None:
     assert yaml.safe_load(text).items() >= {"columns": {"at": "timestamp"}}.items()
     assert "#   blob: binary" in text
     assert text.count("#   twice: int64") == 2
+    # Where all can be declared nothing is said of the rest.
+    assert "Left out" not in declared_source("parquet", DATA, columns[:1])
 
 
 @pytest.mark.parametrize(

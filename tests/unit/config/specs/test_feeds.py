@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.stages import pipeline
 
-from forebay.config.specs.datasets import StreamSpec
+from forebay.config.specs.datasets import Doubled, StreamSpec, doubled_sources, is_use_name
 from forebay.config.specs.feeds import (
     Phase,
     has_stream,
@@ -122,3 +122,17 @@ def test_copies_are_looked_for_as_far_back_as_the_largest_offset() -> None:
     assert dataset.joined_within == timedelta(hours=36)
     longer = dataset.model_copy(update={"label_join": timedelta(days=7)})
     assert longer.joined_within == timedelta(days=7)
+
+
+@pytest.mark.parametrize("text", ["", "@", "a@", "@b", "a@b@c", "a b", "a@b c", "a@1"])
+def test_other_texts_are_no_names(text: str) -> None:
+    assert not is_use_name(text)
+
+
+def test_rows_are_read_twice_by_one_offset_alone() -> None:
+    streams = {"now": ["clicks"], "also": ["views", "clicks"], "yesterday": ["clicks"]}
+    offsets = {"now": timedelta(0), "also": timedelta(0), "yesterday": timedelta(days=1)}
+    assert list(doubled_sources(streams, offsets)) == [Doubled("clicks", "also", 1, "now")]
+    # What is not known is not compared; one stream has one offset, whatever it is.
+    assert list(doubled_sources(streams, {})) == []
+    assert list(doubled_sources({"now": ["a", "a"]}, {})) == [Doubled("a", "now", 1, "now")]

@@ -97,6 +97,7 @@ class Sizes(BaseModel):
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
+        ("number: yes", "number: a number is expected, but unquoted yes is a bool in YAML", ""),
         ("bounded: yes", "bounded: a number is expected, but unquoted yes is a bool in YAML", ""),
         ("shelves: [{hta: 1}]", "unknown key 'hta' in shelves[0]", "hat"),
         (

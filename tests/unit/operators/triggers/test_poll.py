@@ -118,11 +118,11 @@ def counting_looks(monkeypatch: pytest.MonkeyPatch, kind: type[Any]) -> list[Non
 
 
 @pytest.mark.parametrize(("kind", "queries"), [(JobTrigger, 1), (TurnTrigger, 3)])
-def test_two_hundred_are_read_in_as_few_queries_as_one(
+def test_many_are_read_in_as_few_queries_as_one(
     home: Home, monkeypatch: pytest.MonkeyPatch, kind: type[WakingTrigger], queries: int
 ) -> None:
     looks = counting_looks(monkeypatch, kind)
-    with running_jobs(home, 200 if kind is JobTrigger else 1) as names:
+    with running_jobs(home, 40 if kind is JobTrigger else 1) as names:
         triggers: list[WakingTrigger] = [job_trigger(home, name) for name in names]
         if kind is TurnTrigger:
             triggers = [turn_trigger(home, f"p{n % 20}", f"w{n}") for n in range(200)]
