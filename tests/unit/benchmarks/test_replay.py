@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,7 @@ def events() -> Events:
     return generate(MARKETS["late conversions"], 3, days=DAYS, hourly=300)
 
 
-def watch(market: Market, events: Events, span: Span, **more: int) -> Watched:
+def watch(market: Market, events: Events, span: Span, **more: Any) -> Watched:
     watching = Watching()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("market_replay.make_learner", lambda *_: watching)

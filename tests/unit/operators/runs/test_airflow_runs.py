@@ -32,7 +32,7 @@ def run(hour: int, minute: int = 0, state: str = "running", clear_number: int = 
     start = at.replace(minute=0)
     unset = dict.fromkeys(("start_date", "end_date", "partition_key"))
     interval = {"data_interval_start": start, "data_interval_end": start + timedelta(hours=1)}
-    told = {"dag_id": "ads", "run_id": f"run-{hour}:{minute:02}", "run_type": "manual"}
+    told: Any = {"dag_id": "ads", "run_id": f"run-{hour}:{minute:02}", "run_type": "manual"}
     told |= {"state": state, "clear_number": clear_number, "consumed_asset_events": []}
     return DagRun.model_validate(told | unset | interval | {"logical_date": at, "run_after": at})
 

@@ -68,8 +68,8 @@ class Place:
 
     def operator(self, grace: float = 0) -> SourceOperator:
         where = {"pipeline": "ads", "config": "/config", "python": self.toy.python}
-        told = {"source": "clicks", "windows_around": 30, "grace_seconds": grace}
-        return SourceOperator(task_id="clicks", **where, **told)  # type: ignore[arg-type]
+        told: Any = {"source": "clicks", "windows_around": 30, "grace_seconds": grace}
+        return SourceOperator(task_id="clicks", **where, **told)
 
     def answers(self, *answers: dict[str, Any]) -> None:
         self.toy.answer(source=[{"prints": answer} for answer in answers])
