@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from advice_regret import Interval, held_out, line_of, regret, summary, without_level
 from learning_figures import Run, figures_of
-from learning_page import page_text, with_block
 from learning_regimes import by_regime, table_of
 from market_grid import SETTINGS
 from replay import Replayed
@@ -99,21 +96,3 @@ def test_advice_and_gate_are_measured_against_the_best_of_the_other_half(runs: l
 def test_few_seeds_are_no_regime(runs: list[Run]) -> None:
     assert list(by_regime(runs[:6])) == [SLOW, RARE]
     assert by_regime(runs[:4]) == {}
-
-
-def test_the_table_marks_what_is_not_told_apart_from_the_best(runs: list[Run]) -> None:
-    text = page_text(table_of(runs))
-    slow, rare = text.splitlines()[-1], text.splitlines()[-2]
-    assert rare.startswith("| rare | 49% | `mixed+head` | 0.")
-    assert "| **0** |" in rare
-    assert slow.startswith("| slow drift | 100% | `stream` | 0.")
-    assert "**" not in slow
-    assert "| -0." in slow
-
-
-def test_a_page_changes_between_its_markers_and_nowhere_else(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<b>\nold\n<e>\nafter\n")
-    assert with_block(page, ("<b>", "<e>"), "new") == "before\n<b>\nnew\n<e>\nafter\n"
-    with pytest.raises(SystemExit, match="needs"):
-        with_block(page, ("<b>", "<x>"), "new")

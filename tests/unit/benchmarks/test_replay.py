@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from market_replay import HISTORY_HOURS, HOUR_US, START_US, replay_market
 from replay import HISTORY, ROWS, STREAM, Replayed, Span
 from support.there import there
 
-from examples.demo.data.ad_market import MARKETS, Events, generate
+from examples.demo.data.ad_market import MARKETS, Events, Market, generate
 from forebay.config.specs.feeds import Phase
 from forebay.mixture.label_guard import GuardState
 from forebay.mixture.metrics.auc import estimate_auc
@@ -63,14 +64,17 @@ def events() -> Events:
     return generate(MARKETS["late conversions"], 3, days=DAYS, hourly=300)
 
 
-@pytest.fixture(scope="module")
-def watched(events: Events) -> Watched:
+def watch(market: Market, events: Events, span: Span, **more: Any) -> Watched:
     watching = Watching()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("market_replay.make_learner", lambda *_: watching)
-        train = {"paradigm": "stream", "compare": ["batch"]}
-        found = replay_market(MARKETS["late conversions"], events, train, {}, span=SPAN)
+        found = replay_market(market, events, {"paradigm": "stream"}, {}, span=span, **more)
     return watching, found
+
+
+@pytest.fixture(scope="module")
+def watched(events: Events) -> Watched:
+    return watch(MARKETS["late conversions"], events, SPAN)
 
 
 def hours_of(events: Events) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -139,11 +143,9 @@ def test_batch_rows_say_what_the_stream_knew(watched: Watched, events: Events) -
 
 
 def test_events_that_are_not_in_the_stream_say_nothing_of_it() -> None:
-    watching, market = Watching(), MARKETS["sparse stream"]
+    market = MARKETS["sparse stream"]
     events = generate(market, 1, days=2, hourly=100)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("market_replay.make_learner", lambda *_: watching)
-        replay_market(market, events, {"paradigm": "stream"}, {}, span=Span(48, 0, 0, 0))
+    watching, _ = watch(market, events, Span(48, 0, 0, 0))
     parts = [one for kind, one in watching.given if kind == "batch"]
     for one in parts:
         absent = ~events.streamed[one.row_ids // 2]
@@ -190,17 +192,8 @@ def test_halves_of_events_and_windows_add_up_to_all(watched: Watched) -> None:
 
 
 def test_daily_windows_learn_what_hourly_ones_do(events: Events) -> None:
-    watching = Watching()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("market_replay.make_learner", lambda *_: watching)
-        found = replay_market(
-            MARKETS["late conversions"],
-            events,
-            {"paradigm": "stream"},
-            {},
-            span=Span(DAYS, 1, 2, 1),
-            window_hours=24,
-        )
+    span = Span(DAYS, 1, 2, 1)
+    watching, found = watch(MARKETS["late conversions"], events, span, window_hours=24)
     assert watching.phases == ["warm_start_end", "window", "window"]
     day = (events.at - START_US) // (24 * HOUR_US)
     assert (found.windows == 2).all()

@@ -1,6 +1,9 @@
-"""The help of every command fits 80 columns and is complete."""
+"""The help of every command fits 80 columns; each variable means one option in all commands."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 import typer
@@ -51,3 +54,23 @@ def test_what_a_list_says_of_a_command_is_short() -> None:
         if len(text := group.get_command(context, name).get_short_help_str(1_000)) > 55
     }
     assert long == {}
+
+
+def test_a_variable_is_one_option_everywhere() -> None:
+    found: dict[str, set[str]] = defaultdict(set)
+    for command, context in commands(*root()):
+        for each in command.params:
+            if isinstance(each.envvar, str):
+                names, _ = each.get_help_record(context)
+                found[each.envvar].add(names)
+    assert len(found) > 30
+    assert {name: options for name, options in found.items() if len(options) > 1} == {}
+
+
+def test_a_refused_value_names_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FOREBAY_ROWS", "rows.jsonl")
+    assert cli.run(["preview", "clicks", "--config", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "'--rows' (env var: 'FOREBAY_ROWS'): Input should be a valid integer" in said

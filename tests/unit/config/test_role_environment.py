@@ -10,14 +10,6 @@ from forebay.config.role_environment import declared_variables, role_variables
 from forebay.config.specs.jobs import JobSpec
 from forebay.executors.roles.table import ROLES
 
-ENVIRON = dict.fromkeys(
-    (
-        *("PATH", "FOREBAY_HOME", "FOREBAY_DATABASE", "PGPASSWORD", "AWS_ACCESS_KEY_ID"),
-        *("AZURE_CLIENT_SECRET", "TOPIC_PASSWORD", "EVENT_TIME", "SEED", "ACME_DATA"),
-        *("ACME_TRAINER", "OTHERS_TOKEN"),
-    ),
-    "value",
-)
 _NAMES = {"data": "ACME_D*", "trainer": "ACME_TRAINER"}
 _ROLES = {role: {"runtime": {"environment": [name]}} for role, name in _NAMES.items()}
 JOB = JobSpec.model_validate({"roles": _ROLES})
@@ -27,6 +19,7 @@ SOURCES: dict[str, dict[str, Any]] = {"clicks": {"event_time": "${EVENT_TIME}", 
 ALWAYS = {"PATH", "FOREBAY_HOME", "SEED", "EVENT_TIME"}
 STORAGES = {"AWS_ACCESS_KEY_ID", "AZURE_CLIENT_SECRET", "TOPIC_PASSWORD", "ACME_DATA"}
 FACTS = {"FOREBAY_DATABASE", "PGPASSWORD"}
+ENVIRON = dict.fromkeys(ALWAYS | STORAGES | FACTS | {"ACME_TRAINER", "OTHERS_TOKEN"}, "value")
 
 
 def inherited(name: str, **more: str) -> set[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 from support.declared import Declared
 
@@ -46,28 +47,26 @@ def test_a_paradigm_without_stream_rows_has_nothing_to_correct(declared: Declare
     assert declared.only() == ("delay-feed", "", "delay: fnw")
 
 
-def test_a_compared_mapping_is_checked_like_a_name(declared: Declared) -> None:
-    declared.pipeline["train"] = {"paradigm": "stream", "compare": ["mixed", {"paradigm": "batch"}]}
+@pytest.mark.parametrize(
+    ("compared", "line"), [({"paradigm": "batch"}, "- paradigm: batch"), ("batch", "- batch")]
+)
+def test_a_compared_mapping_is_checked_like_a_name(
+    declared: Declared, compared: object, line: str
+) -> None:
+    declared.pipeline["train"] = {"paradigm": "stream", "compare": ["mixed", compared]}
     del declared.dataset["streams"]["old"]
-    assert declared.only() == ("paradigm-feed", "", "- paradigm: batch")
+    assert declared.only() == ("paradigm-feed", "", line)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "line"),
+    "line",
     [
-        ("memory_inputs", "zero", "memory_inputs: zero"),
-        ("adapt_learns", "both", "adapt_learns: both"),
-        ("adapt_learns", "auto", "adapt_learns: auto"),
-        ("memory_embeddings", True, "memory_embeddings: true"),
-        ("gain", 0.05, "gain: 0.05"),
-        ("embeddings", "separate", "embeddings: separate"),
-        ("stop_gradient", "theta_only", "stop_gradient: theta_only"),
+        *("memory_inputs: zero", "adapt_learns: both", "adapt_learns: auto", "gain: 0.05"),
+        *("memory_embeddings: true", "embeddings: separate", "stop_gradient: theta_only"),
     ],
 )
-def test_the_paper_s_mode_is_the_paper_s(
-    declared: Declared, key: str, value: object, line: str
-) -> None:
-    declared.pipeline["model"] = {"mixture": {"mode": "paper", key: value}}
+def test_the_paper_s_mode_is_the_paper_s(declared: Declared, line: str) -> None:
+    declared.pipeline["model"] = {"mixture": {"mode": "paper", **yaml.safe_load(line)}}
     assert declared.only() == ("paper-mode", "", line)
     declared.pipeline["model"]["mixture"]["mode"] = "measured"
     assert declared.problems() == []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from support.cpu_limits import slowness
 from support.projects import Project, clicks_source, declared_project, history_source
 from support.python_code import printed_json
@@ -83,6 +85,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = (pipelines / "ads.yaml").read_text()
     (pipelines / "slip.yaml").write_text(text.replace("- clicks", "- clics").replace("1024", "-1"))
     (pipelines / "names.yaml").write_text(text.replace("- clicks", "- clics"))
+    twice = yaml.safe_load(text)
+    week = {"sources": ["clicks"], "offset": "7d", "feed": "batch"}
+    twice["dataset"]["streams"]["week"] = week
+    (pipelines / "twice.yaml").write_text(yaml.safe_dump(twice))
     (pipelines / "uses_bad.yaml").write_text(text.replace("- clicks", "- bad"))
     project.write_source("bad", clicks_source(event_tme="at", password="planted-by-mistake"))
     sync(project.root / "config", root / "dags")
@@ -103,15 +109,12 @@ def test_tasks_and_their_order(parsed: Json) -> None:
     order = {
         name: sorted(task.get("downstream_task_ids", [])) for name, task in tasks(parsed).items()
     }
+    chain = ("joiner", "sink", "data_executors", "training_executors", "evaluate", "publish")
     assert order == {
         "timer": ["sources.clicks", "sources.history"],
         "sources.history": ["joiner"],
         "sources.clicks": ["joiner"],
-        "joiner": ["sink"],
-        "sink": ["data_executors"],
-        "data_executors": ["training_executors"],
-        "training_executors": ["evaluate"],
-        "evaluate": ["publish"],
+        **{name: [after] for name, after in pairwise(chain)},
         "publish": [],
     }
 
@@ -158,7 +161,7 @@ def test_tasks_are_as_declared(parsed: Json) -> None:
 
 def test_what_is_stored_is_read_back_and_the_same_again(parsed: Json, place: Path) -> None:
     read = {"tasks": sorted(tasks(parsed)), "windows": "1d America/New_York"}
-    assert parsed["read"] == {"ads": read}
+    assert parsed["read"]["ads"] == read
     assert parse(place / "dags", place / "airflow", seed=4711)["stored"] == parsed["stored"]
 
 
@@ -172,56 +175,36 @@ def test_parsing_is_light(parsed: Json) -> None:
     assert parsed["next_seconds"] < NEXT_CPU_SECONDS_MAX * slowness()
 
 
-def test_parsing_opens_no_database(parsed: Json, place: Path) -> None:
-    """Its address is wrong, which would be an error of the file; and no home is made."""
-    assert "ads.py" not in parsed["errors"]
-    assert "ads" in parsed["stored"]
-    assert not (place / "forebay").exists()
-
-
 def test_an_error_is_what_check_says_and_breaks_its_own_dag_only(parsed: Json, place: Path) -> None:
-    assert set(parsed["stored"]) == {"ads"}
+    # No database is opened: its address is wrong, which would be an error of the file.
+    assert not (place / "forebay").exists()
+    assert set(parsed["stored"]) == {"ads", "twice"}
     assert set(parsed["errors"]) == {"slip.py", "names.py", "uses_bad.py"}
     assert "password: ***" in parsed["errors"]["uses_bad.py"]
     assert "planted-by-mistake" not in str(parsed["errors"])
     project, config = Project(place / "project"), str(place / "project" / "config")
     printed = project.forebay("check", "--config", config, check=False).stdout
     problems = [line for line in printed.splitlines() if line.startswith(config)]
-    for name, concerned in {
-        "slip": ("pipelines/slip.yaml",),
-        "names": ("pipelines/names.yaml",),
-        "uses_bad": ("pipelines/uses_bad.yaml", "sources/bad.yaml"),
-    }.items():
-        shown = parsed["errors"][f"{name}.py"]
+    for name in ("slip", "names", "uses_bad"):
+        concerned = [f"pipelines/{name}.yaml", *(["sources/bad.yaml"] * (name == "uses_bad"))]
         expected = [line for line in problems if any(file in line for file in concerned)]
         assert expected
-        message = shown.partition("ConfigError: ")[2]
+        message = parsed["errors"][f"{name}.py"].partition("ConfigError: ")[2]
         assert [line for line in message.splitlines() if not line.startswith("    ")] == expected
         # Below each problem stand its line of YAML and a mark.
         assert message.count("^") == len(expected)
     assert "did you mean clicks?" in parsed["errors"]["names.py"]
     assert "event_tme" in parsed["errors"]["uses_bad.py"]
+    # It is read in Airflow's banner: its trace is short.
+    assert parsed["errors"]["names.py"].count('File "') <= 2
+    assert "During handling" not in parsed["errors"]["names.py"]
 
 
-def test_an_error_has_a_short_trace(parsed: Json) -> None:
-    """The message is what people read in Airflow's banner."""
-    shown = parsed["errors"]["names.py"]
-    assert shown.count('File "') <= 2
-    assert "During handling" not in shown
-
-
-def test_each_stream_that_reads_a_source_has_a_task_of_its_own(tmp_path: Path) -> None:
-    made = declared_project(tmp_path / "project")
-    week = {"sources": ["clicks"], "offset": "7d", "feed": "batch"}
-    made.pipeline["dataset"]["streams"]["week"] = week
-    made.write_pipeline()
-    sync(made.root / "config", tmp_path / "dags")
-    found = parse(tmp_path / "dags", tmp_path / "airflow")
-    assert found["errors"] == {}
-    listed = found["listed"]["ads"]
+def test_each_stream_that_reads_a_source_has_a_task_of_its_own(parsed: Json) -> None:
+    listed = parsed["listed"]["twice"]
     assert listed == {
         "sources.history": "history",
         "sources.clicks.clicks": "clicks@clicks",
         "sources.clicks.week": "clicks@week",
     }
-    assert found["joined"]["ads"] == {use: task for task, use in listed.items()}
+    assert parsed["joined"]["twice"] == {use: task for task, use in listed.items()}

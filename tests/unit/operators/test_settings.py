@@ -31,22 +31,18 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_state_lies_where_the_environment_or_airflow_says(unset: pytest.MonkeyPatch) -> None:
+def test_state_lies_where_the_environment_or_airflow_says(
+    unset: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match=r"set FOREBAY_HOME .*or \[forebay\] home"):
         home()
     unset.setenv("AIRFLOW__FOREBAY__HOME", "/srv/forebay")
     assert str(home().root) == "/srv/forebay"
     unset.setenv("FOREBAY_HOME", "/srv/other")
     assert str(home().root) == "/srv/other"
-
-
-def test_a_relative_home_is_refused(unset: pytest.MonkeyPatch) -> None:
     unset.setenv("FOREBAY_HOME", ".forebay")
     with pytest.raises(ConfigError, match=r"'\.forebay', which is a different folder for each"):
         home()
-
-
-def test_a_home_that_must_not_be_used_is_refused(unset: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "jobs" / "ads").mkdir(parents=True)
     unset.setenv("FOREBAY_HOME", str(tmp_path))
     with pytest.raises(ConfigError, match=r"has lost its home\.json .*holds jobs: restore it"):
@@ -63,9 +59,7 @@ def test_the_interpreter_of_stages(unset: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (ConfigError("wrong"), AirflowFailException),
-        (NotReadyError("late"), AirflowFailException),
-        (DataError("bad"), AirflowFailException),
+        *((each("bad"), AirflowFailException) for each in (ConfigError, NotReadyError, DataError)),
         (InfrastructureError("gone"), AirflowException),
         (FencedError("newer"), AirflowException),
     ],

@@ -54,26 +54,17 @@ def test_what_it_inherits(tmp_path: Path, home: Home, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [
-        (1, ConfigError),
-        (2, NotReadyError),
-        (3, DataError),
-        (4, InfrastructureError),
-        (70, InfrastructureError),
-    ],
+    [(1, ConfigError), (2, NotReadyError), (3, DataError), (70, InfrastructureError)],
 )
 def test_codes_are_remedies(code: int, kind: type[Exception], tmp_path: Path, home: Home) -> None:
-    command = stage(
-        tmp_path, code=code, says=["reading", "error: part.parquet is corrupt", "  row 7"]
-    )
+    says = ["reading", "error: part.parquet is corrupt", "  row 7"]
+    command = stage(tmp_path, code=code, says=says)
     with pytest.raises(kind, match=r"\Apart.parquet is corrupt\n  row 7\Z"):
         run(command, home)
 
 
 def test_an_end_without_a_word_names_the_command(tmp_path: Path, home: Home) -> None:
-    with pytest.raises(
-        InfrastructureError, match=r"`forebay stage timer .*` ended with exit code 9"
-    ):
+    with pytest.raises(InfrastructureError, match=r"`forebay stage timer .*` ended with .* code 9"):
         run(stage(tmp_path, code=9), home)
 
 
@@ -119,12 +110,6 @@ def test_output_is_bounded(tmp_path: Path, home: Home, monkeypatch: pytest.Monke
     monkeypatch.setattr(stage_process, "OUTPUT_BYTES_MAX", 1_000)
     output = StageProcess(stage(tmp_path, prints="x" * 100_000), home, lambda _: None).wait(30)
     assert len(output.printed) <= 1_000
-
-
-def test_options_are_not_shown() -> None:
-    told = ("ads", "2026-03-01", "clicks", "--asked-by", "ads/run#0", "--asked", "[" + "x" * 10_000)
-    shown = str(StageCommand("python", "source", told))
-    assert shown == "forebay stage source ads 2026-03-01 clicks"
 
 
 def test_the_error_is_what_was_said_last() -> None:

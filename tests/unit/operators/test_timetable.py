@@ -78,20 +78,12 @@ def test_without_catchup_the_newest_closed_window_is_first(monkeypatch: pytest.M
     assert next_start(hourly, "2026-03-10T09:00:00", catchup=False) == "2026-03-10T10"
 
 
-def test_nothing_runs_behind_the_end_or_without_a_start() -> None:
-    daily = WindowTimetable("1d")
-    assert len(walk(daily, at("2026-03-01"), at("2026-03-02T23:59:59"), 9)) == 2
-    none = daily.next_dagrun_info(
-        last_automated_data_interval=None, restriction=TimeRestriction(None, None, catchup=True)
-    )
-    assert none is None
-
-
 def test_bounds_of_its_own_are_for_scheduled_runs() -> None:
     """As in a DAG without dates. A backfill brings dates, and gets what it asks for."""
     daily = WindowTimetable("1d", "UTC", at("2026-03-01"), at("2026-03-02T23:59:59"))
     assert [f"{start:%d}" for start, _, _ in walk(daily, None, None, 9)] == ["01", "02"]
     assert len(walk(daily, at("2026-02-01"), at("2026-03-10"), 99)) == 38
+    assert walk(WindowTimetable("1d"), None, None, 9) == [], "without a start nothing runs"
 
 
 def test_a_change_of_size_goes_on_at_the_next_border() -> None:
@@ -123,18 +115,12 @@ def test_a_date_at_the_end_of_the_calendar_is_refused_as_bad_input(size: str) ->
 @pytest.mark.usefixtures("plugins")
 def test_a_backfill_goes_by_window_starts_with_both_ends() -> None:
     hourly = WindowTimetable("1h")
-    assert backfill(hourly, "2026-03-10T00:00:00", "2026-03-10T02:00:00") == [
-        "2026-03-10T00",
-        "2026-03-10T01",
-        "2026-03-10T02",
-    ]
+    hours = [f"2026-03-10T0{hour}" for hour in range(3)]
+    assert backfill(hourly, "2026-03-10T00:00:00", "2026-03-10T02:00:00") == hours
     assert backfill(hourly, "2026-03-10T00:30:00", "2026-03-10T01:59:00") == ["2026-03-10T01"]
     sao_paulo = WindowTimetable("1d", "America/Sao_Paulo")
-    assert backfill(sao_paulo, "2018-11-03T03:00:00", "2018-11-05T02:00:00") == [
-        "2018-11-03T03",
-        "2018-11-04T03",
-        "2018-11-05T02",
-    ]
+    days = ["2018-11-03T03", "2018-11-04T03", "2018-11-05T02"]
+    assert backfill(sao_paulo, "2018-11-03T03:00:00", "2018-11-05T02:00:00") == days
 
 
 def test_it_is_stored_and_described() -> None:
@@ -144,12 +130,9 @@ def test_it_is_stored_and_described() -> None:
     bounded = WindowTimetable("1d", "Europe/Berlin", at("2026-03-01"), at("2026-03-10"))
     assert WindowTimetable.deserialize(bounded.serialize()) == bounded != days
     assert len({days, WindowTimetable("1d", "Europe/Berlin")}) == 1
-    assert (days.summary, days.description) == (
-        "1d Europe/Berlin",
-        "Every day in Europe/Berlin, after it has ended",
-    )
+    assert days.summary == "1d Europe/Berlin"
+    assert days.description == "Every day in Europe/Berlin, after it has ended"
     assert WindowTimetable(WindowSize.HOUR).summary == WindowTimetable("1h").summary == "1h"
-    assert WindowTimetable("1d").summary == "1d"
 
 
 @given(

@@ -48,13 +48,8 @@ def test_there_and_back(
     current = json.loads((tmp_path / "exports" / "current.json").read_text())
     assert found["serves"]["pinned"]
     assert found["serves"]["path"] == str(tmp_path / "exports" / str(current["integer"]))
-    assert (
-        found["serves"].items()
-        >= {
-            name: current[name]
-            for name in ("window", "generation", "integer", "hash", "published_at")
-        }.items()
-    )
+    for name in ("window", "generation", "integer", "hash", "published_at"):
+        assert found["serves"][name] == current[name]
     newest = found["history"][0]
     assert (newest["action"], newest["why"]) == ("rollback", "the second is bad")
     assert "@" in newest["who"]
@@ -82,10 +77,10 @@ def test_a_path_that_is_behind_is_said(
     assert "exports is behind: `forebay gc` brings it up" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("window", ["2026-03-09", "../etc"])
 def test_a_window_that_cannot_be_served(
-    serving: Serving, capsys: pytest.CaptureFixture[str], window: str
+    serving: Serving, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["models", "serve", "ads", window]) in {1, 2}
-    assert serving.chain.published() is None
-    assert window in capsys.readouterr().err
+    for window in ("2026-03-09", "../etc"):
+        assert run(["models", "serve", "ads", window]) in {1, 2}
+        assert serving.chain.published() is None
+        assert window in capsys.readouterr().err

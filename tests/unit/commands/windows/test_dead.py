@@ -42,8 +42,7 @@ def test_letters_are_counted_by_line_and_window(capsys: pytest.CaptureFixture[st
     ]
     ls("ads", window=SECOND, output=OutputFormat.JSON)
     (found,) = json.loads(capsys.readouterr().out)
-    wanted = {"model_line": "trial", "window": SECOND, "generation": 3}
-    assert found == wanted | {"source": "clicks", "reason": "bad", "rows": 1}
+    assert (found["model_line"], found["window"], found["rows"]) == ("trial", SECOND, 1)
 
 
 def test_nothing_is_said_to_be_nothing(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

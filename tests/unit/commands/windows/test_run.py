@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay import cli
 from forebay.commands.shared.live_line import LiveLine
-from forebay.commands.windows import run
 from forebay.commands.windows.run import _progress_text, _Seen
 from forebay.executors.job.progress import Progress
 from forebay.executors.job.request import JobStatus
@@ -58,21 +56,6 @@ def test_a_run_whose_job_is_over_says_so(
     shown.progress(PROGRESS, status)
     shown.interrupted()
     assert "job ads-1 has ended; the same command shows its results" in capsys.readouterr().err
-
-
-def test_ctrl_c_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(*_arguments: object, **_more: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(run, "_run", interrupt)
-    summary = tmp_path / "summary.json"
-    arguments = ["run", "ads", "--from", "2026-03-01", "--to", "2026-03-01"]
-    assert cli.run([*arguments, "--summary", str(summary)]) == 130
-    said = capsys.readouterr().err
-    assert said == "interrupted: no job was started; the same command starts again\n"
-    assert not summary.exists()
 
 
 @pytest.mark.parametrize(

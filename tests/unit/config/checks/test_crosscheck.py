@@ -9,16 +9,16 @@ import pytest
 from support.declared import COLUMNS, Declared
 from support.there import there
 
+from forebay.config.checks.column_fit import feature_misfits, label_misfits
 from forebay.config.load import load_one, load_project
+from forebay.config.specs.features import CrossFeature, HashFeature, VocabularyFeature
+from forebay.config.specs.labels import LabelSpec
+from forebay.config.specs.sources import ColumnType
 
 
 @pytest.fixture
 def declared(tmp_path: Path) -> Declared:
     return Declared(tmp_path)
-
-
-def test_the_base_is_without_problems(declared: Declared) -> None:
-    assert declared.problems() == []
 
 
 HASH = {"encode": "hash", "buckets": 9}
@@ -85,27 +85,26 @@ def test_a_part_of_a_timestamp_fits_every_encoding(declared: Declared, encode: s
     assert declared.only() == ("part-type", "", "part: hour")
 
 
-@pytest.mark.parametrize("column", ["price", "at", "tags"])
-def test_a_cross_takes_ids(declared: Declared, column: str) -> None:
+def test_a_cross_takes_ids(declared: Declared) -> None:
     feature = {"encode": "cross", "columns": ["user", "event"], "buckets": 9}
     declared.dataset["features"]["f"] = feature
     assert declared.problems() == []
-    feature["columns"] = ["user", column]
-    assert declared.only() == ("encode-type", "", "encode: cross")
+    for column in ("price", "at", "tags"):
+        feature["columns"] = ["user", column]
+        assert declared.only() == ("encode-type", "", "encode: cross")
 
 
-@pytest.mark.parametrize(("column", "value"), [("mobile", "yes"), ("event", "one"), ("seen", "x")])
-def test_a_vocabulary_value_that_is_never_met(declared: Declared, column: str, value: str) -> None:
-    feature = {"encode": "vocabulary", "column": column, "values": [value]}
-    declared.dataset["features"]["f"] = feature
-    assert declared.only()[0] == "vocabulary-type"
+def test_a_vocabulary_value_that_is_never_met(declared: Declared) -> None:
+    for column, value in (("mobile", "yes"), ("event", "one"), ("seen", "x")):
+        feature = {"encode": "vocabulary", "column": column, "values": [value]}
+        declared.dataset["features"]["f"] = feature
+        assert declared.only()[0] == "vocabulary-type"
 
 
 def test_a_column_that_one_source_lacks(declared: Declared) -> None:
     declared.sources["clicks"]["columns"] = {k: v for k, v in COLUMNS.items() if k != "user"}
-    problems = declared.problems()
-    assert [p.code for p in problems] == ["unknown-column"]
-    assert "is not declared in source clicks" in problems[0].message
+    assert declared.only()[0] == "unknown-column"
+    assert "is not declared in source clicks" in declared.message()
 
 
 def test_a_column_of_two_types(declared: Declared) -> None:
@@ -182,30 +181,24 @@ def test_an_unquoted_no_for_a_text_column(declared: Declared) -> None:
     assert "quote it" in problems[0].message
 
 
-@pytest.mark.parametrize(
-    ("event_time", "hint", "line"),
-    [(None, "event_time: at", "kind: parquet")]
-    + [(name, "at", f"event_time: {name}") for name in ("att", "user")],
-)
-def test_event_time(declared: Declared, event_time: str | None, hint: str, line: str) -> None:
-    declared.sources["history"]["event_time"] = event_time
-    if event_time is None:
-        del declared.sources["history"]["event_time"]
-    assert declared.only() == ("event-time", hint, line)
+def test_event_time(declared: Declared) -> None:
+    for name in ("att", "user"):
+        declared.sources["history"]["event_time"] = name
+        assert declared.only() == ("event-time", "at", f"event_time: {name}")
+    del declared.sources["history"]["event_time"]
+    assert declared.only() == ("event-time", "event_time: at", "kind: parquet")
 
 
 SEVERAL = {**COLUMNS, "seen": "timestamp"}
 NONE = {name: kind for name, kind in COLUMNS.items() if kind != "timestamp"}
 
 
-@pytest.mark.parametrize("columns", [SEVERAL, NONE], ids=["several", "none"])
-def test_of_several_timestamps_or_none_none_is_guessed(
-    declared: Declared, columns: dict[str, str]
-) -> None:
-    declared.sources["history"] |= {"columns": columns, "event_time": "user"}
-    assert declared.only() == ("event-time", "", "event_time: user")
-    del declared.sources["history"]["event_time"]
-    assert declared.only() == ("event-time", "", "kind: parquet")
+def test_of_several_timestamps_or_none_none_is_guessed(declared: Declared) -> None:
+    for columns in (SEVERAL, NONE):
+        declared.sources["history"] |= {"columns": columns, "event_time": "user"}
+        assert declared.only() == ("event-time", "", "event_time: user")
+        del declared.sources["history"]["event_time"]
+        assert declared.only() == ("event-time", "", "kind: parquet")
 
 
 def test_event_time_is_not_needed_where_paths_say_the_time(declared: Declared) -> None:
@@ -225,22 +218,6 @@ def test_a_stream_of_both_kinds_says_its_feed(declared: Declared) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stream", "paradigm", "says"),
-    [
-        ("old", "stream", "feeds stream, but there is none; add one, or choose batch or mixed"),
-        ("new", "batch", "feeds batch, but there is none; add one, or choose stream or mixed"),
-        ("new", "mixture", "feeds batch, but there is none; add one, or choose stream or mixed"),
-    ],
-)
-def test_only_paradigms_that_could_be_trained_are_offered(
-    declared: Declared, stream: str, paradigm: str, says: str
-) -> None:
-    declared.dataset["streams"] = {stream: declared.dataset["streams"][stream]}
-    declared.pipeline["train"] = {"paradigm": paradigm}
-    assert declared.message().endswith(says)
-
-
-@pytest.mark.parametrize(
     ("paradigm", "stream", "problem"),
     [
         *(("batch", "old", False), ("batch", "new", True), ("stream", "new", False)),
@@ -254,17 +231,14 @@ def test_paradigms_need_their_feeds(
     declared.pipeline["train"] = {"paradigm": paradigm}
     declared.dataset["streams"] = {stream: declared.dataset["streams"][stream]}
     if problem:
+        lacks, has = ("stream", "batch") if stream == "old" else ("batch", "stream")
         assert declared.only() == ("paradigm-feed", "", f"paradigm: {paradigm}")
+        says = f"feeds {lacks}, but there is none; add one, or choose {has} or mixed"
+        assert declared.message().endswith(says)
     else:
         assert declared.problems() == []
     declared.pipeline["model"] = {"kind": "count"}
     assert declared.problems() == []
-
-
-def test_a_compared_paradigm_needs_its_feeds_too(declared: Declared) -> None:
-    declared.pipeline["train"] = {"paradigm": "batch", "compare": ["stream"]}
-    del declared.dataset["streams"]["new"]
-    assert declared.only() == ("paradigm-feed", "", "- stream")
 
 
 def test_strict_priority_and_an_unused_zone_are_notes(declared: Declared) -> None:
@@ -293,9 +267,8 @@ def test_a_model_that_few_machines_hold_is_a_note(declared: Declared) -> None:
     declared.dataset["features"]["user"] = {"encode": "hash", "buckets": 1_000_000, "dimension": 8}
     assert declared.problems() == []
     declared.dataset["features"]["user"]["buckets"] = 2**31 - 1
-    assert declared.only()[0] == "large-model"
     (problem,) = declared.problems()
-    assert problem.severity == "note"
+    assert (problem.code, problem.severity) == ("large-model", "note")
     assert "feature 'user' has 2,147,483,647 buckets of dimension 8" in problem.message
     assert "GiB of a model that takes" in problem.message
 
@@ -335,13 +308,8 @@ def test_a_bad_source_hides_what_depends_on_it_alone(declared: Declared) -> None
     slip, missing = declared.problems()
     assert (slip.code, missing.code) == ("unknown-key", "unknown-column")
     assert missing.message.endswith("column 'nothing' is not declared in source clicks")
-
-
-def test_a_bad_source_alone_hides_its_columns(declared: Declared) -> None:
     del declared.dataset["streams"]["new"]
-    declared.dataset["features"]["nothing"] = HASH
-    declared.sources["history"]["event_time"] = "user"
-    assert declared.only() == ("event-time", "at", "event_time: user")
+    assert declared.only()[0] == "unknown-key", "a bad source alone hides its columns"
 
 
 def codes(declared: Declared) -> list[tuple[str, str]]:
@@ -379,12 +347,8 @@ def test_contradictions_are_found_together_with_misspelled_keys(declared: Declar
 
 
 def test_sources_below_a_misspelled_key_are_looked_at(declared: Declared) -> None:
-    new = declared.dataset["streams"]["new"]
-    new["sourcs"] = new.pop("sources")
-    declared.dataset["end"] = "2026-03-01"
-    assert {("unknown-key", "sources"), ("empty-range", "")} <= set(codes(declared))
-    new["sourcs"] = ["clikcs"]
-    assert ("unknown-source", "clicks") in codes(declared)
+    declared.dataset["streams"]["new"] = {"sourcs": ["clikcs"]}
+    assert {("unknown-key", "sources"), ("unknown-source", "clicks")} <= set(codes(declared))
 
 
 def test_a_key_that_nobody_can_guess_contradicts_nothing(declared: Declared) -> None:
@@ -455,3 +419,51 @@ def test_a_password_in_plain_text_is_noted_at_its_place(declared: Declared) -> N
     assert problem.severity == "note"
     assert "write ${SASL_PLAIN_PASSWORD}" in problem.message
     assert "planted" not in problem.message
+
+
+def test_a_timestamp_needs_a_part_and_a_cross_takes_none() -> None:
+    hashed = HashFeature(encode="hash", buckets=9)
+    cross = CrossFeature(encode="cross", columns=["at", "user"], buckets=9)
+    kind = ColumnType.TIMESTAMP
+    (alone,), (crossed,) = (list(feature_misfits(one, "at", kind)) for one in (hashed, cross))
+    assert alone.message.endswith("give `part: hour` or `part: weekday`")
+    assert crossed.message.endswith("a cross takes string, int and bool columns")
+
+
+@pytest.mark.parametrize(
+    ("positive", "kind", "message"),
+    [
+        (5, ColumnType.STRING, "5 is not a value of column 'c', which is string: quote it"),
+        ("x", ColumnType.INT, "'x' is not a value of column 'c', which is int"),
+        (True, ColumnType.INT, "bools in YAML: True is not a value of column 'c', which is int"),
+    ],
+)
+def test_a_positive_value_of_another_type(positive: Any, kind: ColumnType, message: str) -> None:
+    label = LabelSpec(column="c", positive=positive)
+    (misfit,) = label_misfits(label, kind)
+    assert misfit.message.endswith(message)
+    assert misfit.message.startswith("unquoted yes") is isinstance(positive, bool)
+
+
+@pytest.mark.parametrize(
+    ("listed", "kind"),
+    [
+        *(("", ColumnType.STRING), (-(2**63), ColumnType.INT)),
+        *((str(-(2**63)), ColumnType.LIST_INT), ("", ColumnType.LIST_STRING)),
+    ],
+)
+def test_null_is_no_value_of_a_vocabulary(listed: str | int, kind: ColumnType) -> None:
+    feature = VocabularyFeature(encode="vocabulary", values=["7", listed])
+    (misfit,) = feature_misfits(feature, "c", kind)
+    assert misfit.path == ("values", 1)
+    assert misfit.message == f"value {listed!r} is null, and null has id 0 already: remove it"
+
+
+@pytest.mark.parametrize(("value", "kind"), [("", ColumnType.STRING), (-(2**63), ColumnType.INT)])
+@pytest.mark.parametrize("key", ["positive", "negative"])
+def test_null_is_no_label(value: Any, kind: ColumnType, key: str) -> None:
+    other = "x" if kind is ColumnType.STRING else 5
+    label = LabelSpec.model_validate({"column": "c", "positive": other, key: [7, value]})
+    misfits = [each for each in label_misfits(label, kind) if each.code == "label-null"]
+    assert [each.path for each in misfits] == [(key, 1)]
+    assert f"{value!r} is null, and a row whose label is null has none" in misfits[0].message

@@ -15,23 +15,10 @@ from forebay.config.specs.jobs import PublishSpec
 @pytest.mark.parametrize(
     "path",
     [
-        "",
-        ".",
-        "../",
-        "gs://bucket/models",
-        "s3://bucket",
-        "s3:///models",
-        "s3:/bucket/models",
-        "s3://bucket/x?foo=1",
-        "s3://bucket/a//b",
-        "s3://bucket_/x",
-        "models/..",
-        "s3://key:hidden@bucket/models",
-        "models/{window}",
-        "models/{line}/{line}",
-        "models/{line",
-        "models\n",
-        "~/models",
+        *("", ".", "../", "models/..", "models\n", "~/models", "gs://bucket/models"),
+        *("s3://bucket", "s3:///models", "s3:/bucket/models", "s3://bucket/x?foo=1"),
+        *("s3://bucket/a//b", "s3://bucket_/x", "s3://key:hidden@bucket/models"),
+        *("models/{window}", "models/{line}/{line}", "models/{line"),
     ],
 )
 def test_what_is_no_path_is_refused_and_not_shown(path: str) -> None:

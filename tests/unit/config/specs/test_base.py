@@ -24,14 +24,6 @@ def test_a_duration_is_written_as_it_is_read(seconds: int) -> None:
     assert text == f"{seconds // units[largest]}{largest}"
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [("90s", 90), ("15m", 900), ("24h", 86_400), ("7d", 604_800), (0, 0), (timedelta(1), 86_400)],
-)
-def test_durations(value: Any, seconds: int) -> None:
-    assert parse_duration(value) == timedelta(seconds=seconds)
-
-
 @pytest.mark.parametrize("value", [1, False, "1 d", "d", "-1d", "1.5h", "0", None, "1w", "1d1h"])
 def test_what_is_no_duration(value: Any) -> None:
     with pytest.raises(ValueError, match="a duration is a number and a unit"):
@@ -39,6 +31,8 @@ def test_what_is_no_duration(value: Any) -> None:
 
 
 def test_a_hundred_years_are_the_longest() -> None:
+    assert parse_duration("24h") == parse_duration(timedelta(days=1)) == timedelta(days=1)
+    assert parse_duration(0) == timedelta(0)
     assert parse_duration(f"{CENTURY}d") == timedelta(days=CENTURY)
     with pytest.raises(ValueError, match="too long: at most 36525d"):
         parse_duration(f"{CENTURY * 24 + 1}h")
@@ -67,15 +61,8 @@ def test_what_is_no_instant(value: Any) -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        *(
-            (0, "0 s"),
-            (0.4, "0.4 s"),
-            (1e-6, "0.000001 s"),
-            (863_999.9, "10 days"),
-            (59.6, "1 min"),
-            (75, "1 min 15 s"),
-            (5_400, "1 h 30 min"),
-        ),
+        *((0, "0 s"), (1e-6, "0.000001 s"), (863_999.9, "10 days"), (59.6, "1 min")),
+        *((75, "1 min 15 s"), (5_400, "1 h 30 min")),
         *((3_601, "1 h"), (93_784, "1 d 2 h"), (20.5 * 86_400, "20 days"), (2e9, "23,148 days")),
     ],
 )

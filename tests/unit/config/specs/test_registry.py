@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from support.projects import Project
+from support.python_code import printed
 
 from forebay.config.specs import registry
-from forebay.config.specs.registry import installed_kinds, kind_named, kind_names
+from forebay.config.specs.registry import kind_named
 from forebay.errors import ConfigError, MissingExtraError
 
 KIND = """\
@@ -29,12 +30,6 @@ class Tape(SourceKind):
 """
 
 
-def test_our_kinds() -> None:
-    assert {"iceberg", "kafka", "log", "memory", "parquet"} <= set(kind_names())
-    assert all(kind.name == name for name, kind in installed_kinds().items())
-    assert not kind_named("kafka").bounded
-
-
 def test_reading_declarations_of_our_kinds_is_light() -> None:
     """Airflow's parser and `forebay check` do it."""
     code = (
@@ -42,8 +37,7 @@ def test_reading_declarations_of_our_kinds_is_light() -> None:
         "heavy = {'pyarrow', 'numpy', 'pandas', 'kafka', 'pyiceberg', 'fsspec'}\n"
         "print(*(heavy & set(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "\n"
+    assert printed(code, os.environ) == "\n"
 
 
 def test_an_unknown_kind_says_what_is_installed() -> None:
@@ -53,47 +47,37 @@ def test_an_unknown_kind_says_what_is_installed() -> None:
         kind_named("qqqqqqqq")  # like no kind: no slip
 
 
-def package(folder: Path, module: str | None) -> None:
+def package(folder: Path, module: str) -> None:
     info = folder / "tapes-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tapes\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[forebay.sources]\ntape = tapes:Tape\n")
-    if module is not None:
-        (folder / "tapes.py").write_text(module)
+    (folder / "tapes.py").write_text(module)
 
 
-def check(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+def check(folder: Path, source: str) -> str:
     (folder / "config/sources").mkdir(parents=True)
     (folder / "config/sources/reel.yaml").write_text(source)
-    return subprocess.run(
-        [sys.executable, "-m", "forebay", "check"],
-        cwd=folder,
-        env={"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    project = Project(folder, environment={"PYTHONPATH": str(folder)})
+    result = project.forebay("check", check=False, process=True)
+    assert result.returncode == 1
+    return result.stdout
 
 
 def test_a_kind_of_another_package(tmp_path: Path) -> None:
     """What reads its storage is not imported: there is no such module."""
     package(tmp_path, KIND)
-    result = check(tmp_path, "kind: tape\noptions: {adress: x}\ncolumns: {a: int}\n")
-    assert result.returncode == 1
-    assert result.stdout == (
+    assert check(tmp_path, "kind: tape\noptions: {adress: x}\ncolumns: {a: int}\n") == (
         "config/sources/reel.yaml:2:11: unknown key 'adress' in options (did you mean address?)\n"
     )
 
 
 def test_a_kind_whose_package_cannot_be_imported(tmp_path: Path) -> None:
     package(tmp_path, "import a_module_that_is_not_there\n")
-    result = check(tmp_path, "kind: tape\ncolumns: {a: int}\n")
-    assert result.returncode == 1
-    (line,) = result.stdout.splitlines()
-    assert line.endswith(
+    assert check(tmp_path, "kind: tape\ncolumns: {a: int}\n").endswith(
         ":1:7: kind 'tape' is registered as tapes:Tape and cannot be imported: "
         "No module named 'a_module_that_is_not_there'; reinstall or upgrade the package that "
-        "provides it"
+        "provides it\n"
     )
 
 

@@ -32,9 +32,7 @@ def keys(grid: WindowGrid, first: str, last: str) -> list[str]:
 
 def test_days_across_a_year_both_ends_included() -> None:
     assert keys(DAYS, "2020-12-31", "2021-01-01") == ["2020-12-31", "2021-01-01"]
-    assert DAYS.before(DAYS.parse("2020-12-31")).key == "2020-12-30"
-    days = keys(DAYS, "2020-01-01", "2020-02-04")
-    assert (len(days), DAYS.after(DAYS.parse(days[-1])).key) == (35, "2020-02-05")
+    assert len(keys(DAYS, "2020-01-01", "2020-02-04")) == 35
 
 
 NO_DAYS = ("", "2020-1-1", "2020-02-30", "20200101", "2020-01-01T05", "now")
@@ -99,9 +97,8 @@ def test_shifting_and_clipping() -> None:
     assert span.shifted_back(timedelta(days=1)) == Interval(at("2026-03-01"), at("2026-03-02"))
     assert span.clipped(None, None) == span
     assert span.clipped(at("2026-03-03"), None) is None
-    assert span.clipped(None, at("2026-03-02T12:00")) == Interval(
-        span.start, at("2026-03-02T12:00")
-    )
+    noon = at("2026-03-02T12:00")
+    assert span.clipped(None, noon) == Interval(span.start, noon)
     assert Interval(span.start, span.start + timedelta(minutes=61)).hours == 2
 
 

@@ -55,32 +55,25 @@ def test_a_slip_is_taken_for_what_is_missing(text: str, meant: str, value: dict[
     assert document.value == value
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_without_a_tag_the_model_with_most_of_the_keys_is_meant() -> None:
+    for text, value in (
         ("one: {spoon: 1, knif: 2}", {"spoon": 1, "knife": 2}),
         ("one: {hat: 1, bad: 2}", {"hat": 1, "bat": 2}),
-    ],
-)
-def test_without_a_tag_the_model_with_most_of_the_keys_is_meant(
-    text: str, value: dict[str, int]
-) -> None:
-    document = read(text)
-    (problem,) = check_keys(document, Pair)
-    assert problem.hint in value
-    assert document.value == {"one": value}
+    ):
+        document = read(text)
+        (problem,) = check_keys(document, Pair)
+        assert problem.hint in value
+        assert document.value == {"one": value}
 
 
 class Rack(Spec):
     things: list[Drawer] | dict[str, Drawer] = Field(default=[])
 
 
-@pytest.mark.parametrize(
-    "text", ["things: [{spon: 1, knife: 2}]", "things: {top: {spon: 1, knife: 2}}"]
-)
-def test_slips_inside_of_lists_and_mappings_that_a_key_may_have(text: str) -> None:
-    (problem,) = check_keys(read(text), Rack)
-    assert (problem.code, problem.hint) == ("unknown-key", "spoon")
+def test_slips_inside_of_lists_and_mappings_that_a_key_may_have() -> None:
+    for text in ("things: [{spon: 1, knife: 2}]", "things: {top: {spon: 1, knife: 2}}"):
+        (problem,) = check_keys(read(text), Rack)
+        assert (problem.code, problem.hint) == ("unknown-key", "spoon")
 
 
 class Open(BaseModel):
@@ -158,14 +151,12 @@ def test_a_misspelled_key_that_tells_models_apart(
 def test_a_tag_may_be_any_of_several_notes_on_a_type() -> None:
     document = read("{shape: {kind: circle}, others: [{kind: circle, side: 1}]}")
     (problem,) = check_keys(document, Drawing)
-    assert problem.message == ("unknown key 'side' in others[0]; known keys: kind, radius"), (
-        "without the tag the model with most of the keys would be meant"
-    )
+    # Without the tag the model with most of the keys would be meant.
+    assert problem.message == "unknown key 'side' in others[0]; known keys: kind, radius"
 
 
 def test_a_key_at_the_top_is_told_so() -> None:
     place = "at the top of the file"
-    (problem,) = check_keys(read("other: 1\nhat: 1"), Shelf)
-    assert problem.message == f"unknown key 'other' {place}; known keys: bat, hat, mat"
-    (problem,) = check_keys(read("mta: 1\nhat: 1"), Shelf)
-    assert problem.message == f"unknown key 'mta' {place}"
+    for key, more in (("other", "; known keys: bat, hat, mat"), ("mta", "")):
+        (problem,) = check_keys(read(f"{key}: 1\nhat: 1"), Shelf)
+        assert problem.message == f"unknown key '{key}' {place}{more}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forebay.config.checks.loaded import load_source
 from forebay.config.yaml.problem_text import caret_lines, problems_text
-from forebay.config.yaml.problems import Problem
+from forebay.config.yaml.problems import Problem, errors
 from forebay.system.output import redaction
 from forebay.system.output.redaction import redacted
 
@@ -100,3 +101,34 @@ def test_a_secret_is_hidden_before_the_line_is_cut(tmp_path: Path) -> None:
             assert not any(SECRET[at : at + 4] in shown for at in range(len(SECRET) - 3))
     assert caret_text(path, line.index("itn") + 1, 60).startswith("itn: yy")
     assert caret_text(path, line.index(SECRET) + 3, 60).startswith("***@host")
+
+
+def test_a_place_that_is_not_there_has_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "short.yaml"
+    path.write_text("one\n")
+    assert caret_lines(Problem(str(path), 9, 1, "code", "text")) == []
+    path.write_text("a: 1\nbc: 2\n")
+    assert caret_lines(Problem(str(path), 2, 5, "code", "text")) == ["    bc: 2", "        ^"]
+    assert caret_lines(Problem(str(path), 3, 1, "code", "text")) == []
+    assert caret_lines(Problem(str(tmp_path), 1, 1, "code", "text")) == []
+
+
+SLIP = Problem("a.yaml", 3, 5, "unknown-key", "unknown key 'wegiht'")
+
+
+@pytest.mark.parametrize(
+    ("hint", "way_out"),
+    [
+        *(("", ""), ("weight", " (did you mean weight?)")),
+        *(('"NO way"', ' (did you mean "NO way"?)'), ("move it away", " (move it away)")),
+    ],
+)
+def test_a_spelling_is_a_question_and_words_are_said_as_they_are(hint: str, way_out: str) -> None:
+    assert str(replace(SLIP, hint=hint)) == f"a.yaml:3:5: unknown key 'wegiht'{way_out}"
+
+
+def test_a_note_is_no_error() -> None:
+    note = replace(SLIP, severity="note")
+    assert (str(note), errors([note, SLIP])) == ("a.yaml:3:5: note: unknown key 'wegiht'", [SLIP])
+    assert SLIP.to_json()["column"] == 5
+    assert "severity" not in SLIP.to_json()

@@ -24,39 +24,30 @@ def told(state: Any, **more: Any) -> JobStatus:
     return JobStatus(job_id="j1", state=state, epoch=1, submitted_at=START, **more)
 
 
-@pytest.mark.parametrize("state", ["submitted", "running", "succeeded"])
-def test_a_job_on_its_way_or_done_is_no_error(state: str) -> None:
-    raise_for_end(told(state), "/logs")
+def test_a_job_on_its_way_or_done_is_no_error() -> None:
+    for state in ("submitted", "running", "succeeded"):
+        raise_for_end(told(state), "/logs")
+
+
+NO_DISK, A_BUG = failed("InfrastructureError", "no disk", 4), failed("E", "a bug", 4, final=True)
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "message"),
+    ("state", "error", "kind", "said"),
     [
-        (told("failed"), InfrastructureError, "logs: /logs\njob j1 failed"),
-        (told("lost"), InfrastructureError, "logs: /logs\njob j1 lost its supervisor"),
-        (
-            told("cancelled"),
-            UsageError,
-            "logs: /logs\njob j1 was cancelled: clear this task to train the window",
-        ),
-        (
-            told("failed", error=failed("InfrastructureError", "no disk", 4)),
-            InfrastructureError,
-            "logs: /logs\njob j1 failed: no disk",
-        ),
-        (
-            told("failed", error=failed("E", "a bug", 4, final=True)),
-            UsageError,
-            "logs: /logs\njob j1 failed: a bug",
-        ),
+        ("failed", None, InfrastructureError, "failed"),
+        ("lost", None, InfrastructureError, "lost its supervisor"),
+        ("cancelled", None, UsageError, "was cancelled: clear this task to train the window"),
+        ("failed", NO_DISK, InfrastructureError, "failed: no disk"),
+        ("failed", A_BUG, UsageError, "failed: a bug"),
     ],
 )
 def test_ends_name_the_logs_and_the_cause_last(
-    status: JobStatus, kind: type[ForebayError], message: str
+    state: str, error: Any, kind: type[ForebayError], said: str
 ) -> None:
     with pytest.raises(kind) as found:
-        raise_for_end(status, "/logs")
-    assert str(found.value) == message
+        raise_for_end(told(state, error=error), "/logs")
+    assert str(found.value) == f"logs: /logs\njob j1 {said}"
 
 
 def test_a_database_that_comes_back_in_time_hears_of_the_cancel(tmp_path: Path) -> None:

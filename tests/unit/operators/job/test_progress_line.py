@@ -76,13 +76,9 @@ def test_one_line_every_ten_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     told, now = ToldJob(Home(tmp_path)), [100.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
     lines, job = ProgressLines(), stored_job(told.home, told.job_id)
-    assert lines.due(job) is not None
-    now[0] += 9.9
-    assert lines.due(job) is None
-    now[0] += 0.2
-    assert lines.due(job) is not None
-    now[0] += module.LINE_EVERY_SECONDS
-    assert lines.due(job) is not None
+    for seconds, due in ((0, True), (9.9, False), (0.2, True), (10, True)):
+        now[0] += seconds
+        assert (lines.due(job) is not None) == due
 
 
 def test_what_the_supervisor_stored_is_shown_whatever_the_folder_holds(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,14 +25,7 @@ from support.model_lines import record_link
 from support.task_logs import lines_of
 from support.there import there
 
-from forebay.errors import (
-    ConfigError,
-    DataError,
-    ForebayError,
-    InfrastructureError,
-    NotReadyError,
-    UsageError,
-)
+from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError, UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.system.files.locks import FileLock
@@ -75,13 +67,6 @@ def test_it_hands_a_registered_job_on(
     # The job is another task's from here on.
     operator.on_kill()
     assert job.row.cancel_epoch is None
-
-
-@pytest.mark.parametrize("asked", [{"reprocess": True}, {"clear_count": 1}])
-def test_a_clear_and_conf_ask_for_it_again(asked: Any, place: Place, job: ToldJob) -> None:
-    job.tell("succeeded")
-    place.data().work(replace(REQUEST, **asked), context())
-    assert "--again" in place.toy.calls("submit")[0]
 
 
 def test_a_window_that_is_trained_needs_no_job(place: Place) -> None:
@@ -137,17 +122,14 @@ def test_what_is_unchanged_is_asked_once(place: Place, monkeypatch: pytest.Monke
     assert said == [f"forebay stage submit ads {KEY}"], "the stage says why it waits"
 
 
-def test_what_it_waits_for_is_said_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_news_is_looked_at_soon_and_what_it_waits_for_is_said_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.runs.before = [("running", None)]
     said = lines_of(monkeypatch)
-    deferred(place, grace_seconds=0.3)
-    assert said == [f"window {KEY} waits for window 2026-02-28, whose run has not ended"]
-
-
-def test_after_news_it_looks_again_soon(place: Place) -> None:
-    place.runs.before = [("running", None)]
     later(lambda: record_link(ModelChain(place.home, "ads"), "2026-02-28", {"clicks": 1}), 0.3)
     assert 14 < deferred(place, grace_seconds=1).trigger.deadline - time.time() <= 15
+    assert said == [f"window {KEY} waits for window 2026-02-28, whose run has not ended"]
 
 
 def test_behind_a_window_that_failed_it_fails_at_once(place: Place) -> None:
@@ -162,12 +144,8 @@ def test_behind_a_window_that_failed_it_fails_at_once(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("earlier", "age", "trained"),
-    [
-        ("success", 0, False),  # the one before is training now
-        ("failed", 3_600, False),  # cleared meanwhile, or seen long ago
-        ("", 0, False),
-        ("failed", 0, True),
-    ],
+    # The first trains now; the second was cleared meanwhile, or seen long ago.
+    [("success", 0, False), ("failed", 3_600, False), ("", 0, False), ("failed", 0, True)],
 )
 def test_behind_windows_that_go_on_it_waits(
     earlier: str, age: float, trained: bool, place: Place
@@ -197,20 +175,12 @@ def test_who_finds_no_place_is_not_awaited(place: Place, monkeypatch: pytest.Mon
         operator.turn_came(context(), {"state": "look"}, **carried)
 
 
-@pytest.mark.parametrize(
-    ("before", "any_goes_on", "blocked"),
-    [
-        # Runs that have ended hold no place.
-        ([("queued", None), ("failed", "failed")], False, 1),
-        # A queued run may wait for earlier ones.
-        ([("queued", None)], True, 0),
-    ],
-)
-def test_looks_that_found_no_way_out_are_counted(
-    before: list[tuple[str, str | None]], any_goes_on: bool, blocked: int, place: Place
-) -> None:
-    place.runs.before, place.runs.any_goes_on = before, any_goes_on
-    assert there(deferred(place).kwargs)["wait"]["blocked_looks"] == blocked
+def test_looks_that_found_no_way_out_are_counted(place: Place) -> None:
+    place.runs.before = [("queued", None)]  # it may wait for earlier ones
+    assert there(deferred(place).kwargs)["wait"]["blocked_looks"] == 0
+    place.runs.before.append(("failed", "failed"))  # which holds no place
+    place.runs.any_goes_on = False
+    assert there(deferred(place).kwargs)["wait"]["blocked_looks"] == 1
 
 
 def test_the_wait_has_an_end(place: Place) -> None:
@@ -227,21 +197,12 @@ def test_it_goes_on_behind_the_wait(place: Place, job: ToldJob, monkeypatch: Any
     assert operator.turn_came(context(), {"state": "changed"}, **carried)["job_id"] == JOB
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [(1, ConfigError), (2, NotReadyError), (3, DataError), (4, InfrastructureError)],
-)
-def test_who_fails_before_it_serves(
-    code: int, kind: type[ForebayError], place: Place, job: ToldJob
-) -> None:
-    job.tell("failed", failed("X", "part.parquet is corrupt", code))
-    with pytest.raises(kind, match=rf"logs: .*/logs\njob {JOB} failed: part.parquet is corrupt\Z"):
-        place.data().work(REQUEST, context())
-
-
-def test_a_lost_job_is_worth_a_retry(place: Place, job: ToldJob) -> None:
+def test_who_fails_before_it_serves(place: Place, job: ToldJob) -> None:
     with pytest.raises(InfrastructureError, match="lost its supervisor"):
         place.data().work(REQUEST, context())  # nobody supervises it
+    job.tell("failed", failed("X", "part.parquet is corrupt", 3))
+    with pytest.raises(DataError, match=rf"logs: .*\njob {JOB} failed: part.parquet is corrupt\Z"):
+        place.data().work(REQUEST, context())
 
 
 def test_executors_that_never_register(place: Place, job: ToldJob) -> None:

@@ -67,26 +67,17 @@ class Place:
         return {run_id: self.states.get(run_id) for run_id in run_ids}
 
     def operator(self, grace: float = 0) -> SourceOperator:
-        return SourceOperator(
-            task_id="clicks",
-            source="clicks",
-            windows_around=30,
-            pipeline="ads",
-            config="/config",
-            python=self.toy.python,
-            grace_seconds=grace,
-        )
+        where = {"pipeline": "ads", "config": "/config", "python": self.toy.python}
+        told: Any = {"source": "clicks", "windows_around": 30, "grace_seconds": grace}
+        return SourceOperator(task_id="clicks", **where, **told)
 
     def answers(self, *answers: dict[str, Any]) -> None:
         self.toy.answer(source=[{"prints": answer} for answer in answers])
 
-    def asked(self) -> list[dict[str, str]]:
+    def asked(self) -> Any:
         """Other windows that the first call of the stage was told."""
         call = self.toy.calls("source")[0]
-        if "--asked" not in call:
-            return []
-        found: list[dict[str, str]] = json.loads(call[call.index("--asked") + 1])
-        return found
+        return json.loads(call[call.index("--asked") + 1])
 
 
 @pytest.fixture
@@ -106,40 +97,21 @@ def test_windows_that_wait_too_share_the_scan(place: Place) -> None:
     place.states = {"run-4": "success", "run-6": "running", "run-2": None}
     place.answers(listed())
     assert place.operator().work(REQUEST, {})["rows"] == 7
+    (call,) = place.toy.calls("source")
+    assert call[:5] == ["ads", KEY, "clicks", "--asked-by", "ads/mine#1"]
     assert place.asked() == [
         {"window": "2026-03-06", "asked_by": "ads/run-6#6"},
         {"window": "2026-03-02", "asked_by": "ads/run-2#2"},
         {"window": "2026-03-09", "asked_by": "ads/run-9#9"},
     ]
-    (call,) = place.toy.calls("source")
-    assert call[:5] == ["ads", KEY, "clicks", "--asked-by", "ads/mine#1"]
-
-
-def test_it_asks_for_400_windows_around_its_own_unless_told_otherwise() -> None:
-    operator = SourceOperator(task_id="a", source="a", pipeline="ads", config="/config")
-    assert operator.windows_around == 400
-
-
-def test_alone_it_asks_for_nobody_else(place: Place) -> None:
-    place.answers(listed())
-    place.operator().work(REQUEST, {})
-    (call,) = place.toy.calls("source")
-    assert "--asked" not in call
 
 
 def found(place: Place, asked_by: str) -> None:
     """As a scan of another window stores what it found for this one."""
     day = datetime(2026, 3, 5, tzinfo=UTC)
-    plan = SourcePlan(
-        stream="clicks",
-        source="clicks",
-        feed="stream",
-        data_from=day,
-        data_to=day + timedelta(days=1),
-        tasks=1,
-        files=1,
-        rows=9,
-    )
+    of = {"stream": "clicks", "source": "clicks", "feed": "stream", "data_from": day}
+    counts = {"tasks": 1, "files": 1, "rows": 9}
+    plan = SourcePlan.model_validate({**of, "data_to": day + timedelta(days=1), **counts})
     head = ListingHead(
         plan=plan, asked_by=asked_by, listed_at=day, storage_calls=1, windows_scanned=1
     )
@@ -235,15 +207,9 @@ def joined(*answers: dict[str, Any] | None) -> dict[str, Any]:
 def test_the_joiner_adds_up() -> None:
     first = listed(rows=7, tasks=2, files=1, storage_calls=9)
     second = listed(rows=3, tasks=1, files=4) | {"source": "views"}
-    assert joined(first, second) == {
-        "window": KEY,
-        "sources": 2,
-        "tasks": 3,
-        "files": 5,
-        "rows": {"clicks": 7, "views": 3},
-        "rows_total": 10,
-        "storage_calls": 9,
-    }
+    counts = {"sources": 2, "tasks": 3, "files": 5, "storage_calls": 9}
+    rows = {"rows": {"clicks": 7, "views": 3}, "rows_total": 10}
+    assert joined(first, second) == {"window": KEY, **counts, **rows}
     assert joined(first, second | {"rows": None})["rows_total"] is None
 
 

@@ -27,30 +27,17 @@ def sink(**more: Any) -> SinkOperator:
     return SinkOperator(task_id="sink", pipeline="ads", config="/config", python="py", **more)
 
 
-def test_a_pause_lasts_as_long_as_it_is_told() -> None:
+def test_a_pause_lasts_as_long_as_it_is_told_and_ends_with_the_task() -> None:
+    task = sink()
     for seconds in (0.0, 0.3):
         began = time.monotonic()
-        sink().pause(seconds)
+        task.pause(seconds)
         assert seconds <= time.monotonic() - began < seconds + 5
-
-
-def test_a_pause_ends_with_the_task() -> None:
-    task = sink()
     task.on_kill()
     began = time.monotonic()
     with pytest.raises(InfrastructureError, match="task was killed"):
         task.pause(60)
     assert time.monotonic() - began < 30
-
-
-def test_what_a_task_is_by_default() -> None:
-    task = sink()
-    assert (task.grace_seconds, task.stage_seconds) == (60, 3600)
-    assert (task.size, task.timezone, task.line) == ("1d", "UTC", "main")
-    hourly = sink(size="1h", timezone="Europe/Berlin")
-    assert hourly.grid == WindowGrid(WindowSize.HOUR, "Europe/Berlin")
-    job = DataExecutorsOperator(task_id="d", pipeline="ads", config="/config")
-    assert (job.executors, job.turn_wait_seconds) == (1, 86_400)
 
 
 def test_a_stage_is_called_for_the_window() -> None:
@@ -84,8 +71,3 @@ def test_warnings_of_a_stage_are_warnings_of_the_task(
         ("warning", "it is stale"),
         ("info", "window 2026-03-05: recorded"),
     ]
-
-
-def test_the_home_is_the_environment_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOREBAY_HOME", str(tmp_path))
-    assert sink().home.root == tmp_path

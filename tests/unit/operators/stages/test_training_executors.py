@@ -113,11 +113,9 @@ def test_data_that_is_bad_stays_bad(exit_code: int, kind: type[ForebayError], pl
     ("error", "kind", "text"),
     [
         (failed("OSError", "no space left", 4), InfrastructureError, "no space left"),
-        # A bug is not tried again.
-        (failed("KeyError", "no key", 4, final=True), UsageError, "no key"),
         (None, UsageError, "was cancelled: clear this task"),
     ],
-    ids=["broken", "bug", "cancelled"],
+    ids=["broken", "cancelled"],
 )
 def test_a_job_that_ends_while_it_is_followed(
     place: Place, job: ToldJob, error: Any, kind: type[ForebayError], text: str

@@ -17,7 +17,7 @@ from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.turn import previous_run
 from forebay.operators.turn.previous_run import PreviousWindow, TurnObserver, combined_state
 from forebay.operators.turn.snapshot import TurnSnapshot
-from forebay.operators.turn.wait import TurnWait
+from forebay.operators.turn.wait import CHANGED, TurnWait
 
 GRID = WindowGrid(WindowSize.DAY)
 WINDOW = GRID.parse("2026-03-01")
@@ -34,8 +34,6 @@ def state_of(*runs: tuple[str, str | None]) -> PreviousRun:
     ("run", "training", "word"),
     [
         ("queued", None, PreviousRun.ACTIVE),
-        ("running", None, PreviousRun.ACTIVE),
-        ("running", "deferred", PreviousRun.ACTIVE),
         ("running", "up_for_retry", PreviousRun.ACTIVE),
         ("running", "success", PreviousRun.DONE),  # it evaluates and publishes
         ("running", "failed", PreviousRun.FAILED),
@@ -44,7 +42,6 @@ def state_of(*runs: tuple[str, str | None]) -> PreviousRun:
         ("success", "skipped", PreviousRun.DONE),  # it was trained before
         ("success", None, PreviousRun.DONE),  # marked by hand
         ("failed", "success", PreviousRun.DONE),  # only its evaluation failed
-        ("failed", "failed", PreviousRun.FAILED),
         ("failed", "upstream_failed", PreviousRun.FAILED),
         ("failed", "skipped", PreviousRun.FAILED),  # a person failed it before it trained
         ("failed", None, PreviousRun.FAILED),
@@ -116,3 +113,24 @@ def test_it_looks_back_at_most_50_windows(monkeypatch: Any, observer: TurnObserv
     wake_waiting_windows("ads")
     assert observer.look().earlier is None
     assert len(asked) == 51, "the one before, and 50 before that"
+
+
+def test_looks_become_rare_and_soon_again_after_a_change() -> None:
+    wait = TurnWait(deadline=1e9)
+    sleeps = []
+    for _ in range(5):
+        sleeps.append(wait.next_look)
+        wait = wait.longer(blocked=False)
+    assert sleeps == [60, 120, 240, 300, 300]
+    assert wait.woken({"state": "look"}) is wait
+    assert wait.woken({"state": CHANGED}).next_look == 15
+    assert wait.woken({"state": CHANGED}).deadline == 1e9
+
+
+def test_looks_that_found_no_way_out_count_on_end() -> None:
+    wait = TurnWait(deadline=1e9)
+    counts = []
+    for blocked in (True, True, False, True):
+        wait = wait.longer(blocked=blocked)
+        counts.append(wait.blocked_looks)
+    assert (counts, wait.woken({"state": CHANGED}).blocked_looks) == ([1, 2, 0, 1], 1)
