@@ -8,13 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from examples.demo.next_steps import (
-    EXAMPLE_ROW,
-    backfill_link,
-    check_command,
-    score_command,
-    up_command,
-)
+from examples.demo.next_steps import EXAMPLE_ROW, check_command, score_command, up_command
 
 
 def test_the_broken_example_names_every_place(tmp_path: Path) -> None:
@@ -44,8 +38,3 @@ def test_the_row_to_score_survives_the_shell() -> None:
 def test_airflow_is_started_again_for_the_home_of_the_demo(tmp_path: Path) -> None:
     home, *words = shlex.split(up_command(tmp_path, Path("config").absolute()))
     assert (home, words[1:]) == (f"FOREBAY_HOME={tmp_path}", ["up", "--config", "config"])
-
-
-def test_the_link_leads_to_the_dag() -> None:
-    link = backfill_link("http://127.0.0.1:8080", "flights")
-    assert link.startswith("http://127.0.0.1:8080/dags/flights ")

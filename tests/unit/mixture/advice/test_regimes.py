@@ -18,54 +18,31 @@ from forebay.mixture.advice.regimes import (
 )
 
 
-def document() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(TABLE.read_text())
-    return found
-
-
-def written(folder: Path, value: dict[str, Any]) -> Path:
-    path = folder / "regimes.json"
-    path.write_text(json.dumps(value))
-    return path
-
-
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "regimes.json"
     path.write_text(measured_regimes().model_dump_json(indent=1))
     assert read_table(path) == measured_regimes()
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("completeness", 1.5), ("seeds", 0), ("variants", []), ("aucs", 1)]
-)
-def test_another_form_is_refused_by_name(tmp_path: Path, key: str, value: object) -> None:
+def test_another_form_is_refused_by_name(tmp_path: Path) -> None:
+    path, plain = tmp_path / "regimes.json", json.loads(TABLE.read_text())["regimes"]
+
+    def refused(says: str, **first: Any) -> None:
+        path.write_text(
+            json.dumps({**json.loads(TABLE.read_text()), "regimes": [plain[0] | first, *plain[1:]]})
+        )
+        with pytest.raises(DataError, match=says):
+            read_table(path)
+
     with pytest.raises(DataError, match=r"regimes\.json is not a table of measured regimes"):
-        read_table(tmp_path / "regimes.json")
-    wrong = document()
-    wrong["regimes"][0][key] = value
-    with pytest.raises(DataError, match=key):
-        read_table(written(tmp_path, wrong))
-
-
-def test_a_variant_is_measured_once_over_all_seeds(tmp_path: Path) -> None:
-    wrong = document()
-    first = wrong["regimes"][0]
-    first["variants"].append(first["variants"][0])
-    with pytest.raises(DataError, match="names one variant twice"):
-        read_table(written(tmp_path, wrong))
-    del first["variants"][-1]
-    first["variants"][0]["auc_by_seed"] = [0.7]
-    name, seeds = first["variants"][0]["variant"], first["seeds"]
-    with pytest.raises(DataError, match=f"'{first['name']}', {name}: 1 seeds, not {seeds}"):
-        read_table(written(tmp_path, wrong))
-
-
-def test_all_regimes_measure_the_same_variants(tmp_path: Path) -> None:
-    wrong = document()
-    last = wrong["regimes"][-1]
-    last["variants"].pop()
-    with pytest.raises(DataError, match=f"'{last['name']}' measured other variants"):
-        read_table(written(tmp_path, wrong))
+        read_table(path)
+    for key, value in {"completeness": 1.5, "seeds": 0, "variants": [], "aucs": 1}.items():
+        refused(key, **{key: value})
+    one, *others = plain[0]["variants"]
+    refused("names one variant twice", variants=[one, one, *others])
+    says = f"'{plain[0]['name']}', {one['variant']}: 1 seeds, not {plain[0]['seeds']}"
+    refused(says, variants=[one | {"auc_by_seed": [0.7]}, *others])
+    refused(f"'{plain[1]['name']}' measured other variants", variants=[one, *others[1:]])
 
 
 def variant(*aucs: float) -> MeasuredVariant:

@@ -7,15 +7,18 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.config.specs.sources import ColumnType
-from forebay.mixture.features.values import numbers, texts, time_part
+from forebay.mixture.features.values import INT_NULL, numbers, seconds_between, texts, time_part
 
-SMALLEST = -(2**63)
+SMALLEST = INT_NULL
+NOW, LARGEST = 1_772_323_200_000_000, 2**63 - 1
+CENTURIES = 9.2e12  # seconds that microseconds of 63 bits hold
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TINY = sys.float_info.min
 CASES: list[tuple[ColumnType, Any, Any, str | None, float]] = [
@@ -58,3 +61,20 @@ def test_parts_of_a_time(time: datetime | None) -> None:
     hour, weekday = (time.hour, time.weekday()) if time else (None, None)
     assert time_part(values, "hour").to_pylist() == [hour, None]
     assert time_part(values, "weekday").to_pylist() == [weekday, None]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "seconds"),
+    [
+        (NOW, NOW + 1, 1e-6),
+        (NOW + 1, NOW, 0.0),
+        (-LARGEST, NOW, CENTURIES),
+        (LARGEST, -LARGEST, 0.0),
+        (-LARGEST, LARGEST, 2 * CENTURIES),
+        (INT_NULL, NOW, math.nan),
+        (NOW, INT_NULL, math.nan),
+    ],
+)
+def test_seconds_are_never_of_another_sign(first: int, last: int, seconds: float) -> None:
+    (found,) = seconds_between(np.array([first]), np.array([last])).tolist()
+    assert found == pytest.approx(seconds, rel=0.01, nan_ok=True)

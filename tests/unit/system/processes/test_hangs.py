@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,12 +87,3 @@ def test_stacks_first_then_the_end_of_exactly_this_process(tmp_path: Path) -> No
     guard.begin(2000.0)
     assert guard.reason == ""
     assert not guard.tick(PROCESS, 2000.0)
-
-
-@pytest.mark.parametrize("content", [b"", b"torn"])
-def test_half_a_sign_is_none(tmp_path: Path, content: bytes) -> None:
-    SENT.clear()
-    guard = HangGuard("data-0", PulseFile(tmp_path / "data-0"), DEADLINE)
-    guard.begin(0.0)
-    (tmp_path / "data-0").write_bytes(content)
-    assert not any(guard.tick(PROCESS, float(n)) for n in range(int(STARTING_SECONDS)))
