@@ -42,12 +42,17 @@ def ask(home: Path, **settings: str) -> dict[str, Any]:
     return printed_json(ASK, {**kept, "AIRFLOW_HOME": str(home), **settings})
 
 
-def test_the_description_is_what_airflow_expects() -> None:
+def test_the_description_is_what_airflow_expects_and_its_links_are_there() -> None:
     airflow = importlib.util.find_spec("airflow")  # found, not imported
     assert airflow is not None
     assert airflow.origin is not None
     schema = json.loads(Path(airflow.origin).with_name("provider_info.schema.json").read_text())
     jsonschema.validate(get_provider_info(), schema)
+    links = files("forebay.operators").joinpath("links.py").read_text()
+    for path in get_provider_info()["extra-links"]:
+        module, _, name = path.rpartition(".")
+        assert module == "forebay.operators.links"
+        assert f"class {name}(BaseOperatorLink):" in links
 
 
 def test_airflow_finds_everything_by_entry_points(tmp_path: Path) -> None:
@@ -57,11 +62,3 @@ def test_airflow_finds_everything_by_entry_points(tmp_path: Path) -> None:
     assert "forebay.operators.timetable.WindowTimetable" in found["timetables"]
     assert "forebay.operators.runs.run_listener" in found["failed"]
     assert (found["home"], found["python"]) == ("", "/srv/python")
-
-
-def test_every_link_that_it_names_is_there() -> None:
-    links = files("forebay.operators").joinpath("links.py").read_text()
-    for path in get_provider_info()["extra-links"]:
-        module, _, name = path.rpartition(".")
-        assert module == "forebay.operators.links"
-        assert f"class {name}(BaseOperatorLink):" in links

@@ -98,7 +98,9 @@ def test_an_outage_hides_conversions_and_nothing_else() -> None:
     assert events.known[hidden].sum() == 0 < events.converted[hidden].sum()
 
 
-def test_items_are_replaced_at_midnight_where_a_market_says_so() -> None:
+def test_items_are_replaced_at_midnight_and_strangers_are_seen_once_where_a_market_says_so() -> (
+    None
+):
     events = small(MARKETS["collisions"])
     day = (events.at - START_US) // (24 * HOUR_US)
     new = events.features["item"] >= ITEMS
@@ -106,9 +108,6 @@ def test_items_are_replaced_at_midnight_where_a_market_says_so() -> None:
     assert 0 < new[day == 1].mean() < new[day == 7].mean()
     assert small(LATE).features["item"].max() < ITEMS
     assert events.features["user"].max() < USERS
-
-
-def test_strangers_are_seen_once() -> None:
     events = small(Market(returning=0.3))
     users = events.features["user"]
     new = users >= USERS

@@ -25,34 +25,25 @@ def flights() -> Flights:
     return read_flights(source_file())
 
 
-def test_counts_of_the_data_set(flights: Flights) -> None:
-    complete = flights.complete()
-    assert (complete.num_rows, complete["late"].null_count) == (336_776, 9_430)
-    assert flights.as_known(WAIT)["late"].null_count == 9_430
-
-
-def test_how_many_positives_are_known_in_time(flights: Flights) -> None:
-    assert int(100 * flights.share_known(timedelta(hours=3))) == 31
-    assert round(100 * flights.share_known(WAIT)) == 99
-    positives = pa.compute.sum(flights.complete()["late"]).as_py()
-    fresh = pa.compute.sum(flights.as_known(timedelta(hours=3))["late"]).as_py()
-    assert fresh / positives == pytest.approx(flights.share_known(timedelta(hours=3)))
-
-
-def test_a_label_is_never_taken_back(flights: Flights) -> None:
+def test_labels_agree_with_the_csv_file_and_are_never_taken_back(flights: Flights) -> None:
+    raw = pd.read_csv(source_file(), usecols=["arr_delay"])
+    late = flights.complete().to_pandas().set_index("id")["late"].sort_index()
+    assert (late.isna() == raw["arr_delay"].isna()).all()
+    assert (late.dropna() == (raw["arr_delay"].dropna() > 15)).all()
     """What is known early stays true: fresh labels only ever miss positives."""
     early = flights.as_known(timedelta(hours=3))["late"].to_pandas()
     late = flights.complete()["late"].to_pandas()
     known = early.notna()
     assert (known == late.notna()).all()
     assert (early[known] <= late[known]).all()
-
-
-def test_labels_agree_with_the_csv_file(flights: Flights) -> None:
-    raw = pd.read_csv(source_file(), usecols=["arr_delay"])
-    late = flights.complete().to_pandas().set_index("id")["late"].sort_index()
-    assert (late.isna() == raw["arr_delay"].isna()).all()
-    assert (late.dropna() == (raw["arr_delay"].dropna() > 15)).all()
+    complete = flights.complete()
+    assert (complete.num_rows, complete["late"].null_count) == (336_776, 9_430)
+    assert flights.as_known(WAIT)["late"].null_count == 9_430
+    assert int(100 * flights.share_known(timedelta(hours=3))) == 31
+    assert round(100 * flights.share_known(WAIT)) == 99
+    positives = pa.compute.sum(flights.complete()["late"]).as_py()
+    fresh = pa.compute.sum(flights.as_known(timedelta(hours=3))["late"]).as_py()
+    assert fresh / positives == pytest.approx(flights.share_known(timedelta(hours=3)))
 
 
 def test_only_what_is_known_before_departure_is_stored_and_read() -> None:

@@ -1,14 +1,24 @@
-"""The commands that the demo suggests next work as printed."""
+"""What the demo ends with: commands that work as printed, and nobody left."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
+import pytest
+from support.there import there
+
+from examples.demo import show as leftovers
 from examples.demo.next_steps import EXAMPLE_ROW, check_command, score_command, up_command
+from examples.demo.show import require_nobody_left
+from forebay.embedded.kafka.broker import BROKER_ID
+from forebay.errors import InfrastructureError
+from forebay.home.paths import Home
 
 
 def test_the_broken_example_names_every_place(tmp_path: Path) -> None:
@@ -30,11 +40,32 @@ def test_the_broken_example_names_every_place(tmp_path: Path) -> None:
     assert all("did you mean" in line for line in said)
 
 
-def test_the_row_to_score_survives_the_shell() -> None:
+def test_commands_survive_the_shell(tmp_path: Path) -> None:
     words = shlex.split(score_command("/a model/saved"))
     assert (words[1:4], json.loads(words[4])) == (["score", "/a model/saved", "--row"], EXAMPLE_ROW)
-
-
-def test_airflow_is_started_again_for_the_home_of_the_demo(tmp_path: Path) -> None:
     home, *words = shlex.split(up_command(tmp_path, Path("config").absolute()))
     assert (home, words[1:]) == (f"FOREBAY_HOME={tmp_path}", ["up", "--config", "config"])
+
+
+@pytest.mark.parametrize(
+    ("place", "job_id", "counts"),
+    [
+        ("home", "flights.main.2013-06-01.g1", True),
+        ("home", BROKER_ID, False),  # it ends later
+        ("other", "flights.main.2013-06-01.g1", False),
+    ],
+)
+def test_only_processes_of_jobs_of_this_home_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, job_id: str, counts: bool
+) -> None:
+    monkeypatch.setattr(leftovers, "END_SECONDS", 0.3)
+    marks = {"FOREBAY_HOME": str(tmp_path / place), "FOREBAY_JOB_ID": job_id}
+    command = [sys.executable, "-S", "-c", "print(flush=True); input()"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env={**os.environ, **marks}, **pipes) as process:
+        there(process.stdout).readline()
+        left = pytest.raises(InfrastructureError, match=rf"still running: \[{process.pid}\]")
+        with left if counts else nullcontext():
+            require_nobody_left(Home(tmp_path / "home"), airflow=False)
+        process.kill()
+    require_nobody_left(Home(tmp_path / "home"), airflow=False)

@@ -49,7 +49,7 @@ def test_what_a_run_is_doing(seen: WindowView, doing: str) -> None:
     assert seen.doing == doing
 
 
-def test_tasks_at_work_are_named_in_the_order_of_the_dag() -> None:
+def test_tasks_at_work_are_named_in_the_order_of_the_dag_and_lines_are_plain() -> None:
     mixed = view(sources__flights_table="running", sources__departures="deferred")
     assert (mixed.ended, mixed.at_work) == ("1/9", "1 source running, 1 source deferred")
     later = view(training_executors="running")
@@ -58,12 +58,9 @@ def test_tasks_at_work_are_named_in_the_order_of_the_dag() -> None:
     assert both.at_work == "2 sources running"
     failed = view(training_executors="failed", evaluate="upstream_failed")
     assert failed.failed_task == "training_executors"
-
-
-def test_a_plain_line() -> None:
     rows = {"flights_table": 1612, "departures": 702}
-    view = WindowView("2013-06-03", "success", dict.fromkeys(TASKS, "success"), rows, auc=0.7912)
-    assert view.line("mixture") == (
+    done = WindowView("2013-06-03", "success", dict.fromkeys(TASKS, "success"), rows, auc=0.7912)
+    assert done.line("mixture") == (
         "2013-06-03  done  9/9 tasks  flights_table 1,612  departures 702  fresh AUC mixture 0.791"
     )
 

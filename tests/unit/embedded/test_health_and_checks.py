@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -63,58 +63,44 @@ def test_a_fit_machine_has_no_failure(capsys: pytest.CaptureFixture[str], home: 
     assert not home.exists()  # looking changes nothing
 
 
-def little_disk(patch: pytest.MonkeyPatch) -> None:
-    usage = shutil.disk_usage("/")._replace(free=1000)
-    patch.setattr(checks.shutil, "disk_usage", lambda _: usage)
+USAGE, SOCKET = shutil.disk_usage("/"), sockets.socket.socket
 
 
-def little_memory(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(checks, "available_bytes", lambda: 1000)
+def little(_: object) -> object:
+    return USAGE._replace(free=1000)
 
 
-def no_sockets(patch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError("Operation not supported")
-
-    patch.setattr(sockets.socket.socket, "bind", refuse)
+def refuse(*_: object) -> None:
+    raise OSError("Operation not supported")
 
 
 @pytest.mark.parametrize(
-    ("name", "spoil", "words"),
+    ("name", "place", "attribute", "value", "words"),
     [
-        ("disk (home)", little_disk, ["FOREBAY_HOME", "free some space"]),
-        ("memory", little_memory, ["more memory"]),
-        (
-            "python",
-            lambda patch: patch.setattr(checks.sys, "version_info", (3, 10, 1)),
-            ["install Python 3.11"],
-        ),
-        (
-            "extra embedded",
-            lambda patch: patch.setitem(sys.modules, "asyncpg", None),
-            ["pip install 'forebay[embedded]'"],
-        ),
-        (
-            "platform",
-            lambda patch: patch.setattr(checks.platform, "system", lambda: "Darwin"),
-            ["Linux"],
-        ),
-        ("ports", no_sockets, ["ip link set lo up"]),
-        ("sockets", no_sockets, ["FOREBAY_HOME", "local file system"]),
-        ("home", lambda _: Path(os.environ["FOREBAY_HOME"]).touch(), ["FOREBAY_HOME"]),
+        ("disk (home)", checks.shutil, "disk_usage", little, "FOREBAY_HOME; free some space"),
+        ("memory", checks, "available_bytes", lambda: 1000, "more memory"),
+        ("python", checks.sys, "version_info", (3, 10, 1), "install Python 3.11"),
+        ("extra embedded", sys.modules, "asyncpg", None, "pip install 'forebay[embedded]'"),
+        ("platform", checks.platform, "system", lambda: "Darwin", "Linux"),
+        ("ports", SOCKET, "bind", refuse, "ip link set lo up"),
+        ("sockets", SOCKET, "bind", refuse, "FOREBAY_HOME; local file system"),
+        ("home", os.environ, "FOREBAY_HOME", __file__, "FOREBAY_HOME"),
     ],
 )
 def test_each_failure_has_its_remedy(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     name: str,
-    spoil: Callable[[pytest.MonkeyPatch], None],
-    words: list[str],
+    place: Any,
+    attribute: str,
+    value: object,
+    words: str,
 ) -> None:
-    spoil(monkeypatch)
+    patched = monkeypatch.setitem if isinstance(place, Mapping) else monkeypatch.setattr
+    patched(place, attribute, value)
     code, found = doctor(capsys)
     assert (code, found[name]["state"]) == (4, "failure")
-    assert [word for word in words if word not in found[name]["remedy"]] == []
+    assert [word for word in words.split("; ") if word not in found[name]["remedy"]] == []
 
 
 def test_a_home_of_any_depth_holds_the_sockets_of_jobs(
@@ -131,7 +117,7 @@ def test_a_home_of_any_depth_holds_the_sockets_of_jobs(
 def test_up_refuses_an_unfit_machine(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path, tmp_path: Path
 ) -> None:
-    little_memory(monkeypatch)
+    monkeypatch.setattr(checks, "available_bytes", lambda: 1000)
     (tmp_path / "config").mkdir()
     assert cli.run(["up", "--config", str(tmp_path / "config")]) == 4
     assert "this machine is not ready: memory" in capsys.readouterr().err

@@ -58,18 +58,14 @@ def layout(tmp_path: Path) -> Iterator[Layout]:
     os.umask(before)
 
 
-def test_only_the_owner_reads_secrets(layout: Layout) -> None:
+def test_only_the_owner_reads_secrets_which_stay_for_the_life_of_a_home(
+    layout: Layout, tmp_path: Path
+) -> None:
     load_secrets(layout)
     new_password(layout)
     for path in (layout.secrets, layout.passwords):
         assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_keys_stay_for_the_life_of_a_home(layout: Layout) -> None:
     assert load_secrets(layout) == load_secrets(layout)
-
-
-def test_keys_of_two_homes_differ(layout: Layout, tmp_path: Path) -> None:
     other = Layout(Home(tmp_path / "other"))
     other.create()
     mine, theirs = load_secrets(layout).model_dump(), load_secrets(other).model_dump()
@@ -92,13 +88,12 @@ def test_without_a_password_the_error_says_how_to_get_one(layout: Layout, text: 
         read_password(layout)
 
 
-def test_folders_are_closed_to_others(layout: Layout, tmp_path: Path) -> None:
+def test_folders_are_closed_to_others_and_each_configuration_has_dag_files_of_its_own(
+    layout: Layout, tmp_path: Path
+) -> None:
     layout.create()
     assert layout.root.stat().st_mode & 0o777 == 0o700
     assert layout.root == tmp_path / "airflow"
-
-
-def test_each_configuration_folder_has_dag_files_of_its_own(layout: Layout, tmp_path: Path) -> None:
     folders = [tmp_path / "a" / "config", tmp_path / "b" / "config"]
     places = {layout.stubs(folder) for folder in folders}
     assert (len(places), {place.parent for place in places}) == (2, {layout.dags})

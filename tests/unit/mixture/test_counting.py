@@ -22,7 +22,7 @@ def wrapped(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def test_sums_wrap_like_int64_and_survive_saving(tmp_path: Path) -> None:
+def test_sums_wrap_like_int64_and_survive_saving_and_export(tmp_path: Path) -> None:
     learner = CountingLearner(2)
     assert learner.seen() == [RowSums(rows=0, sum=0, sum_of_squares=0)] * 2 == [RowSums()] * 2
     batches = [minibatch("batch", seed) for seed in range(5)]
@@ -38,9 +38,6 @@ def test_sums_wrap_like_int64_and_survive_saving(tmp_path: Path) -> None:
     again = CountingLearner(2)
     again.load(tmp_path)
     assert again.seen() == learner.seen()
-
-
-def test_export_is_readable_and_another_number_of_sources_is_refused(tmp_path: Path) -> None:
     learner = CountingLearner(2)
     learner.learn(minibatch("stream", 1))
     learner.export(tmp_path)

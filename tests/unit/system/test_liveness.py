@@ -86,7 +86,7 @@ def test_to_compute_is_progress_while_it_uses_the_processor_for_an_hour_at_most(
     assert (trainer.text, trainer.state) == ("trainer", "working")
 
 
-def test_steps_nest_and_each_end_is_progress() -> None:
+def test_steps_nest_each_end_is_progress_and_so_is_help() -> None:
     with Activity("trainer") as trainer:
         marks = trainer.marks
         with doing("load"), waiting():
@@ -99,9 +99,6 @@ def test_steps_nest_and_each_end_is_progress() -> None:
     assert trainer not in activities()
     with doing("load"), waiting():  # nobody watches this thread
         pass
-
-
-def test_who_helps_makes_progress_for_another_thread() -> None:
     with Activity("answering") as answering:
         marks = answering.marks
 

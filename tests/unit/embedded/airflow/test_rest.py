@@ -108,21 +108,32 @@ def test_one_login_serves_many_calls_until_its_token_expires(
     assert played.logins == 2
 
 
-def test_a_wrong_password_is_told_once(url: str, played: Played) -> None:
+def test_a_wrong_password_or_nobody_listening_is_told(url: str, played: Played) -> None:
     with pytest.raises(ApiError, match="401"):
         AirflowApi(Endpoint(url, "admin", "wrong")).dags()
     assert played.logins == 1
+    with pytest.raises(InfrastructureError, match="does not answer"):
+        AirflowApi(Endpoint("http://127.0.0.1:1", "admin", "right")).health()
 
 
-def test_a_backfill_has_the_defaults_of_the_form(played: Played, api: AirflowApi) -> None:
+def test_forms_say_what_they_mean(played: Played, api: AirflowApi) -> None:
     played.answers["POST /api/v2/backfills"] = lambda _: (200, {"id": 7})
     assert api.create_backfill("ads", FIRST, FIRST)["id"] == 7
     dates = dict.fromkeys(("from_date", "to_date"), "2026-03-01T07:00:00Z")
     form = {"dag_id": "ads", "reprocess_behavior": "none", "max_active_runs": 10}
     assert played.asked[-1][2] == dates | form
+    answer = {"task_instances": [{"task_id": "sink"}]}
+    played.answers["POST /api/v2/dags/ads/clearTaskInstances"] = lambda _: (200, answer)
+    assert api.clear("ads", "r", ["sink"], downstream=True) == [{"task_id": "sink"}]
+    flags = {"dry_run": False, "only_failed": False, "include_downstream": True}
+    assert played.asked[-1][2] == flags | {"dag_run_id": "r", "task_ids": ["sink"]}
+    api.clear("ads", "r")
+    assert "task_ids" not in played.asked[-1][2]
 
 
-def test_all_pages_are_read(played: Played, api: AirflowApi) -> None:
+def test_all_pages_are_read_and_a_list_that_shrinks_meanwhile_ends(
+    played: Played, api: AirflowApi
+) -> None:
     everything = [{"dag_id": f"d{number}"} for number in range(250)]
 
     def page(query: dict[str, list[str]]) -> Answer:
@@ -131,9 +142,6 @@ def test_all_pages_are_read(played: Played, api: AirflowApi) -> None:
 
     played.answers["GET /api/v2/dags"] = page
     assert (api.dags(), len(played.asked)) == (everything, 3)
-
-
-def test_a_list_that_shrinks_meanwhile_ends(played: Played, api: AirflowApi) -> None:
     answer = {"dag_runs": [], "total_entries": 5}
     played.answers["GET /api/v2/dags/ads/dagRuns"] = lambda _: (200, answer)
     assert api.dag_runs("ads") == []
@@ -161,22 +169,6 @@ def test_a_refusal_is_told_in_airflows_words(
     assert (type(raised.value), raised.value.status) == (kind, code)
 
 
-def test_names_are_quoted(played: Played, api: AirflowApi) -> None:
-    path = "/api/v2/dags/ads/dagRuns/manual__2026-03-01T07%3A00%2B00%3A00"
-    played.answers[f"GET {path}"] = lambda _: (200, {"state": "success"})
-    assert api.dag_run("ads", "manual__2026-03-01T07:00+00:00")["state"] == "success"
-
-
-def test_clear_says_what_it_means(played: Played, api: AirflowApi) -> None:
-    answer = {"task_instances": [{"task_id": "sink"}]}
-    played.answers["POST /api/v2/dags/ads/clearTaskInstances"] = lambda _: (200, answer)
-    assert api.clear("ads", "r", ["sink"], downstream=True) == [{"task_id": "sink"}]
-    flags = {"dry_run": False, "only_failed": False, "include_downstream": True}
-    assert played.asked[-1][2] == flags | {"dag_run_id": "r", "task_ids": ["sink"]}
-    api.clear("ads", "r")
-    assert "task_ids" not in played.asked[-1][2]
-
-
 def test_what_else_is_asked(played: Played, api: AirflowApi) -> None:
     task = "/dags/ads/dagRuns/r/taskInstances/t"
     lines = [{"event": "first", "level": "info"}, {"event": "second"}, "third"]
@@ -200,6 +192,9 @@ def test_what_else_is_asked(played: Played, api: AirflowApi) -> None:
     assert api.xcom("ads", "r", "t") == {"rows": 3}
     assert api.links("ads", "r", "t") == {"report": "http://x"}
     assert api.log("ads", "r", "t", 2) == ["first", "second", "third"]
+    path = "/api/v2/dags/ads/dagRuns/manual__2026-03-01T07%3A00%2B00%3A00"
+    played.answers[f"GET {path}"] = lambda _: (200, {"state": "success"})
+    assert api.dag_run("ads", "manual__2026-03-01T07:00+00:00")["state"] == "success"
 
 
 @pytest.mark.parametrize(
@@ -216,11 +211,6 @@ def test_a_server_that_is_silent_has_a_deadline(
     assert time.monotonic() - began < 2.5
 
 
-def test_nobody_listening_is_an_infrastructure_error() -> None:
-    with pytest.raises(InfrastructureError, match="does not answer"):
-        AirflowApi(Endpoint("http://127.0.0.1:1", "admin", "right")).health()
-
-
 def test_a_proxy_of_the_environment_is_not_asked(
     played: Played, api: AirflowApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,12 +219,9 @@ def test_a_proxy_of_the_environment_is_not_asked(
     assert api.health() == {"scheduler": None}
 
 
-def test_a_time_without_zone_is_refused(api: AirflowApi) -> None:
+def test_a_time_without_zone_is_refused_and_the_password_not_printed(api: AirflowApi) -> None:
     with pytest.raises(ValueError, match="no time zone"):
         api.trigger("ads", datetime(2026, 3, 1))  # noqa: DTZ001 - that is the point
-
-
-def test_the_password_is_not_printed() -> None:
     assert "right" not in repr(Endpoint("http://127.0.0.1:1", "admin", "right"))
 
 

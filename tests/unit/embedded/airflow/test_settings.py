@@ -46,7 +46,7 @@ def test_what_airflow_reads(layout: Layout) -> None:
     assert found.getint("scheduler", "task_instance_heartbeat_timeout") > 2 * 20
 
 
-def test_another_airflows_settings_do_not_reach_ours_which_carry_their_mark(layout: Layout) -> None:
+def test_what_components_inherit(layout: Layout) -> None:
     given = {
         "PATH": "/bin",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql://production",
@@ -60,9 +60,6 @@ def test_another_airflows_settings_do_not_reach_ours_which_carry_their_mark(layo
     assert found["AIRFLOW_HOME"] == found[MARK_NAME] == str(layout.root)
     assert found["FOREBAY_HOME"] == str(layout.home.root)
     assert (found["AIRFLOW_CONN_STORE"], found["AIRFLOW_VAR_X"]) == ("aws://", "1")
-
-
-def test_this_machine_is_never_asked_through_a_proxy(layout: Layout) -> None:
     given = {"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "example.org"}
     assert component_environment(layout, "scheduler", given)["NO_PROXY"] == "example.org,127.0.0.1"
     assert component_environment(layout, "scheduler", {})["no_proxy"] == "127.0.0.1"

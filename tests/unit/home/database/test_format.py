@@ -82,6 +82,14 @@ def test_what_is_no_state_belongs_to_nobody(home: Home) -> None:
     assert (home.root / MARKER_NAME).is_file()
 
 
+def test_the_environments_home_is_opened(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(home.root))
+    assert open_home() == home
+    with_state(home)
+    with pytest.raises(ConfigError, match=WAY_OUT):
+        open_home()
+
+
 def test_first_writers_and_readers_do_not_refuse_each_other(tmp_path: Path) -> None:
     together = 8
     with ThreadPoolExecutor(together) as threads:
@@ -96,11 +104,3 @@ def test_first_writers_and_readers_do_not_refuse_each_other(tmp_path: Path) -> N
 
             list(threads.map(begin, range(together)))
             assert len(list((home.root / "jobs").iterdir())) == together
-
-
-def test_the_environments_home_is_opened(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOREBAY_HOME", str(home.root))
-    assert open_home() == home
-    with_state(home)
-    with pytest.raises(ConfigError, match=WAY_OUT):
-        open_home()

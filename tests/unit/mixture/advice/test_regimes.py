@@ -18,14 +18,12 @@ from forebay.mixture.advice.regimes import (
 )
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "regimes.json"
+def test_a_table_is_read_again_and_another_form_is_refused_by_name(tmp_path: Path) -> None:
+    path, plain = tmp_path / "regimes.json", json.loads(TABLE.read_text())["regimes"]
+    with pytest.raises(DataError, match=r"regimes\.json is not a table of measured regimes"):
+        read_table(path)
     path.write_text(measured_regimes().model_dump_json(indent=1))
     assert read_table(path) == measured_regimes()
-
-
-def test_another_form_is_refused_by_name(tmp_path: Path) -> None:
-    path, plain = tmp_path / "regimes.json", json.loads(TABLE.read_text())["regimes"]
 
     def refused(says: str, **first: Any) -> None:
         path.write_text(
@@ -34,8 +32,6 @@ def test_another_form_is_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=says):
             read_table(path)
 
-    with pytest.raises(DataError, match=r"regimes\.json is not a table of measured regimes"):
-        read_table(path)
     for key, value in {"completeness": 1.5, "seeds": 0, "variants": [], "aucs": 1}.items():
         refused(key, **{key: value})
     one, *others = plain[0]["variants"]

@@ -1,4 +1,4 @@
-"""Figures of a few rows by hand, and intervals over seeds against the published formula."""
+"""Figures of a few rows by hand, intervals over seeds by the published formula, calibration."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import norm, t
 from support.there import there
 
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
+from forebay.mixture.metrics.calibration_curve import BINS, CalibrationCurve, added, wilson
 from forebay.mixture.metrics.estimate import Estimate, student_quantile
 from forebay.mixture.metrics.probabilities import calibration, log_loss, normalised_entropy
 from forebay.mixture.metrics.seeds import difference_of, mean_over_seeds
@@ -25,14 +29,11 @@ def auc(value: float, variance: float, positives: int = 50, negatives: int = 40)
     return AucEstimate(np.array([value, 0.5]), matrix, positives, negatives, positives * negatives)
 
 
-def test_an_interval_is_symmetric_on_the_logit_scale() -> None:
+def test_an_interval_is_symmetric_on_the_logit_scale_and_not_certain_at_the_ends() -> None:
     reach, found = norm.ppf(0.975) * 0.1 / (0.8 * 0.2), auc(0.8, 0.01).interval(0)
     centre = math.log(0.8 / 0.2)
     wanted = [1 / (1 + math.exp(-(centre + sign * reach))) for sign in (-1, 1)]
     assert (found.value, found.low, found.high) == pytest.approx((0.8, *wanted))
-
-
-def test_certainty_is_not_claimed_at_the_ends() -> None:
     for positives, negatives, pairs in ((7, 3, 3), (2, 9, 2), (1, 1, 1)):
         bound = 0.025 ** (1 / pairs)
         assert auc(1.0, 0.0, positives, negatives).interval(0) == Estimate(1.0, bound, 1.0)
@@ -107,7 +108,7 @@ def test_three_seeds_count_with_the_degrees_of_hillis() -> None:
     assert found.reach == pytest.approx(t.ppf(0.975, 6) * math.sqrt(variance), rel=0.001)
 
 
-def test_seeds_that_happen_to_agree_do_not_narrow_the_interval() -> None:
+def test_what_seeds_happen_to_do_does_not_narrow_the_interval() -> None:
     covariance = np.eye(4) * 0.0004
     found = mean_over_seeds(np.full(4, 0.7), covariance)
     assert found.reach == pytest.approx(norm.ppf(0.975) * 0.01)
@@ -116,9 +117,6 @@ def test_seeds_that_happen_to_agree_do_not_narrow_the_interval() -> None:
     apart = np.array([[0.0004, -0.0001, 0], [-0.0001, 0.0004, 0], [0, 0, 0.0004]])
     below = mean_over_seeds(np.array([0.6, 0.7, 0.8]), apart)
     assert below.reach == pytest.approx(t.ppf(0.975, 2) * math.sqrt(0.01 / 3), rel=1e-3)
-
-
-def test_two_seeds_say_nothing_of_training() -> None:
     assert mean_over_seeds(np.array([0.6, 0.8]), np.eye(2)).seeds == 2
     assert Estimate(0.1, 0, 1, seeds=2).covers == "rows only"
     assert Estimate(0.1, 0, 1, seeds=3).covers == "rows and 3 seeds"
@@ -144,3 +142,48 @@ def test_auc_over_seeds_stays_a_probability_and_says_how_many_seeds() -> None:
     assert one.value == pytest.approx(found.values.mean())
     perfect = AucEstimate(np.ones(3), np.zeros((3, 3)), 4, 9, 36)
     assert perfect.interval((0, 1, 2)) == Estimate(1.0, 0.025**0.25, 1.0, seeds=3)
+
+
+def drawn(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels that come as their scores say."""
+    rng = np.random.default_rng(seed)
+    scores = rng.beta(1.0, 8.0, rows)
+    return (rng.random(rows) < scores).astype(np.float32), scores.astype(np.float32)
+
+
+def test_where_scores_say_the_truth_the_curve_is_the_diagonal() -> None:
+    points = CalibrationCurve.of(*drawn(1, 200_000)).points()
+    assert len(points) >= 7
+    held = [one.observed.low <= one.expected <= one.observed.high for one in points]
+    assert sum(held) >= len(points) - 1
+    expected = [one.expected for one in points]
+    assert expected == sorted(expected)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 500), st.integers(1, 12))
+def test_every_row_is_in_one_point(seed: int, rows: int, points_max: int) -> None:
+    labels, scores = drawn(seed, rows)
+    points = CalibrationCurve.of(labels, scores).points(points_max)
+    assert len(points) <= points_max + 1
+    assert sum(one.rows for one in points) == rows
+    assert sum(one.observed.value * one.rows for one in points) == pytest.approx(labels.sum())
+    expected = sum(one.expected * one.rows for one in points)
+    assert expected == pytest.approx(float(scores.astype(np.float64).sum()), rel=1e-5, abs=1e-5)
+
+
+def test_curves_of_parts_add_up_to_that_of_the_whole() -> None:
+    labels, scores = drawn(3, 1_000)
+    parts = [
+        CalibrationCurve.of(labels[a : a + 300], scores[a : a + 300]) for a in range(0, 1_000, 300)
+    ]
+    whole, sums = CalibrationCurve.of(labels, scores), added(parts)
+    assert (sums.rows, sums.positives) == (whole.rows, whole.positives)
+    assert sums.expected == pytest.approx(whole.expected)
+    assert (added([]).points(), added([]).rows) == ([], (0,) * BINS)
+
+
+@pytest.mark.parametrize(("positives", "rows"), [(0, 1), (1, 1), (3, 10), (50, 1_000)])
+def test_the_interval_is_that_of_wilson(positives: int, rows: int) -> None:
+    found = stats.binomtest(positives, rows).proportion_ci(method="wilson")
+    mine = wilson(positives, rows)
+    assert (mine.low, mine.high) == pytest.approx((found.low, found.high), abs=1e-9)

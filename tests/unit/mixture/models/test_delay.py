@@ -272,14 +272,6 @@ def both(seed: int, healthy: float = 0.0) -> Any:
     return joined([replace(broken, labels=broken.labels * known), sound])
 
 
-def warm_of_two() -> Any:
-    learner = make_towers("mixture", "stream", sources=3)
-    for seed in range(60):
-        learner.learn(of(0, "batch", seed))
-        learner.learn(both(seed, healthy=1.0))
-    return learner
-
-
 @pytest.mark.guarantee(
     "labels of one of several stream sources stop coming",
     "only its rows are held back, and counted by source; the others are trained on, and the "
@@ -287,7 +279,10 @@ def warm_of_two() -> Any:
 )
 def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -> None:
     """Together half of the expected positives still come: one state for both would see nothing."""
-    learner = warm_of_two()
+    learner = make_towers("mixture", "stream", sources=3)
+    for seed in range(60):
+        learner.learn(of(0, "batch", seed))
+        learner.learn(both(seed, healthy=1.0))
     for seed in range(500, 512):
         learner.learn(both(seed))
     _, broken, sound = learner.guards()["mixture"]

@@ -43,12 +43,19 @@ def mixture(**options: Any) -> ModelIdentity:
     return identity({"mixture": options})
 
 
-def test_the_same_declaration_is_the_same_model() -> None:
+def test_the_same_declaration_is_the_same_model_but_for_the_order_of_features() -> None:
     identity().require(identity())
     identity({"seed": 5, "mixture": {"gain": 0.5}}, guard=False).require(identity())
     identity(paradigms=("batch",)).require(
         identity({"mixture": {"memory_output": "both"}}, paradigms=("batch",))
     )
+    more = FEATURES | {"place": {"encode": "hash", "buckets": 9}}
+    columns = COLUMNS | {"place": "string"}
+    swapped = {name: more[name] for name in ("place", "user", "price")}
+    with pytest.raises(ConfigError, match="the order of the features"):
+        identity(features=more, columns=columns).require(
+            identity(features=swapped, columns=columns)
+        )
 
 
 @pytest.mark.parametrize(
@@ -79,13 +86,3 @@ def test_the_same_declaration_is_the_same_model() -> None:
 def test_a_difference_is_named(found: ModelIdentity, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         identity().require(found)
-
-
-def test_the_order_of_features_counts() -> None:
-    more = FEATURES | {"place": {"encode": "hash", "buckets": 9}}
-    columns = COLUMNS | {"place": "string"}
-    swapped = {name: more[name] for name in ("place", "user", "price")}
-    with pytest.raises(ConfigError, match="the order of the features"):
-        identity(features=more, columns=columns).require(
-            identity(features=swapped, columns=columns)
-        )

@@ -74,8 +74,3 @@ def test_a_host_without_the_memory_refuses_it(monkeypatch: pytest.MonkeyPatch) -
     assert "but 64.0 GiB of memory are available here" in said
     monkeypatch.setattr(trainer, "available_bytes", lambda: 200 << 30)
     require_memory(pipeline)
-
-
-def test_hidden_units_count_too() -> None:
-    units = {"tower": {"hidden": [65536, 65536]}}
-    assert model_size(declared_towers("batch", model=units)).building_bytes > 5 * 4 * 2**32

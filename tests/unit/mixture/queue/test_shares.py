@@ -23,7 +23,7 @@ def test_equation_four() -> None:
     assert take([], [], 1) == []
 
 
-def test_what_is_owed_starts_at_nothing_and_grows_with_what_is_served() -> None:
+def test_what_is_owed_starts_at_nothing_and_is_no_more_than_what_waits() -> None:
     floored, queued = FlooredPriority([100.0, 1.0], [0, 1], [0.0, 0.25]), [1_000, 1_000]
     first = floored.take(queued, 3)
     assert first == [(0, 3)], "three quarters of a row are none"
@@ -33,9 +33,6 @@ def test_what_is_owed_starts_at_nothing_and_grows_with_what_is_served() -> None:
     assert floored.take(queued, 4) == [(1, 1), (0, 3)]
     floored.served(queued, [(1, 4)])  # more than its share: no debt
     assert floored.take(queued, 4) == [(1, 1), (0, 3)]
-
-
-def test_what_is_owed_is_no_more_than_what_waits() -> None:
     floored = FlooredPriority([100.0, 1.0], [0, 1], [0.0, 0.5])
     floored.served([100, 100], [(0, 20)])  # owes ten
     assert floored.take([100, 3], 10) == [(1, 3), (0, 7)]

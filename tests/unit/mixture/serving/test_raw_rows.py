@@ -42,7 +42,7 @@ def inputs(*rows: dict[str, Any]) -> dict[str, list[Any]]:
     return {name: array.tolist() for name, array in raw_inputs(features(), rows).items()}
 
 
-def test_values_and_nulls_of_every_type() -> None:
+def test_values_nulls_and_lists_of_every_type() -> None:
     assert inputs(ROW, dict.fromkeys(ROW) | {"flag": False, "real": 2.5}) == {
         "name": ["x", ""],
         "whole": [2**63 - 1, SMALLEST],
@@ -56,9 +56,6 @@ def test_values_and_nulls_of_every_type() -> None:
     assert math.isnan(found["real"][0])
     assert found["flag"].tolist() == [""]
     assert (found["whole"].dtype, found["real"].dtype) == (np.int64, np.float64)
-
-
-def test_lists_are_padded_with_nulls_to_the_longest() -> None:
     found = inputs(ROW | {"marks": [SMALLEST, 5, None]}, ROW | {"marks": [7]})
     assert found["marks"] == [[SMALLEST, 5, SMALLEST], [7, SMALLEST, SMALLEST]]
     assert raw_inputs(features(), [])["marks"].shape == (0, 0)

@@ -23,16 +23,16 @@ from support.there import there
 from forebay.errors import InfrastructureError
 from forebay.system.files.locks import FileLock, TurnLock, is_held, locked
 
-HOLDER = """
-import sys, time
+TAKES = """
+import sys
 from pathlib import Path
-from forebay.system.files.locks import FileLock
-assert FileLock(Path(sys.argv[1])).acquire(0)
-print("held", flush=True)
-time.sleep(60)
+from forebay.system.files import locks
+lock = getattr(locks, sys.argv[2])(Path(sys.argv[1]))
+assert lock.acquire(30.0)
+print("has it", flush=True)
+sys.stdin.read()
+lock.release()
 """
-
-
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
@@ -40,7 +40,7 @@ def said(process: subprocess.Popen[str]) -> str:
     return there(process.stdout).readline().strip()
 
 
-def test_one_holder_at_a_time(tmp_path: Path) -> None:
+def test_one_holder_at_a_time_who_leaves_word(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert not is_held(path)
     first, second = FileLock(path), FileLock(path)
@@ -52,9 +52,6 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
     assert not is_held(path)
     assert second.acquire(0)
     second.release()
-
-
-def test_the_holder_leaves_word(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     with pytest.raises(RuntimeError, match="only the holder"):
         lock.write("x")
@@ -67,8 +64,8 @@ def test_the_holder_leaves_word(tmp_path: Path) -> None:
 
 def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], **PIPES) as holder:
-        assert said(holder) == "held"
+    with subprocess.Popen([sys.executable, "-c", TAKES, str(path), "FileLock"], **PIPES) as holder:
+        assert said(holder) == "has it"
         assert is_held(path)
         holder.kill()
         holder.wait(10)
@@ -129,16 +126,6 @@ def test_what_is_no_lock_is_not_inherited(tmp_path: Path, passed: bool) -> None:
         child.communicate("")
 
 
-TAKES = """
-import sys
-from pathlib import Path
-from forebay.system.files.locks import TurnLock
-lock = TurnLock(Path(sys.argv[1]))
-assert lock.acquire(30.0)
-print("has it", flush=True)
-sys.stdin.read()
-lock.release()
-"""
 COUNTS = """
 import sys
 from pathlib import Path
@@ -160,7 +147,7 @@ def path(tmp_path: Path) -> Path:
 @contextmanager
 def another(path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that stands in line, and keeps the lock until its input ends."""
-    command = [sys.executable, "-c", TAKES, str(path)]
+    command = [sys.executable, "-c", TAKES, str(path), "TurnLock"]
     number, deadline = last_number(path), time.monotonic() + 30.0
     with subprocess.Popen(command, **PIPES) as process:
         try:
@@ -177,8 +164,7 @@ def last_number(path: Path) -> int:
 
 
 def ends(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.close()
+    there(process.stdin).close()
     assert process.wait(10) == 0
 
 

@@ -21,24 +21,18 @@ def lines(width: int, columns: list[TableColumn] = COLUMNS) -> list[str]:
     return list(table_lines(columns, ROWS, width))
 
 
-def test_a_table_that_fits() -> None:
+def test_tables_of_any_width() -> None:
     assert lines(80) == [
         "window       rows  reason",
         "──────────────────────────────────────────────────",
         "2026-03-01  1,234  -",
         "2026-03-02      7  it waits for a window before it",
     ]
-
-
-def test_cells_are_broken_between_words() -> None:
     assert lines(40)[2:] == [
         "2026-03-01  1,234  -",
         "2026-03-02      7  it waits for a window",
         "                   before it",
     ]
-
-
-def test_what_would_become_high_goes_below_its_row() -> None:
     assert lines(24) == [
         "window       rows",
         "─────────────────",
@@ -47,19 +41,10 @@ def test_what_would_become_high_goes_below_its_row() -> None:
         "    reason it waits for",
         "    a window before it",
     ]
-
-
-def test_columns_that_may_move_go_first() -> None:
     columns = [COLUMNS[0], TableColumn("rows", right=True, moves=True), COLUMNS[2]]
     assert lines(26, columns)[2:4] == ["2026-03-01  -", "    rows 1,234"]
-
-
-def test_names_of_columns_are_broken_too() -> None:
     drawn = list(table_lines([TableColumn("history rows", right=True)], [["5"]], 80))
     assert drawn == ["history", "   rows", "───────", "      5"]
-
-
-def test_a_table_without_rows() -> None:
     assert next(table_lines(COLUMNS, [], 80)) == "window  rows  reason"
 
 

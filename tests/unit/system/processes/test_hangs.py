@@ -25,22 +25,16 @@ def reason_at(watch: HangWatch, pulse: Pulse | None, first: float, last: float) 
     return None
 
 
-def test_a_beat_is_no_progress() -> None:
+def test_a_beat_is_no_progress_and_a_start_takes_its_time() -> None:
     watch = HangWatch(DEADLINE, 0.0)
     for second in range(1, 100):
         assert watch.reason(Pulse(second, DEADLINE, "reading clicks/3"), float(second)) is None
     hung = watch.reason(Pulse(100, 10.5, "reading clicks/3"), 100.0)
     assert hung == "no progress for 10 s (reading clicks/3)"
-
-
-def test_a_start_takes_its_time() -> None:
     assert reason_at(HangWatch(DEADLINE, 0.0), None, 0.0, STARTING_SECONDS) is None
     hung = reason_at(HangWatch(DEADLINE, 0.0), None, 0.0, 1000.0)
     assert hung == "no sign of life for 61 s after its start"
     assert reason_at(HangWatch(300.0, 0.0), None, 0.0, 300.0) is None
-
-
-def test_a_watcher_that_stood_still_itself_begins_anew() -> None:
     watch, pulse = HangWatch(DEADLINE, 0.0), Pulse(7, 0.0, "")
     assert watch.reason(pulse, 1.0) is None
     assert watch.reason(pulse, 1000.0) is None

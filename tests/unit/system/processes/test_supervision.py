@@ -140,6 +140,8 @@ def test_f1_the_end_after_the_last_restart_fails_the_job() -> None:
     # Upstream's "3 failures at most" is 2 restarts.
     assert actions(restart("on_failure", 2), [4, 4, 4]) == ["restart", "restart", "fail"]
     assert actions(restart("on_failure", 0), [4]) == ["fail"]
+    with pytest.raises(ValueError, match="counts from 0"):
+        restart("always", 1).decide(-1, 0)
 
 
 def test_f2_never_always_and_ignore_at_the_limit() -> None:
@@ -183,11 +185,6 @@ def test_more_ends_never_make_a_restart_likelier(policy: RestartPolicy, code: in
 def test_never_means_never(policy: RestartPolicy, ends: int, code: int | None) -> None:
     if policy.restart == "never":
         assert policy.decide(ends, code).action != "restart"
-
-
-def test_ends_are_not_negative() -> None:
-    with pytest.raises(ValueError, match="counts from 0"):
-        restart("always", 1).decide(-1, 0)
 
 
 @given(POLICIES, st.integers(0, 10**9))
