@@ -1,4 +1,4 @@
-"""What the demo ends with: commands that work as printed, and nobody left."""
+"""How the demo is set, and what it ends with: commands that work as printed, and nobody left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from support.there import there
 
 from examples.demo import show as leftovers
 from examples.demo.next_steps import EXAMPLE_ROW, check_command, score_command, up_command
+from examples.demo.settings import Settings
 from examples.demo.show import require_nobody_left
 from forebay.embedded.kafka.broker import BROKER_ID
-from forebay.errors import InfrastructureError
+from forebay.errors import InfrastructureError, UsageError
 from forebay.home.paths import Home
 
 
@@ -61,11 +63,39 @@ def test_only_processes_of_jobs_of_this_home_are(
     monkeypatch.setattr(leftovers, "END_SECONDS", 0.3)
     marks = {"FOREBAY_HOME": str(tmp_path / place), "FOREBAY_JOB_ID": job_id}
     command = [sys.executable, "-S", "-c", "print(flush=True); input()"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, env={**os.environ, **marks}, **pipes) as process:
+    pipe, environment = subprocess.PIPE, {**os.environ, **marks}
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as process:
         there(process.stdout).readline()
         left = pytest.raises(InfrastructureError, match=rf"still running: \[{process.pid}\]")
         with left if counts else nullcontext():
             require_nobody_left(Home(tmp_path / "home"), airflow=False)
         process.kill()
     require_nobody_left(Home(tmp_path / "home"), airflow=False)
+
+
+def test_defaults() -> None:
+    settings = Settings.of(dict.fromkeys(("AIRFLOW", "STREAM", "KILL", "WAIT"), ""))
+    assert (settings.airflow, settings.kafka, settings.kill) == (True, False, False)
+    assert (settings.wait, settings.home.root) == (timedelta(hours=9), Path(".forebay").absolute())
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"STREAM": "kafka"}, ".forebay-kafka"),
+        ({"KILL": "1"}, ".forebay-kill"),
+        ({"WAIT": "3h"}, ".forebay-wait-3h"),
+        ({"STREAM": "kafka", "KILL": "1", "WAIT": "90m"}, ".forebay-kafka-kill-wait-90m"),
+        ({"WAIT": "540m"}, ".forebay"),
+        ({"AIRFLOW": "0"}, ".forebay"),
+        ({"FOREBAY_HOME": "/somewhere/else", "KILL": "1"}, "/somewhere/else-kill"),
+    ],
+)
+def test_every_way_has_its_own_home(environ: dict[str, str], name: str) -> None:
+    assert Settings.of(environ).home.root == Path(name).absolute()
+
+
+@pytest.mark.parametrize("wrong", ["STREAM=kafak", "KILL=yes", "WAIT=3", "AIRFLOW=no"])
+def test_other_values_are_refused(wrong: str) -> None:
+    with pytest.raises(UsageError, match=wrong):
+        Settings.of(dict([wrong.split("=")]))

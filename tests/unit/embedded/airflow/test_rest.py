@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -180,7 +181,9 @@ def test_what_else_is_asked(played: Played, api: AirflowApi) -> None:
         f"GET {task}/links": {"extra_links": {"report": "http://x"}},
         f"GET {task}/logs/2": {"content": lines},
     }.items():
-        played.answers[asked.replace(" ", " /api/v2")] = lambda _, answer=answer: (200, answer)
+        played.answers[asked.replace(" ", " /api/v2")] = partial(
+            lambda found, _: (200, found), answer
+        )
     api.pause("ads", True)
     api.set_run_state("ads", "r", "failed")
     api.trigger("ads", FIRST, {"reprocess": True})

@@ -143,16 +143,7 @@ def test_it_listens_on_no_port(place: Place) -> None:
     assert not [word for word in command if "fsync" in word or "synchronous_commit" in word]
 
 
-def test_a_pid_file_of_a_dead_server_is_removed(place: Place) -> None:
-    """Its pid is another program's by now: PostgreSQL would refuse to start."""
-    path = place.data / "postmaster.pid"
-    for text in (f"{os.getpid()}\n{place.data}\n", "", "999999999\n"):
-        path.write_text(text)
-        postgres.drop_stale_pid_file(place)
-        assert not path.exists()
-
-
-def test_it_is_ready_when_it_says_so(place: Place) -> None:
+def test_it_is_ready_when_it_says_so_and_a_pid_file_of_a_dead_one_is_removed(place: Place) -> None:
     assert not postgres.is_ready(place, 17)
     lines = ["17", str(place.data), "0", "5432", str(place.socket), "", " 1 2", "starting", ""]
     path = place.data / "postmaster.pid"
@@ -161,6 +152,11 @@ def test_it_is_ready_when_it_says_so(place: Place) -> None:
     path.write_text("\n".join(lines).replace("starting", "ready   "))
     assert postgres.is_ready(place, 17)
     assert not postgres.is_ready(place, 18)
+    # Its pid is another program's by now: PostgreSQL would refuse to start.
+    for text in (f"{os.getpid()}\n{place.data}\n", "", "999999999\n"):
+        path.write_text(text)
+        postgres.drop_stale_pid_file(place)
+        assert not path.exists()
 
 
 def test_a_database_is_made_again_after_a_torn_start(place: Place) -> None:

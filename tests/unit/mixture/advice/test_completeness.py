@@ -19,10 +19,10 @@ HOUR = 3600.0
 NAN = float("nan")
 
 
-def columns(*rows: tuple[float, ...]) -> Any:
+def columns(*rows: tuple[float, float, float]) -> tuple[Any, Any, Any]:
     """Events, labels, and how long each waited or came late."""
-    kinds = (np.int64, np.float32, np.float32)
-    return (np.array(each, kind) for each, kind in zip(zip(*rows, strict=True), kinds, strict=True))
+    ids, labels, times = zip(*rows, strict=True)
+    return np.array(ids, np.int64), np.array(labels, np.float32), np.array(times, np.float32)
 
 
 def ages(found: Completeness) -> list[tuple[Any, ...]]:

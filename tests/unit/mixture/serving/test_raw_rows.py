@@ -56,8 +56,8 @@ def test_values_nulls_and_lists_of_every_type() -> None:
     assert math.isnan(found["real"][0])
     assert found["flag"].tolist() == [""]
     assert (found["whole"].dtype, found["real"].dtype) == (np.int64, np.float64)
-    found = inputs(ROW | {"marks": [SMALLEST, 5, None]}, ROW | {"marks": [7]})
-    assert found["marks"] == [[SMALLEST, 5, SMALLEST], [7, SMALLEST, SMALLEST]]
+    lists = inputs(ROW | {"marks": [SMALLEST, 5, None]}, ROW | {"marks": [7]})
+    assert lists["marks"] == [[SMALLEST, 5, SMALLEST], [7, SMALLEST, SMALLEST]]
     assert raw_inputs(features(), [])["marks"].shape == (0, 0)
 
 

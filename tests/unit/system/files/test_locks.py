@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import multiprocessing
 import os
 import signal
 import struct
@@ -126,19 +127,6 @@ def test_what_is_no_lock_is_not_inherited(tmp_path: Path, passed: bool) -> None:
         child.communicate("")
 
 
-COUNTS = """
-import sys
-from pathlib import Path
-from forebay.system.files.locks import TurnLock
-count = Path(sys.argv[2])
-for _ in range(100):
-    lock = TurnLock(Path(sys.argv[1]))
-    assert lock.acquire(30.0)
-    count.write_text(str(int(count.read_text()) + 1))
-    lock.release()
-"""
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "a.lock"
@@ -251,23 +239,28 @@ def test_whoever_is_interrupted_leaves_the_line(path: Path) -> None:
     assert is_free(path)
 
 
+def counts(path: Path, count: Path) -> None:
+    for _ in range(50):
+        lock = TurnLock(path)
+        assert lock.acquire(30.0)
+        count.write_text(str(int(count.read_text()) + 1))
+        lock.release()
+
+
 def test_processes_and_threads_exclude_each_other(path: Path, tmp_path: Path) -> None:
     count = tmp_path / "count"
     count.write_text("0")
-    command = [sys.executable, "-c", COUNTS, str(path), str(count)]
-    processes = [subprocess.Popen(command) for _ in range(3)]
-
-    def counts() -> None:
-        for _ in range(50):
-            lock = TurnLock(path)
-            assert lock.acquire(30.0)
-            count.write_text(str(int(count.read_text()) + 1))
-            lock.release()
-
+    spawned = multiprocessing.get_context("spawn")
+    processes = [spawned.Process(target=counts, args=(path, count)) for _ in range(3)]
+    for each in processes:
+        each.start()
     with ThreadPoolExecutor(4) as threads:
-        for each in [threads.submit(counts) for _ in range(4)]:
-            each.result(60)
-    assert ([each.wait(60) for each in processes], count.read_text()) == ([0, 0, 0], "500")
+        list(threads.map(lambda _: counts(path, count), range(4)))
+    for each in processes:
+        each.join(60)
+        assert each.exitcode == 0
+        each.close()
+    assert count.read_text() == "350"
 
 
 @pytest.mark.parametrize("waits", [True, False])
