@@ -11,6 +11,7 @@ from typing import Any
 
 import jsonschema
 from support.python_code import printed_json
+from support.there import there
 
 from forebay import __version__
 from forebay.provider import get_provider_info
@@ -43,10 +44,8 @@ def ask(home: Path, **settings: str) -> dict[str, Any]:
 
 
 def test_the_description_is_what_airflow_expects_and_its_links_are_there() -> None:
-    airflow = importlib.util.find_spec("airflow")  # found, not imported
-    assert airflow is not None
-    assert airflow.origin is not None
-    schema = json.loads(Path(airflow.origin).with_name("provider_info.schema.json").read_text())
+    airflow = there(there(importlib.util.find_spec("airflow")).origin)  # found, not imported
+    schema = json.loads(Path(airflow).with_name("provider_info.schema.json").read_text())
     jsonschema.validate(get_provider_info(), schema)
     links = files("forebay.operators").joinpath("links.py").read_text()
     for path in get_provider_info()["extra-links"]:

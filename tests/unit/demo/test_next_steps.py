@@ -15,7 +15,13 @@ import pytest
 from support.there import there
 
 from examples.demo import show as leftovers
-from examples.demo.next_steps import EXAMPLE_ROW, check_command, score_command, up_command
+from examples.demo.next_steps import (
+    EXAMPLE_ROW,
+    backfill_link,
+    check_command,
+    score_command,
+    up_command,
+)
 from examples.demo.settings import Settings
 from examples.demo.show import require_nobody_left
 from forebay.embedded.kafka.broker import BROKER_ID
@@ -45,6 +51,7 @@ def test_the_broken_example_names_every_place(tmp_path: Path) -> None:
 def test_commands_survive_the_shell(tmp_path: Path) -> None:
     words = shlex.split(score_command("/a model/saved"))
     assert (words[1:4], json.loads(words[4])) == (["score", "/a model/saved", "--row"], EXAMPLE_ROW)
+    assert backfill_link("http://127.0.0.1:80", "ads").startswith("http://127.0.0.1:80/dags/ads ")
     home, *words = shlex.split(up_command(tmp_path, Path("config").absolute()))
     assert (home, words[1:]) == (f"FOREBAY_HOME={tmp_path}", ["up", "--config", "config"])
 

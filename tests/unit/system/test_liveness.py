@@ -6,13 +6,14 @@ import hashlib
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.there import there
+from support.toy_roles.jobs import eventually
 
 from forebay.system.files.durable import copy_file, file_digest
 from forebay.system.files.locks import FileLock, TurnLock, locked
@@ -143,10 +144,8 @@ def test_a_pulse_shows_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with Activity("é" * 200):
         start_pulse(path)
         assert PulseFile(path).read() == Pulse(1, 0.0, "")
-        deadline = time.monotonic() + 10
-        while (shown := PulseFile(path).read()) is None or shown.still_seconds < 0.1:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: (shown := PulseFile(path).read()) and shown.still_seconds > 0.1)
+        shown = there(PulseFile(path).read())
         assert shown.beats > 3
         assert shown.doing == "é" * 120
     for torn in (b"", path.read_bytes()[:-1]):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from support.toy_roles.jobs import eventually
 
 from forebay.embedded.airflow.components import Component
 from forebay.embedded.keeper.watch import ConfigWatch, signature
@@ -54,13 +54,11 @@ def watch(layout: Layout, config: Path, launched: Launched) -> ConfigWatch:
 
 
 def settle(watch: ConfigWatch) -> None:
-    deadline = time.monotonic() + 20
-    while True:
+    def settled() -> bool:
         watch.look()
-        if watch.settled:
-            return
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+        return watch.settled
+
+    eventually(settled)
 
 
 def test_it_writes_once_and_then_only_after_changes(

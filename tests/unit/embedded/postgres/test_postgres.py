@@ -64,6 +64,7 @@ def test_a_user_keeps_it_in_the_home_but_for_the_socket_of_a_deep_one(
         assert (place.data.is_relative_to(home), place.account) == (True, None)
     sockets = [place.socket for place in places]
     assert len(set(sockets)) == 2
+    assert database_place(Layout(Home(Path("/h")))).socket.is_relative_to("/h")
     assert all(len(os.fsencode(socket / SOCKET_NAME)) <= SOCKET_PATH_MAX for socket in sockets)
 
 

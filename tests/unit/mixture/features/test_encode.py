@@ -13,8 +13,7 @@ import pytest
 from support.learning import dataset, encode, layout_of, record_batch, source
 from support.there import there
 
-from forebay.config.specs.datasets import DatasetSpec, Feed
-from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.datasets import Feed
 from forebay.errors import ConfigError
 from forebay.mixture.features.bad_rows import LIST_ITEMS_MAX
 from forebay.mixture.features.encode import Encoded, Encoder
@@ -169,44 +168,36 @@ def test_a_label_outside_of_its_domain_is_a_bad_row(
     assert all(reason.startswith("the label in column 'y' is ") for reason in found.bad.values())
 
 
-HOUR = 3_600_000_000
+HOUR, TIMES = 3_600_000_000, ServedTimes(event_times=True, waits=True)
 
 
-def _timed_parts() -> tuple[DatasetSpec, SourceSpec, FeatureLayout]:
+def test_rows_say_when_they_happened_and_what_was_known_of_them() -> None:
     label = {"column": "y", "known_at": "known"}
     data = dataset({"f": {"encode": "numeric", "column": "n"}}, label=label)
     spec = source({"n": "int", "at": "timestamp", "known": "timestamp"})
     spec = spec.model_copy(update={"event_time": "at"})
-    return data, spec, FeatureLayout.of(data, spec.columns)
-
-
-def _timed_batch() -> pa.RecordBatch:
-    at: list[int | None] = [0, HOUR, None, 0, 5 * HOUR]
-    known: list[int | None] = [2 * HOUR, None, 3 * HOUR, 9 * HOUR, 4 * HOUR]
-    return record_batch(_timed_parts()[1], {"n": [0] * 5, "at": at, "known": known})
-
-
-ALL_TIMES = ServedTimes(event_times=True, waits=True)
-
-
-def test_rows_say_when_they_happened_and_what_was_known_of_them() -> None:
-    data, spec, layout = _timed_parts()
-    encoder = Encoder(data, spec, layout, ALL_TIMES, "stream")
+    layout = FeatureLayout.of(data, spec.columns)
+    known = [2 * HOUR, None, 3 * HOUR, 9 * HOUR, 4 * HOUR]
+    times = {"at": [0, HOUR, None, 0, 5 * HOUR], "known": known}
+    timed = record_batch(spec, {"n": [0] * 5, **times})
+    encoder = Encoder(data, spec, layout, TIMES, "stream")
     assert encoder.columns == ("n", "y", "e", "at")  # known_at is of batch sources
     published = np.array([HOUR, HOUR // 2, HOUR, -(2**63), 7 * HOUR])
-    found = encoder.encode(_timed_batch(), np.arange(5), published, 3 * HOUR)
+    found = encoder.encode(timed, np.arange(5), published, 3 * HOUR)
     assert found.not_known is None
-    assert found.batch.schema == served_schema(layout, ALL_TIMES)
+    assert found.batch.schema == served_schema(layout, TIMES)
     batch = to_minibatch(found.batch, [(0, 5)], "stream", layout)
     assert there(batch.event_times).tolist() == [0, HOUR, -(2**63), 0, 5 * HOUR]
     # The second was published before its event.
     np.testing.assert_array_equal(there(batch.waits), [3600, 0, math.nan, math.nan, 7200])
     plain = Encoder(data, spec, layout)
     assert plain.columns == layout.stored_columns
-    assert plain.encode(_timed_batch(), np.arange(5)).batch.schema == served_schema(layout)
-    encoder = Encoder(data, spec, layout, ALL_TIMES, "batch")
+    for some in (timed, timed.slice(0, 0)):
+        found = plain.encode(some, np.arange(len(some)))
+        assert found.batch.schema == served_schema(layout)
+    encoder = Encoder(data, spec, layout, TIMES, "batch")
     assert encoder.columns == ("n", "y", "e", "at", "known")
-    found = encoder.encode(_timed_batch(), np.arange(5), None, 3 * HOUR)
+    found = encoder.encode(timed, np.arange(5), None, 3 * HOUR)
     # Known at the very end of the window is not known before it.
     assert there(found.not_known).tolist() == [False, False, True, True, True]
     assert dict(found.bad) == {4: "its label was known before the event"}
@@ -222,7 +213,6 @@ LABELS = {
     "sale": {"column": "z", "positive": 2, "negative": 1, "known_at": "sold"},
     "visit": {"column": "v", "known_at": "seen"},
 }
-TIMES = ServedTimes(event_times=True, waits=True)
 
 
 def encoded(

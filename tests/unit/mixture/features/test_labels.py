@@ -22,27 +22,20 @@ SMALLEST = -(2**63)
 INTS = st.sampled_from([SMALLEST, SMALLEST + 1, -2, -1, 0, 1, 2, 2**53, 2**53 + 1, 2**63 - 1])
 FLOATS = st.sampled_from([-1.5, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, math.inf, math.nan])
 WORDS = st.sampled_from(["", "0", "1", "a", "b"])
-ARROW = {
-    ColumnType.INT: pa.int64(),
-    ColumnType.FLOAT: pa.float64(),
-    ColumnType.BOOL: pa.bool_(),
-    ColumnType.STRING: pa.string(),
-}
-VALUES: dict[ColumnType, st.SearchStrategy[Any]] = {
-    ColumnType.INT: INTS,
-    ColumnType.FLOAT: FLOATS,
-    ColumnType.BOOL: st.booleans(),
-    ColumnType.STRING: WORDS,
+# Of each type: in Arrow, values, and what may be called positive.
+KINDS: dict[ColumnType, tuple[Any, st.SearchStrategy[Any], st.SearchStrategy[Any]]] = {
+    ColumnType.INT: (
+        pa.int64(),
+        INTS,
+        INTS.filter(lambda n: n != SMALLEST)
+        | st.sampled_from([0.5, 2.0, -(2.0**63), 2.0**63, float(2**64)]),
+    ),
+    ColumnType.FLOAT: (pa.float64(), FLOATS, FLOATS.filter(math.isfinite)),
+    ColumnType.BOOL: (pa.bool_(), st.booleans(), st.booleans()),
+    ColumnType.STRING: (pa.string(), WORDS, WORDS.filter(bool)),
 }
 Case = tuple[ColumnType, list[Any], LabelSpec]
 NUMBERS = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
-POSITIVES: dict[ColumnType, st.SearchStrategy[Any]] = {
-    ColumnType.INT: INTS.filter(lambda n: n != SMALLEST)
-    | st.sampled_from([0.5, 2.0, -(2.0**63), 2.0**63, float(2**64)]),
-    ColumnType.FLOAT: FLOATS.filter(math.isfinite),
-    ColumnType.BOOL: st.booleans(),
-    ColumnType.STRING: WORDS.filter(bool),
-}
 
 
 def meaning(value: Any, rule: LabelSpec) -> float:
@@ -60,9 +53,10 @@ def meaning(value: Any, rule: LabelSpec) -> float:
 
 @st.composite
 def rules(draw: st.DrawFn) -> Case:
-    kind = draw(st.sampled_from(list(ARROW)))
-    values = draw(st.lists(VALUES[kind] | st.none(), min_size=1, max_size=8))
-    one, several = POSITIVES[kind], st.lists(POSITIVES[kind], max_size=3)
+    kind = draw(st.sampled_from(list(KINDS)))
+    _, drawn, one = KINDS[kind]
+    values = draw(st.lists(drawn | st.none(), min_size=1, max_size=8))
+    several = st.lists(one, max_size=3)
     fields: list[dict[str, st.SearchStrategy[Any]]] = [{"positive": one}, {"positive": several}]
     if kind in {ColumnType.INT, ColumnType.FLOAT}:
         fields += [{"greater_than": NUMBERS}, {"less_than": NUMBERS}]
@@ -81,7 +75,7 @@ def rules(draw: st.DrawFn) -> Case:
 @example((ColumnType.INT, [0, 1], LabelSpec(column="c", positive=["0", 1])))
 def test_a_label_is_what_the_rule_says_of_the_value(case: Case) -> None:
     kind, values, rule = case
-    found = labels(pa.array(values, ARROW[kind]), rule, kind)
+    found = labels(pa.array(values, KINDS[kind][0]), rule, kind)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, [meaning(value, rule) for value in values])
 

@@ -135,8 +135,7 @@ def test_differences_are_taken_seed_by_seed() -> None:
 def test_auc_over_seeds_stays_a_probability_and_says_how_many_seeds() -> None:
     random, labels = np.random.default_rng(5), np.array([0, 1] * 20)
     scores = labels[:, np.newaxis] * 3.0 + random.normal(size=(40, 3))
-    found = estimate_auc(labels, scores)
-    assert found is not None
+    found = there(estimate_auc(labels, scores))
     one = found.interval((0, 1, 2))
     assert (one.seeds, one.high <= 1.0) == (3, True)
     assert one.value == pytest.approx(found.values.mean())

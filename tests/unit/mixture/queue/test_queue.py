@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.there import there
 
 from forebay.mixture.queue.buffer import BufferedChunk
 from forebay.mixture.queue.queue import (
@@ -64,7 +65,7 @@ def put(served: PrioritisedQueue, source: int, task: str, rows: BufferedChunk) -
 
 
 def popped(found: FrameRows | None) -> tuple[str, int, list[tuple[int, int]], dict[object, object]]:
-    assert found is not None
+    found = there(found)
     assert found.rows == sum(batch.num_rows for batch in found.batches)
     return found.feed, found.hour, found.segments, dict(found.tokens)
 
@@ -315,8 +316,7 @@ def test_rows_of_a_source_are_side_by_side_in_the_minibatch_that_priority_chose(
         put(served, source, f"task {source}", replace(rows, token=token))
     found = served.pop(0)
     assert popped(found) == ("batch", 0, [(0, 3), (1, 3)], {"task 0": 3, "task 1": 3})
-    assert found is not None
-    values = [batch.column(0).to_pylist() for batch in found.batches]
+    values = [batch.column(0).to_pylist() for batch in there(found).batches]
     assert values == [[0, 1, 2], [100, 101, 102]]
     assert made_tokens == [3, 3], "not for each of the rows, which priority takes in turns"
 

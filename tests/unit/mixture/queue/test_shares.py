@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.there import there
 
 from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer
 from forebay.mixture.queue.floor import FlooredPriority
@@ -65,8 +66,11 @@ def test_a_buffer_knows_the_hour_of_every_task_s_next_row() -> None:
     assert (buffer.hour(), buffer.available(2), buffer.available(3), buffer.rows) == (2, 2, 0, 4)
     taken = buffer.take(2, 1)
     assert (taken.task, taken.rows, taken.hour, taken.token()) == ("b", 1, 2, 1)
-    assert taken.batch is not None
-    assert (taken.batch.column(0).to_pylist(), buffer.available(2), buffer.rows) == ([0], 1, 3)
+    assert (there(taken.batch).column(0).to_pylist(), buffer.available(2), buffer.rows) == (
+        [0],
+        1,
+        3,
+    )
     assert buffer.take(2, 9).rows == 1, "rows of one hour only"
     assert buffer.reading() == {"a": 3, "b": 5}
     buffer.take(5, 1)
@@ -118,8 +122,7 @@ def test_waiting_rows_are_those_that_can_still_be_taken() -> None:
             last[task] = hours[-1]
             buffer.put(task, chunk(hours))
             left.update(hours)
-            now = buffer.hour()
-            assert now is not None
+            now = there(buffer.hour())
             assert buffer.waiting(now) == left[now]
         while left[hour]:
             assert buffer.waiting(hour) == left[hour]

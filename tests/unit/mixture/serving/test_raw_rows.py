@@ -14,24 +14,17 @@ from forebay.mixture.serving.raw_rows import raw_inputs
 from forebay.mixture.serving.served_features import ServedFeatures
 
 SMALLEST = -(2**63)
-TYPES = {
-    "name": ColumnType.STRING,
-    "whole": ColumnType.INT,
-    "real": ColumnType.FLOAT,
-    "flag": ColumnType.BOOL,
-    "at": ColumnType.TIMESTAMP,
-    "words": ColumnType.LIST_STRING,
-    "marks": ColumnType.LIST_INT,
+COLUMNS: dict[str, tuple[ColumnType, Any]] = {
+    "name": (ColumnType.STRING, "x"),
+    "whole": (ColumnType.INT, 2**63 - 1),
+    "real": (ColumnType.FLOAT, 1),
+    "flag": (ColumnType.BOOL, True),
+    "at": (ColumnType.TIMESTAMP, "1970-01-01T00:00:01Z"),
+    "words": (ColumnType.LIST_STRING, ["a", "b"]),
+    "marks": (ColumnType.LIST_INT, []),
 }
-ROW: dict[str, Any] = {
-    "name": "x",
-    "whole": 2**63 - 1,
-    "real": 1,
-    "flag": True,
-    "at": "1970-01-01T00:00:01Z",
-    "words": ["a", "b"],
-    "marks": [],
-}
+TYPES = {name: kind for name, (kind, _) in COLUMNS.items()}
+ROW = {name: value for name, (_, value) in COLUMNS.items()}
 
 
 def features(types: dict[str, ColumnType] = TYPES) -> ServedFeatures:

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from support.there import there
+from support.toy_roles.jobs import eventually
 
 from forebay.errors import InfrastructureError
 from forebay.system.files.locks import FileLock, TurnLock, is_held, locked
@@ -136,12 +137,10 @@ def path(tmp_path: Path) -> Path:
 def another(path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that stands in line, and keeps the lock until its input ends."""
     command = [sys.executable, "-c", TAKES, str(path), "TurnLock"]
-    number, deadline = last_number(path), time.monotonic() + 30.0
+    number = last_number(path)
     with subprocess.Popen(command, **PIPES) as process:
         try:
-            while last_number(path) == number:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            eventually(lambda: last_number(path) != number)
             yield process
         finally:
             process.kill()
@@ -250,8 +249,8 @@ def counts(path: Path, count: Path) -> None:
 def test_processes_and_threads_exclude_each_other(path: Path, tmp_path: Path) -> None:
     count = tmp_path / "count"
     count.write_text("0")
-    spawned = multiprocessing.get_context("spawn")
-    processes = [spawned.Process(target=counts, args=(path, count)) for _ in range(3)]
+    forked = multiprocessing.get_context("fork")
+    processes = [forked.Process(target=counts, args=(path, count)) for _ in range(3)]
     for each in processes:
         each.start()
     with ThreadPoolExecutor(4) as threads:
@@ -293,10 +292,7 @@ def test_without_locks_of_open_files_it_excludes_in_no_order(
     assert late.acquire(5.0)
     assert not is_free(path)
     late.release()
-    deadline = time.monotonic() + 5.0
-    while not is_free(path):  # a turn that came too late may come, and be given on, only now
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: is_free(path))  # a turn that came too late may come only now
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff" * 6, b"not a number at all"])
