@@ -32,6 +32,7 @@ def test_database_and_store_are_in_the_folder_and_forgotten_once_closed(home: Ho
     assert database_of(home) is before
     close_database(home)
     assert database_of(home) is not before
+    database_of(home).prepare()  # there is one already
     close_database(home)
     close_database(home)  # there is none any more
 
