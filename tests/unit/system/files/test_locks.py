@@ -35,7 +35,7 @@ print("has it", flush=True)
 sys.stdin.read()
 lock.release()
 """
-PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
 def said(process: subprocess.Popen[str]) -> str:
