@@ -11,6 +11,7 @@ from typing import Any
 
 import jsonschema
 from support.python_code import printed_json
+from support.there import there
 
 from forebay import __version__
 from forebay.provider import get_provider_info
@@ -42,12 +43,15 @@ def ask(home: Path, **settings: str) -> dict[str, Any]:
     return printed_json(ASK, {**kept, "AIRFLOW_HOME": str(home), **settings})
 
 
-def test_the_description_is_what_airflow_expects() -> None:
-    airflow = importlib.util.find_spec("airflow")  # found, not imported
-    assert airflow is not None
-    assert airflow.origin is not None
-    schema = json.loads(Path(airflow.origin).with_name("provider_info.schema.json").read_text())
+def test_the_description_is_what_airflow_expects_and_its_links_are_there() -> None:
+    airflow = there(there(importlib.util.find_spec("airflow")).origin)  # found, not imported
+    schema = json.loads(Path(airflow).with_name("provider_info.schema.json").read_text())
     jsonschema.validate(get_provider_info(), schema)
+    links = files("forebay.operators").joinpath("links.py").read_text()
+    for path in get_provider_info()["extra-links"]:
+        module, _, name = path.rpartition(".")
+        assert module == "forebay.operators.links"
+        assert f"class {name}(BaseOperatorLink):" in links
 
 
 def test_airflow_finds_everything_by_entry_points(tmp_path: Path) -> None:
@@ -57,11 +61,3 @@ def test_airflow_finds_everything_by_entry_points(tmp_path: Path) -> None:
     assert "forebay.operators.timetable.WindowTimetable" in found["timetables"]
     assert "forebay.operators.runs.run_listener" in found["failed"]
     assert (found["home"], found["python"]) == ("", "/srv/python")
-
-
-def test_every_link_that_it_names_is_there() -> None:
-    links = files("forebay.operators").joinpath("links.py").read_text()
-    for path in get_provider_info()["extra-links"]:
-        module, _, name = path.rpartition(".")
-        assert module == "forebay.operators.links"
-        assert f"class {name}(BaseOperatorLink):" in links

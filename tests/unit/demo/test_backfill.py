@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WAIT_SECONDS", 0.0)
 
 
-def backfill_of(api: Scripted, home: Path, said: list[str] | None = None) -> Backfill:
-    said = [] if said is None else said
+def backfill_of(api: Scripted, home: Path, said: Callable[[str], None] = print) -> Backfill:
     rows = TrainedRows(Home(home), "flights", "main", "mixture")
-    return Backfill(api, "flights", GRID, WINDOWS, rows, said.append, lambda: None)  # type: ignore[arg-type]
+    return Backfill(api, "flights", GRID, WINDOWS, rows, said, lambda: None)  # type: ignore[arg-type]
 
 
 def follow(backfill: Backfill, seconds: float = 10.0) -> str:
@@ -96,48 +96,37 @@ def follow(backfill: Backfill, seconds: float = 10.0) -> str:
     return text.getvalue()
 
 
-def test_missing_runs_are_asked_for_and_failed_ones_cleared(tmp_path: Path) -> None:
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_missing_runs_are_asked_for_and_failed_ones_cleared(tmp_path: Path, goes_on: bool) -> None:
     said: list[str] = []
-    api = Scripted({"2013-06-01": "failed"})
-    backfill_of(api, tmp_path, said).create()
+    api = Scripted({"2013-06-01": "running" if goes_on else "failed"})
+    api.refuses = goes_on
+    backfill_of(api, tmp_path, said.append).create()
+    if goes_on:
+        assert (api.calls, said) == ([], ["airflow  an earlier backfill continues"])
+        return
     assert api.calls == ["clear run 2013-06-01", "backfill 06-01 06-02"]
     wanted = "flights 2013-06-01 to 2013-06-02, missing runs, 10 active runs; runs missing: 1"
     assert said[-1] == f"airflow  backfill 7: {wanted}"
 
 
-def test_a_backfill_that_goes_on_is_followed(tmp_path: Path) -> None:
-    said: list[str] = []
-    api = Scripted({"2013-06-01": "running"})
-    api.refuses = True
-    backfill_of(api, tmp_path, said).create()
-    assert said == ["airflow  an earlier backfill continues"]
-
-
-def test_a_paused_dag_goes_on_once_it_is_there(tmp_path: Path) -> None:
+def test_a_dag_is_waited_for_until_it_is_there_or_says_why_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     api = Scripted({})
     api.missing, api.paused = 2, True
     backfill_of(api, tmp_path).await_dag()
     assert api.calls == ["pause False"]
-
-
-def test_a_dag_that_cannot_be_parsed_says_why(tmp_path: Path) -> None:
-    api = Scripted({})
-    api.missing = 100
+    monkeypatch.setattr(module, "DAG_SECONDS", 0.0)
+    api.missing = 1000
+    with pytest.raises(InfrastructureError, match="no DAG 'flights'"):
+        backfill_of(api, tmp_path).await_dag()
+    monkeypatch.undo()
     api.errors = [
         {"filename": "config/other.py", "stack_trace": "not ours"},
         {"filename": "config/flights.py", "stack_trace": "flights.yaml:3:1: unknown key"},
     ]
     with pytest.raises(ConfigError, match=r"flights\.yaml:3:1"):
-        backfill_of(api, tmp_path).await_dag()
-
-
-def test_a_dag_that_never_comes_is_not_waited_for_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "DAG_SECONDS", 0.0)
-    api = Scripted({})
-    api.missing = 1000
-    with pytest.raises(InfrastructureError, match="no DAG 'flights'"):
         backfill_of(api, tmp_path).await_dag()
 
 
@@ -162,13 +151,13 @@ def test_a_red_task_ends_the_demo_with_its_log(tmp_path: Path) -> None:
     assert (len(lines), lines[-1]) == (1 + module.LOG_LINES, "  the loss is not finite")
 
 
-def test_a_run_that_somebody_marked_failed_ends_it_too(tmp_path: Path) -> None:
-    api = Scripted({"2013-06-01": "failed"})
-    with pytest.raises(InfrastructureError, match="but no task did"):
-        follow(backfill_of(api, tmp_path))
-
-
-def test_the_time_is_bounded(tmp_path: Path) -> None:
-    api = Scripted({"2013-06-01": "running"}, task="running")
-    with pytest.raises(InfrastructureError, match="2 of 2 windows were not done in time"):
-        follow(backfill_of(api, tmp_path), seconds=0.0)
+@pytest.mark.parametrize(
+    ("run", "task", "says"),
+    [
+        ("failed", "success", "but no task did"),  # somebody marked it so
+        ("running", "running", "2 of 2 windows were not done in time"),
+    ],
+)
+def test_what_else_ends_it(tmp_path: Path, run: str, task: str, says: str) -> None:
+    with pytest.raises(InfrastructureError, match=says):
+        follow(backfill_of(Scripted({"2013-06-01": run}, task=task), tmp_path), seconds=0.0)

@@ -68,9 +68,6 @@ def test_jobs_of_the_pipeline_by_how_they_stand(home: Home) -> None:
     job(home, "flights.main.c", "succeeded", told)
     job(home, "flights-eu.main.a", "running", told)
     assert [each.job_id for each, _ in running_jobs(home, "flights")] == ["flights.main.a"]
-
-
-def test_nobody_is_killed_before_the_moment_or_without_a_process(home: Home) -> None:
     kills = Kills(home, "flights", 1000, lambda _: None)
     job(home, "flights.main.a", "running", Progress(window=WARM, rows={"clicks": 149}))
     kills.look()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -41,45 +39,23 @@ with socket.socket() as taken:
 """
 
 
-@pytest.fixture
-def kept() -> Iterator[socket.socket]:
-    with keep_port(None) as listening:
-        yield listening
-
-
-def start(folder: Path, kept: socket.socket, app: str = APP) -> subprocess.Popen[bytes]:
-    (folder / "answers.py").write_text(app)
-    number = kept.fileno()
-    return subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(number)],
-        pass_fds=[number],
-        env={**os.environ, "PYTHONPATH": str(folder)},
-    )
-
-
-def port_of(kept: socket.socket) -> int:
-    port: int = kept.getsockname()[1]
-    return port
-
-
 @pytest.mark.guarantee(
     "the port of `forebay up`, while its API server restarts",
     "nobody else can listen there; requests wait",
 )
-def test_nobody_else_has_the_port_when_the_server_ends(tmp_path: Path, kept: socket.socket) -> None:
-    url = f"http://{LOOPBACK}:{port_of(kept)}/"
-    for _ in range(2):
-        server = start(tmp_path, kept)
-        try:
-            # It is asked before it listens: what comes early waits.
-            assert httpx.get(url, timeout=60, trust_env=False).text == "here"
-        finally:
-            server.kill()
-            server.wait(10)
-        done = subprocess.run(
-            [sys.executable, "-c", ANOTHER_USER, str(port_of(kept))],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "Address already in use" in done.stderr
+def test_nobody_else_has_the_port_when_the_server_ends(tmp_path: Path) -> None:
+    (tmp_path / "answers.py").write_text(APP)
+    with keep_port(None) as kept:
+        number, port = kept.fileno(), str(kept.getsockname()[1])
+        serve, another = ([sys.executable, "-c", code] for code in (SERVER, ANOTHER_USER))
+        found = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        for _ in range(2):
+            with subprocess.Popen([*serve, str(number)], pass_fds=[number], env=found) as server:
+                # It is asked before it listens: what comes early waits.
+                try:
+                    said = httpx.get(f"http://{LOOPBACK}:{port}/", timeout=60, trust_env=False)
+                finally:
+                    server.kill()
+            assert said.text == "here"
+            done = subprocess.run([*another, port], capture_output=True, text=True, check=False)
+            assert "Address already in use" in done.stderr

@@ -1,9 +1,10 @@
-"""Ports, bounded logs, where files are."""
+"""Ports and bounded logs; secrets and folders of a home: who may read them, when they change."""
 
 from __future__ import annotations
 
+import json
 import os
-import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,19 +12,9 @@ import pytest
 from forebay.embedded.layout import Layout
 from forebay.embedded.log_files import PARSER_LOG_DAYS, drop_parser_logs, rotate
 from forebay.embedded.ports import LOOPBACK, free_ports, keep_port
+from forebay.embedded.secret_files import USER, load_secrets, new_password, read_password
+from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
-
-
-def test_a_port_is_kept_while_it_is_free() -> None:
-    ports = free_ports(0)
-    assert free_ports(*ports) == ports
-
-
-def test_a_taken_port_is_replaced() -> None:
-    with socket.create_server((LOOPBACK, 0)) as taken:
-        port = taken.getsockname()[1]
-        assert free_ports(port) != [port]
-    assert free_ports(port) == [port]
 
 
 def test_a_port_that_is_kept_is_the_preferred_one_or_another() -> None:
@@ -57,27 +48,52 @@ def test_logs_of_the_parser_are_dropped_after_a_week(tmp_path: Path) -> None:
     drop_parser_logs(tmp_path / "none", now)
 
 
-def test_folders_are_closed_to_others(tmp_path: Path) -> None:
-    layout = Layout(Home(tmp_path / "home"))
+@pytest.fixture
+def layout(tmp_path: Path) -> Iterator[Layout]:
+    """With a umask that hides nothing."""
     before = os.umask(0)
-    try:
-        layout.create()
-    finally:
-        os.umask(before)
-    assert layout.root.stat().st_mode & 0o777 == 0o700
-    assert layout.root == tmp_path / "home" / "airflow"
-
-
-def test_each_configuration_folder_has_dag_files_of_its_own(tmp_path: Path) -> None:
     layout = Layout(Home(tmp_path))
+    layout.create()
+    yield layout
+    os.umask(before)
+
+
+def test_only_the_owner_reads_secrets_which_stay_for_the_life_of_a_home(
+    layout: Layout, tmp_path: Path
+) -> None:
+    load_secrets(layout)
+    new_password(layout)
+    for path in (layout.secrets, layout.passwords):
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert load_secrets(layout) == load_secrets(layout)
+    other = Layout(Home(tmp_path / "other"))
+    other.create()
+    mine, theirs = load_secrets(layout).model_dump(), load_secrets(other).model_dump()
+    assert set(mine.values()).isdisjoint(theirs.values())
+
+
+def test_a_new_password_replaces_the_old_one(layout: Layout) -> None:
+    first = new_password(layout)
+    assert read_password(layout) == first
+    second = new_password(layout)
+    assert second != first
+    assert (json.loads(layout.passwords.read_text()), len(second)) == ({USER: second}, 20)
+
+
+@pytest.mark.parametrize("text", [None, "{", "{}"])
+def test_without_a_password_the_error_says_how_to_get_one(layout: Layout, text: str | None) -> None:
+    if text is not None:
+        layout.passwords.write_text(text)
+    with pytest.raises(InfrastructureError, match="up --new-password"):
+        read_password(layout)
+
+
+def test_folders_are_closed_to_others_and_each_configuration_has_dag_files_of_its_own(
+    layout: Layout, tmp_path: Path
+) -> None:
+    layout.create()
+    assert layout.root.stat().st_mode & 0o777 == 0o700
+    assert layout.root == tmp_path / "airflow"
     folders = [tmp_path / "a" / "config", tmp_path / "b" / "config"]
     places = {layout.stubs(folder) for folder in folders}
     assert (len(places), {place.parent for place in places}) == (2, {layout.dags})
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_making_folders_again_changes_nothing(tmp_path: Path, times: int) -> None:
-    layout = Layout(Home(tmp_path))
-    for _ in range(times):
-        layout.create()
-    assert layout.log("any").parent.is_dir()

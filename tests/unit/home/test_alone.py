@@ -21,20 +21,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(tmp_path / "home", alone=True)
 
 
-def test_database_and_store_are_in_the_folder(home: Home) -> None:
+def test_database_and_store_are_in_the_folder_and_forgotten_once_closed(home: Home) -> None:
     database_of(home).prepare()
     assert database_of(home).kind == "sqlite"
     assert {each.name for each in home.root.iterdir()} >= {"forebay.db"}
     for store in (store_of(home), own_store(home)):
         assert isinstance(store, FolderStore)
         assert store.root == home.store
-
-
-def test_a_database_that_is_closed_is_forgotten(home: Home) -> None:
     before = database_of(home)
     assert database_of(home) is before
     close_database(home)
     assert database_of(home) is not before
+    database_of(home).prepare()  # there is one already
     close_database(home)
     close_database(home)  # there is none any more
 

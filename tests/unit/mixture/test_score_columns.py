@@ -17,19 +17,10 @@ def test_a_name_is_read_back(variant: str, tower: str, seed: int, label: str) ->
     assert ScoreColumn.named(column.name) == column
 
 
-def test_the_answer_of_the_serving_seed_has_the_variants_own_name() -> None:
+def test_answers_of_the_serving_seed_have_the_variants_own_name_and_seeds_are_gathered() -> None:
     assert ScoreColumn("mixture").name == "mixture"
     assert ScoreColumn("mixture+head", "memory", 2).name == "mixture+head/memory@2"
     assert ScoreColumn("mixture", "memory", 1, "sale").name == "sale:mixture/memory@1"
-
-
-@pytest.mark.parametrize("name", ["", "@1", "a@0", "a@-1", "a/b/c", "a@1@2", "a/@1", ":a", "a:b:c"])
-def test_other_texts_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is not the name of a score column"):
-        ScoreColumn.named(name)
-
-
-def test_columns_are_gathered_by_answer_with_seeds_in_order() -> None:
     names = ["stream+head", "mixture", "mixture/memory", "mixture@2", "stream+head@2", "mixture@1"]
     assert over_seeds(names) == {
         ScoreColumn("stream+head"): (0, 4),
@@ -37,3 +28,9 @@ def test_columns_are_gathered_by_answer_with_seeds_in_order() -> None:
         ScoreColumn("mixture", "memory"): (2,),
     }
     assert over_seeds([]) == {}
+
+
+@pytest.mark.parametrize("name", ["", "@1", "a@0", "a@-1", "a/b/c", "a@1@2", "a/@1", ":a", "a:b:c"])
+def test_other_texts_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is not the name of a score column"):
+        ScoreColumn.named(name)

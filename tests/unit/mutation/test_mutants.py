@@ -24,7 +24,6 @@ def changed(source: str) -> set[str]:
         ("a in b", {"(a not in b)"}),
         ("a < b < c", {"(a <= b < c)", "(a >= b < c)", "(a < b <= c)", "(a < b >= c)"}),
         ("a and b", {"(a or b)"}),
-        ("x = 5", {"x = 6", "x = (4)"}),
         ("x = 'ä', 5", {"x = 'ä', 6", "x = 'ä', (4)"}),
         ("a if b else c", {"a if False else c", "a if True else c"}),
         ("[a for a in b if a]", {"[a for a in b if True]"}),
@@ -65,50 +64,38 @@ def test_a_place_says_what_it_was() -> None:
     assert (change.line, change.what) == (3, "a < b -> (a <= b)")
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    files = {
-        "config/a.py": "",
-        "config/b.py": "from forebay.config.a import x",
-        "datatasks/c.py": "import forebay.config.b",
-        "datatasks/d.py": "kind = 'forebay.config.a:Kind'",
-        "executors/e.py": "import grpc",
-        "executors/f.py": "from forebay.executors import e",
-        "executors/job/g.py": "from forebay.executors.e import x",
-        "executors/job/__init__.py": "",
-        "mixture/h.py": "import threading\nthreading.Thread(target=h)",
-        "operators/i.py": "if TYPE_CHECKING:\n    import airflow.triggers",
-        "pyproject.toml": "[project]",
-        "tests/support/s.py": "from forebay.datatasks import c",
-        "tests/unit/config/test_a.py": "",
-        "tests/unit/config/test_other.py": "",
-        "tests/unit/test_far.py": "import support.s",
-        "tests/unit/datatasks/test_some_c.py": "",
-        "tests/property/test_config.py": "",
-        "tests/property/test_p.py": "from forebay.datatasks.d import kind",
-        "tests/unit/test_unrelated.py": "import forebay.mixture.h",
-    }
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return Tree(tmp_path)
+FILES = {
+    "config/a.py": "",
+    "config/b.py": "from forebay.config.a import x",
+    "datatasks/c.py": "import forebay.config.b",
+    "datatasks/d.py": "kind = 'forebay.config.a:Kind'",
+    "executors/e.py": "import grpc",
+    "executors/f.py": "from forebay.executors import e",
+    "executors/job/g.py": "from forebay.executors.e import x",
+    "executors/job/__init__.py": "",
+    "mixture/h.py": "import threading\nthreading.Thread(target=h)",
+    "operators/i.py": "if TYPE_CHECKING:\n    import airflow.triggers",
+    "pyproject.toml": "[project]",
+    "tests/support/s.py": "from forebay.datatasks import c",
+    "tests/unit/config/test_a.py": "",
+    "tests/unit/config/test_other.py": "",
+    "tests/unit/test_far.py": "import support.s",
+    "tests/unit/datatasks/test_some_c.py": "",
+    "tests/property/test_config.py": "",
+    "tests/property/test_p.py": "from forebay.datatasks.d import kind",
+    "tests/unit/test_unrelated.py": "import forebay.mixture.h",
+}
 
 
-def test_glue_and_what_lies_on_it_are_no_rules(tree: Tree) -> None:
-    found = [path.relative_to(tree.root).as_posix() for path in tree.rule_modules()]
-    assert found == [
-        "config/a.py",
-        "config/b.py",
-        "datatasks/c.py",
-        "datatasks/d.py",
-        "executors/job/g.py",
-        "operators/i.py",
-    ]
-
-
-def test_the_nearest_tests_are_asked_first(tree: Tree) -> None:
-    assert tree.tests_of(tree.root / "config/a.py") == [
+def test_glue_is_no_rule_and_the_nearest_tests_are_asked_first(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    tree = Tree(tmp_path)
+    rules = ["config/a.py", "config/b.py", "datatasks/c.py", "datatasks/d.py"]
+    rules += ["executors/job/g.py", "operators/i.py"]
+    assert list(tree.rule_modules()) == [tmp_path / each for each in rules]
+    assert tree.tests_of(tmp_path / "config/a.py") == [
         ["tests/unit/config/test_a.py"],
         ["tests/unit/config/test_other.py"],
         ["tests/property/test_config.py", "tests/property/test_p.py"],

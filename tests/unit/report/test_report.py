@@ -23,7 +23,7 @@ def page() -> str:
     return render_html(facts_of(summary()))
 
 
-def test_plain_lines_hold_every_fact() -> None:
+def test_plain_lines_hold_every_fact_and_a_terminal_gets_tables() -> None:
     lines = list(plain_lines(facts_of(summary())))
     assert "window 2013-06-01  generation 1  batch 900  stream 900  dead 7" in lines
     assert "auc 2013-06-02  mixture  true 0.670 (0.640-0.700)  fresh none" in lines
@@ -36,17 +36,6 @@ def test_plain_lines_hold_every_fact() -> None:
     assert "rows  planned = served = trained + dead; the model's own sums agree" in lines
     assert "restarts  data 1" in lines
     assert "time  plan 1.2 s, job 60.5 s" in lines
-
-
-def test_without_a_stream_nothing_is_said_of_what_it_knew() -> None:
-    told = summary()
-    for one in told["windows"]:
-        for each in one["sources"].values():
-            each["feed"] = "batch"
-    assert not any(line.startswith("labels ") for line in plain_lines(facts_of(told)))
-
-
-def test_a_terminal_gets_tables_and_a_pipe_gets_lines() -> None:
     facts = facts_of(summary())
     table = list(report_lines(facts, 120))
     row = next(line for line in table if line.strip().startswith("2013-06-01 "))
@@ -55,10 +44,18 @@ def test_a_terminal_gets_tables_and_a_pipe_gets_lines() -> None:
     assert list(report_lines(facts, None)) == list(plain_lines(facts))
 
 
-def test_fresh_labels_are_named_where_no_complete_one_is_known() -> None:
-    data = summary()
-    data["pooled"]["label"] = "fresh"
-    verdict = next(line for line in closing_lines(facts_of(data)) if line.startswith("verdict"))
+def headings(page: str) -> list[str]:
+    return re.findall(r"<h2>(.*?)</h2>", page)
+
+
+def test_other_labels_are_named_and_without_a_stream_nothing_is_said_of_it() -> None:
+    told = summary()
+    told["pooled"]["label"] = "fresh"
+    for one in told["windows"]:
+        for each in one["sources"].values():
+            each["feed"] = "batch"
+    assert not any(line.startswith("labels ") for line in plain_lines(facts_of(told)))
+    verdict = next(line for line in closing_lines(facts_of(told)) if line.startswith("verdict"))
     assert verdict.endswith("(fresh labels)")
 
 
@@ -192,11 +189,6 @@ def test_what_a_row_did_not_say_is_counted_for_its_label() -> None:
     assert "label not known" not in render_html(facts_of(summary()))
 
 
-def test_a_warning_is_told_by_its_word_and_advice_follows_it(page: str) -> None:
-    assert '<p class="warning">Warning: mixture is a bad choice here' in page
-    assert "<p>Advice: 31% (28%-34%) of 1,000 positives are known</p>" in page
-
-
 def test_what_a_phone_cannot_show_beside_each_other_is_scrolled(page: str) -> None:
     """Tables and drawings are wider than 400 px; the page around them is not."""
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
@@ -205,11 +197,12 @@ def test_what_a_phone_cannot_show_beside_each_other_is_scrolled(page: str) -> No
 
 
 class _Outside(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, page: str) -> None:
         super().__init__()
         self.fetched: list[str] = []
         self.tags: list[str] = []
-        self.text: list[str] = []
+        self.text = ""
+        self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -219,24 +212,21 @@ class _Outside(HTMLParser):
                 self.fetched.append(f"{tag} {name}={value}")
 
     def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        self.text += f"{data} "
 
 
 def test_the_page_needs_no_network_and_escapes_what_it_shows(page: str) -> None:
-    seen = _Outside()
-    seen.feed(page)
+    seen = _Outside(page)
     assert seen.fetched == []
-    assert "script" not in seen.tags
-    assert "link" not in seen.tags
+    assert {"script", "link"}.isdisjoint(seen.tags)
     assert not re.search(r"@import|url\(\s*['\"]?(?!#)", page)
     assert seen.tags.count("svg") == 9
     assert "/models/&lt;flights&gt;/saved_model" in page
-    text = " ".join(seen.text)
-    assert "mixture and mixed do not differ" in text
-    assert "only 31% of positives are known" in text
-    assert "before start" not in text  # of the warm start, which has no row in the list below
-    for name in PARADIGMS:
-        assert f"{name} true" in text
+    assert "mixture and mixed do not differ" in seen.text
+    assert "before start" not in seen.text  # of the warm start, which has no row in the list below
+    assert all(f"{name} true" in seen.text for name in PARADIGMS)
+    assert '<p class="warning">Warning: mixture is a bad choice here: only 31% of positives' in page
+    assert "<p>Advice: 31% (28%-34%) of 1,000 positives are known</p>" in page
 
 
 def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour(page: str) -> None:
@@ -257,7 +247,9 @@ def test_a_drawing_is_told_to_who_cannot_see_it_and_by_more_than_colour(page: st
     assert len(marks) == len(lines) == len(fillings) == len(COLOURS)
 
 
-def test_every_colour_is_the_pages_own_in_light_and_dark(page: str) -> None:
+def test_every_colour_is_the_pages_own_in_light_and_dark_and_a_page_the_same_each_time(
+    page: str,
+) -> None:
     style, drawings = page.split("</style>", 1)
     assert not re.findall(r"#[0-9a-f]{6}\b", drawings)
     used = set(re.findall(r"var\((--[a-z0-9-]+)\)", page))
@@ -265,28 +257,7 @@ def test_every_colour_is_the_pages_own_in_light_and_dark(page: str) -> None:
     for name in used:
         assert f"{name}: #" in light, name
         assert f"{name}: #" in dark, name
-
-
-def test_windows_without_event_scores_have_no_plots_of_them() -> None:
-    data = summary()
-    data["pooled"] |= {"event": None, "label_ages": []}
-    for one in [data["warm_start"], *data["windows"]]:
-        one["event"] = None
-    facts = facts_of(data)
-    assert (facts.pooled.answers, render_html(facts).count("<svg")) == ({}, 6)
-
-
-def headings(page: str) -> list[str]:
-    return re.findall(r"<h2>(.*?)</h2>", page)
-
-
-def test_steps_of_all_windows_stand_behind_each_other() -> None:
-    data = summary()
-    data["windows"][1]["series"] = series(6)
-    page = render_html(facts_of(data))
-    assert "Rows of each source over steps" in headings(page)
-    assert "Lag over steps" in headings(page)
-    assert "Rows trained over 20 steps: " in page
+    assert render_html(facts_of(summary())) == page
 
 
 @pytest.mark.parametrize("windows", [1, 60])
@@ -299,27 +270,27 @@ def test_a_page_of_one_window_or_many(windows: int) -> None:
     assert rows.svg.count("2013-06-") <= LABELS_MAX
 
 
-def test_without_steps_there_is_no_empty_plot() -> None:
+def test_without_steps_or_event_scores_there_is_no_empty_plot() -> None:
     data = summary()
-    for one in data["windows"]:
-        one["series"] = None
-    assert [name for name in headings(render_html(facts_of(data))) if "steps" in name] == []
-    data["windows"][1]["series"] = series()
+    data["windows"][1]["series"] = series(6)
+    assert "Rows trained over 20 steps: " in render_html(facts_of(data))
+    data["windows"][0]["series"] = None
     assert lag_plot(facts_of(data)) is not None
-
-
-def test_the_same_summary_gives_the_same_page(page: str) -> None:
-    assert render_html(facts_of(summary())) == page
-
-
-@pytest.mark.parametrize("missing", ["pooled", "warm_start", "restarts", "phases_seconds", "notes"])
-def test_a_counting_run_has_a_report_too(missing: str) -> None:
-    data = summary()
-    del data[missing]
-    data["paradigms"] = []
-    for one in data["windows"]:
-        one["metrics"] = {}
-        one["label_completeness"] = None
+    data["windows"][1]["series"] = None
+    data["pooled"] |= {"event": None, "label_ages": []}
+    for one in [data["warm_start"], *data["windows"]]:
+        one["event"] = None
     facts = facts_of(data)
-    assert "<svg" in render_html(facts)
-    assert list(plain_lines(facts))
+    page = render_html(facts)
+    assert [name for name in headings(page) if "steps" in name] == []
+    assert (facts.pooled.answers, page.count("<svg")) == ({}, 3)
+
+
+def test_a_counting_run_has_a_report_too() -> None:
+    data = summary() | {"paradigms": []}
+    for missing in ("pooled", "warm_start", "restarts", "phases_seconds", "notes"):
+        del data[missing]
+    for one in data["windows"]:
+        one |= {"metrics": {}, "label_completeness": None}
+    assert "<svg" in render_html(facts_of(data))
+    assert list(plain_lines(facts_of(data)))

@@ -38,13 +38,10 @@ def kept(patterns: Patterns, *names: str) -> set[str]:
     return set(inherited(dict.fromkeys(names, "value"), patterns))
 
 
-def test_names_and_prefixes() -> None:
+def test_names_prefixes_and_an_address_with_a_password_by_its_name_alone() -> None:
     environ = {"A": "1", "AB": "2", "ACME_KEY": "3", "ACME": "4", "a": "5"}
     assert inherited(environ, ["A", "ACME_*"]) == {"A": "1", "ACME_KEY": "3"}
     assert (inherited(environ, ["*"]), inherited(environ, [])) == (environ, {})
-
-
-def test_an_address_with_a_password_is_inherited_by_its_name_alone() -> None:
     assert DATABASE_NAME in HOME_DATABASE
     assert kept(("*", "FOREBAY_*"), DATABASE_NAME, "FOREBAY_STORE") == {"FOREBAY_STORE"}
     assert kept(HOME_DATABASE, DATABASE_NAME) == {DATABASE_NAME}

@@ -16,12 +16,9 @@ class Note(Message):
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
+    assert Note.of_file(tmp_path / "note.json") is None
     write_atomically(tmp_path / "note.json", Note(text="ä").model_dump_json())
     assert Note.of_file(tmp_path / "note.json") == Note(text="ä")
-
-
-def test_no_file_is_no_message(tmp_path: Path) -> None:
-    assert Note.of_file(tmp_path / "note.json") is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"text": 1}', b'{"text": "a", "b": 1}'])

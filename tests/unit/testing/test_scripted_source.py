@@ -46,7 +46,9 @@ def read_on(
     return position
 
 
-def test_reading_again_after_each_trouble_has_each_row_once(scripted: Source) -> None:
+def test_reading_again_has_each_row_once_and_rows_that_are_gone_are_missed(
+    scripted: Source,
+) -> None:
     SCRIPTS["a"] = [rows(1, 2, 3, 4), Pause(0.1), rows(5, 6), Abort(OSError("away")), rows(7, 8)]
     spans = hours(0, 0)
     (task,) = tasks_of(scripted.scan(spans), spans, 0)
@@ -56,11 +58,7 @@ def test_reading_again_after_each_trouble_has_each_row_once(scripted: Source) ->
     assert read == [1, 2, 3, 4, 5, 6]
     read_on(scripted, task, position, read)
     assert read == [1, 2, 3, 4, 5, 6, 7, 8]
-
-
-def test_rows_that_are_gone_are_missed(scripted: Source) -> None:
     SCRIPTS["a"] = [rows(1, 2), rows(3, 4)]
-    spans = hours(0, 0)
     (task,) = tasks_of(scripted.scan(spans), spans, 0)
     SCRIPTS["a"] = [rows(1, 2), Eof()]
     with pytest.raises(DataError, match="rows 3 to 4 of table 'a' are not all there"):

@@ -18,7 +18,7 @@ from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.components import Component
 from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
 from forebay.embedded.airflow.settings import COMPONENT_NAME, component_environment
-from forebay.embedded.keeper.component_group import ComponentGroup
+from forebay.embedded.keeper.component_group import COMPONENT_POLICY, ComponentGroup
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.home.paths import Home
@@ -96,20 +96,9 @@ def test_one_that_hangs_is_ended_and_started_again(group: ComponentGroup, layout
     assert (other.status.restarts, other.status.hangs, process.status.hangs) == (0, 0, 1)
 
 
-def states(group: ComponentGroup) -> dict[str, str]:
-    return {name: process.status.state for name, process in group._components.items()}
-
-
-def test_a_component_that_is_killed_comes_back(group: ComponentGroup) -> None:
-    process = group.start(Component("part", SLEEP))
-    first = there(process.pid)
-    os.kill(first, signal.SIGKILL)
-    eventually(lambda: group.tick() == ["part"])
-    assert process.pid not in {None, first}
-    assert (process.status.state, process.status.restarts) == ("running", 1)
-
-
-def test_what_it_left_behind_is_ended_before(group: ComponentGroup, layout: Layout) -> None:
+def test_one_that_is_killed_comes_back_once_what_it_left_behind_is_ended(
+    group: ComponentGroup, layout: Layout
+) -> None:
     """LocalExecutor's workers live for ever when their scheduler is killed."""
     process = group.start(Component("part", PARENT))
     eventually(lambda: len(left_processes(layout)) == 2)
@@ -117,9 +106,18 @@ def test_what_it_left_behind_is_ended_before(group: ComponentGroup, layout: Layo
     os.kill(there(process.pid), signal.SIGKILL)
     eventually(lambda: group.tick() == ["part"])
     assert not any(process.alive() for process in before)
+    assert process.pid not in {None, *(each.pid for each in before)}
+    assert (process.status.state, process.status.restarts) == ("running", 1)
 
 
-def test_one_that_ends_again_and_again_is_given_up(layout: Layout) -> None:
+def test_restarts_come_at_once_then_later_and_after_eight_ends_in_ten_minutes_never(
+    layout: Layout,
+) -> None:
+    found = [COMPONENT_POLICY.decide(ends, 1) for ends in range(9)]
+    delays = [each.delay_seconds for each in found[:-1]]
+    assert delays == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0, 10.0]
+    assert (found[-1].action, COMPONENT_POLICY.memory_seconds) == ("fail", 600.0)
+    assert {COMPONENT_POLICY.decide(0, code).action for code in (0, 1, 3, -9, None)} == {"restart"}
     group = ComponentGroup(layout, at_once(restarts_max=2))
     process = group.start(Component("part", ("/bin/false",)))
     eventually(lambda: group.tick() is not None and group.given_up())
@@ -156,7 +154,7 @@ def test_a_deaf_component_is_killed_at_the_deadline(group: ComponentGroup, layou
     group.stop(("part",), 0.5)
     assert 0.5 <= time.monotonic() - began < PATIENCE_SECONDS
     assert not Path(f"/proc/{pid}").exists()
-    assert states(group) == {"part": "stopped"}
+    assert (group.tick(), process.status.state) == ([], "stopped")
 
 
 def test_work_below_is_ended_first_where_a_component_waits_for_it(
@@ -166,12 +164,6 @@ def test_work_below_is_ended_first_where_a_component_waits_for_it(
     eventually(lambda: len(left_processes(layout)) == 2)
     group.stop(("part",), PATIENCE_SECONDS)
     assert left_processes(layout) == []
-
-
-def test_a_stopped_component_stays_down(group: ComponentGroup) -> None:
-    group.start(Component("part", SLEEP))
-    group.stop(("part",), PATIENCE_SECONDS)
-    assert (group.tick(), states(group)) == ([], {"part": "stopped"})
 
 
 def test_a_failure_names_the_log_and_its_last_line(group: ComponentGroup, layout: Layout) -> None:

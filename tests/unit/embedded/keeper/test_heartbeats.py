@@ -78,16 +78,21 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_one_that_hangs_is_found_at_its_deadline(name: str) -> None:
+@pytest.fixture
+def story(name: str) -> Story:
+    """One that has been healthy for an hour."""
     story = Story(name)
     assert story.until(HOUR, story.healthy) is None
+    return story
+
+
+def test_one_that_hangs_is_found_at_its_deadline(name: str, story: Story) -> None:
     assert story.until(2 * HOUR, story.stopped_since(HOUR, name)) == "no sign of life for 301 s"
     assert HOUR + DEADLINE < story.now <= HOUR + DEADLINE + 2 * LOOK_SECONDS
 
 
-def test_one_that_is_as_slow_as_half_its_deadline_is_left_alone(name: str) -> None:
-    story = Story(name)
-    for start in range(0, 3 * HOUR, int(DEADLINE)):
+def test_one_that_is_as_slow_as_half_its_deadline_is_left_alone(name: str, story: Story) -> None:
+    for start in range(HOUR, 4 * HOUR, int(DEADLINE)):
         assert story.until(start + DEADLINE / 2, story.healthy) is None
         hangs = story.stopped_since(start + DEADLINE / 2, name)
         assert story.until(start + DEADLINE, hangs) is None
@@ -107,10 +112,7 @@ def test_others_are_not_judged_by_it(name: str) -> None:
     "nothing; no part is ended",
 )
 @pytest.mark.parametrize("database", ["away", "unhealthy"])
-def test_a_database_that_is_away_is_nobodys_hang(name: str, database: str) -> None:
-    story = Story(name)
-    assert story.until(HOUR, story.healthy) is None
-
+def test_a_database_that_is_away_is_nobodys_hang(name: str, story: Story, database: str) -> None:
     def away(second: float) -> Look:
         if database == "away":
             return Look(second, None, None)
@@ -123,17 +125,13 @@ def test_a_database_that_is_away_is_nobodys_hang(name: str, database: str) -> No
     assert story.until(6 * HOUR, story.healthy) is None
 
 
-def test_looks_that_do_not_come_tell_nothing(name: str) -> None:
-    story = Story(name)
-    assert story.until(HOUR, story.healthy) is None
+def test_looks_that_do_not_come_tell_nothing(story: Story) -> None:
     assert story.until(5 * HOUR, lambda _: None) is None
     assert FRESH_SECONDS < DEADLINE
 
 
-def test_a_machine_that_slept_has_the_whole_deadline(name: str) -> None:
+def test_a_machine_that_slept_has_the_whole_deadline(name: str, story: Story) -> None:
     """A steady clock that went on meanwhile, as in a container that was frozen."""
-    story = Story(name)
-    assert story.until(HOUR, story.healthy) is None
     story.now += 8 * HOUR
     old = story.stopped_since(HOUR, name)
     woke = story.now
@@ -141,20 +139,17 @@ def test_a_machine_that_slept_has_the_whole_deadline(name: str) -> None:
     assert story.until(woke + 2 * HOUR, story.healthy) is None
 
 
-def test_a_clock_of_the_day_that_jumps_back_shows_life(name: str) -> None:
-    story = Story(name)
-    assert story.until(2 * HOUR, story.healthy) is None
-
+def test_a_clock_of_the_day_that_jumps_back_shows_life(story: Story) -> None:
     def an_hour_earlier(second: float) -> Look:
         story.answers += 1
         return Look(second, story.answers, report(beat_at(second - HOUR)))
 
-    assert story.until(4 * HOUR, an_hour_earlier) is None
+    assert story.until(3 * HOUR, an_hour_earlier) is None
 
 
-def test_a_start_takes_its_time_and_the_beat_of_the_one_before_is_none(name: str) -> None:
-    story = Story(name)
-    assert story.until(HOUR, story.healthy) is None
+def test_a_start_takes_its_time_and_the_beat_of_the_one_before_is_none(
+    name: str, story: Story
+) -> None:
     story.begin()
     starting = story.stopped_since(HOUR, name)
     assert story.until(HOUR + STARTING - 2 * LOOK_SECONDS, starting) is None

@@ -30,12 +30,6 @@ from forebay.errors import InfrastructureError
 from forebay.home.paths import Home
 
 
-def made(path: Path) -> Layout:
-    layout = Layout(Home(path))
-    layout.create()
-    return layout
-
-
 def me() -> Account:
     entry = pwd.getpwuid(os.geteuid())
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
@@ -60,38 +54,34 @@ def roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_user_keeps_it_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    place = database_place(Layout(Home(tmp_path)))
-    assert place.data.is_relative_to(tmp_path)
-    assert place.account is None
-
-
-def test_the_socket_of_a_deep_home_lies_elsewhere(
+def test_a_user_keeps_it_in_the_home_but_for_the_socket_of_a_deep_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     homes = [tmp_path / ("deep" * 30) / name for name in ("a", "b")]
-    sockets = [database_place(Layout(Home(home))).socket for home in homes]
+    places = [database_place(Layout(Home(home))) for home in homes]
+    for home, place in zip(homes, places, strict=True):
+        assert (place.data.is_relative_to(home), place.account) == (True, None)
+    sockets = [place.socket for place in places]
     assert len(set(sockets)) == 2
+    assert database_place(Layout(Home(Path("/h")))).socket.is_relative_to("/h")
     assert all(len(os.fsencode(socket / SOCKET_NAME)) <= SOCKET_PATH_MAX for socket in sockets)
 
 
-def test_root_keeps_it_outside_the_home(roots: Path, tmp_path: Path) -> None:
-    place = database_place(Layout(Home(tmp_path / "home")))
-    assert place.folder.parent == roots
-    assert place.account is not None
-
-
-def test_data_of_a_home_that_was_deleted_is_dropped(roots: Path, tmp_path: Path) -> None:
-    layout = made(tmp_path / "home")
+def test_roots_lies_outside_the_home_and_is_dropped_once_that_was_deleted(
+    roots: Path, tmp_path: Path
+) -> None:
+    layout = Layout(Home(tmp_path / "home"))
+    layout.create()
     place = database_place(layout)
+    assert (place.folder.parent, place.account is None) == (roots, False)
     prepare_place(layout, place)
     (place.data / "PG_VERSION").write_text("18")
     prepare_place(layout, place)
     assert (place.data / "PG_VERSION").exists()
     shutil.rmtree(layout.home.root)
-    prepare_place(made(tmp_path / "home"), place)
+    layout.create()
+    prepare_place(layout, place)
     assert list(place.data.iterdir()) == []
     remove_database(place)
     assert not place.folder.exists()
@@ -154,16 +144,7 @@ def test_it_listens_on_no_port(place: Place) -> None:
     assert not [word for word in command if "fsync" in word or "synchronous_commit" in word]
 
 
-def test_a_pid_file_of_a_dead_server_is_removed(place: Place) -> None:
-    """Its pid is another program's by now: PostgreSQL would refuse to start."""
-    path = place.data / "postmaster.pid"
-    for text in (f"{os.getpid()}\n{place.data}\n", "", "999999999\n"):
-        path.write_text(text)
-        postgres.drop_stale_pid_file(place)
-        assert not path.exists()
-
-
-def test_it_is_ready_when_it_says_so(place: Place) -> None:
+def test_it_is_ready_when_it_says_so_and_a_pid_file_of_a_dead_one_is_removed(place: Place) -> None:
     assert not postgres.is_ready(place, 17)
     lines = ["17", str(place.data), "0", "5432", str(place.socket), "", " 1 2", "starting", ""]
     path = place.data / "postmaster.pid"
@@ -172,6 +153,11 @@ def test_it_is_ready_when_it_says_so(place: Place) -> None:
     path.write_text("\n".join(lines).replace("starting", "ready   "))
     assert postgres.is_ready(place, 17)
     assert not postgres.is_ready(place, 18)
+    # Its pid is another program's by now: PostgreSQL would refuse to start.
+    for text in (f"{os.getpid()}\n{place.data}\n", "", "999999999\n"):
+        path.write_text(text)
+        postgres.drop_stale_pid_file(place)
+        assert not path.exists()
 
 
 def test_a_database_is_made_again_after_a_torn_start(place: Place) -> None:
@@ -183,9 +169,6 @@ def test_a_database_is_made_again_after_a_torn_start(place: Place) -> None:
     (place.data / "PG_VERSION").write_text("18")
     postgres.mark_initialised(place)
     assert postgres.is_initialised(place)
-
-
-def test_tables_are_made_once_for_each_version(place: Place) -> None:
     assert postgres.prepared_for(place) is None
     postgres.mark_prepared(place, "3.3.2")
     assert postgres.prepared_for(place) == "3.3.2"

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from support.there import there
 
 from forebay.errors import ConfigError, DataError
 from forebay.home.database.format import open_home, record_format, require_format
@@ -27,15 +28,11 @@ def with_state(home: Home, name: str = "training") -> None:
     (home.root / name / "ads").mkdir(parents=True)
 
 
-def test_looking_at_a_new_home_makes_nothing(home: Home) -> None:
+def test_the_first_writer_makes_the_home_and_no_reader(home: Home) -> None:
     require_format(home)
     assert not home.root.exists()
-
-
-def test_the_first_writer_makes_the_home(home: Home) -> None:
     record_format(home)
-    found = Marker.of_file(home.root / MARKER_NAME)
-    assert found is not None
+    found = there(Marker.of_file(home.root / MARKER_NAME))
     assert (found.format, found.database) == (FORMAT, "sqlite")
     with_state(home)
     require_format(home)
@@ -85,6 +82,14 @@ def test_what_is_no_state_belongs_to_nobody(home: Home) -> None:
     assert (home.root / MARKER_NAME).is_file()
 
 
+def test_the_environments_home_is_opened(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(home.root))
+    assert open_home() == home
+    with_state(home)
+    with pytest.raises(ConfigError, match=WAY_OUT):
+        open_home()
+
+
 def test_first_writers_and_readers_do_not_refuse_each_other(tmp_path: Path) -> None:
     together = 8
     with ThreadPoolExecutor(together) as threads:
@@ -99,11 +104,3 @@ def test_first_writers_and_readers_do_not_refuse_each_other(tmp_path: Path) -> N
 
             list(threads.map(begin, range(together)))
             assert len(list((home.root / "jobs").iterdir())) == together
-
-
-def test_the_environments_home_is_opened(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOREBAY_HOME", str(home.root))
-    assert open_home() == home
-    with_state(home)
-    with pytest.raises(ConfigError, match=WAY_OUT):
-        open_home()

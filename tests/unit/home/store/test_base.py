@@ -28,19 +28,15 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_file_is_there_after_a_power_loss(store: FolderStore, tmp_path: Path) -> None:
+def test_a_file_and_a_tree_are_there_after_a_power_loss(
+    store: FolderStore, tmp_path: Path, source: Path
+) -> None:
     with disk(tmp_path) as watched:
         stored = store.put("f/g", "x", b"content")
         assert watched.after_power_loss(store.root / stored.name) == b"content"
         assert watched.after_power_loss(store.root / "f" / "g") is not None
         assert watched.after_power_loss(store.root) is not None
-
-
-def test_a_tree_is_there_after_a_power_loss(
-    store: FolderStore, source: Path, tmp_path: Path
-) -> None:
-    with disk(tmp_path) as watched:
-        kept = watched.after_power_loss(store.root / store.put_tree("f/g", "x", source).name)
+        kept = watched.after_power_loss(store.root / store.put_tree("t/u", "x", source).name)
         assert isinstance(kept, dict)
         assert kept["content"] == CONTENT
         assert isinstance(kept["index.json"], bytes)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.toy_roles.jobs import eventually
 
 from forebay.errors import DataError, InfrastructureError
 from forebay.home.store.cache import KEPT_SECONDS, StoreCache
@@ -71,9 +72,7 @@ def test_one_that_is_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
     arguments = (str(root), str(begun))
     child = multiprocessing.get_context("spawn").Process(target=fetch_half, args=arguments)
     child.start()
-    while not begun.exists():
-        assert child.is_alive()
-        time.sleep(0.005)
+    eventually(begun.exists)
     os.kill(child.pid or 0, signal.SIGKILL)
     child.join(30)
     child.close()

@@ -19,23 +19,10 @@ HOUR = 3600.0
 NAN = float("nan")
 
 
-def fresh(ids: list[int], labels: list[float], waits: list[float] | None = None) -> FreshRows:
-    return FreshRows(
-        np.array(ids, np.int64),
-        np.array(labels, np.float32),
-        np.array([NAN] * len(ids) if waits is None else waits, np.float32),
-        np.zeros(len(ids), np.int32),
-    )
-
-
-def complete(
-    ids: list[int], labels: list[float], delays: list[float] | None = None
-) -> CompleteRows:
-    return CompleteRows(
-        np.array(ids, np.int64),
-        np.array(labels, np.float32),
-        np.array([NAN] * len(ids) if delays is None else delays, np.float32),
-    )
+def columns(*rows: tuple[float, float, float]) -> tuple[Any, Any, Any]:
+    """Events, labels, and how long each waited or came late."""
+    ids, labels, times = zip(*rows, strict=True)
+    return np.array(ids, np.int64), np.array(labels, np.float32), np.array(times, np.float32)
 
 
 def ages(found: Completeness) -> list[tuple[Any, ...]]:
@@ -46,9 +33,12 @@ def ages(found: Completeness) -> list[tuple[Any, ...]]:
 
 
 def test_by_publication_each_copy_counts_at_its_age() -> None:
-    waits = [0.1 * HOUR, 2 * HOUR, 2 * HOUR, 30 * HOUR, NAN]
+    fresh = columns(
+        (1, 0, 0.1 * HOUR), (1, 1, 2 * HOUR), (2, 0, 2 * HOUR), (3, 1, 30 * HOUR), (4, 1, NAN)
+    )
     found = measure_completeness(
-        fresh([1, 1, 2, 3, 4], [0, 1, 0, 1, 1], waits), complete([1, 2, 3, 4], [1, 1, 1, 1])
+        FreshRows(*fresh, np.zeros(5, np.int32)),
+        CompleteRows(*columns(*((event, 1, NAN) for event in (1, 2, 3, 4)))),
     )
     assert ages(found) == [(0, 900, 0, 1), (3600, 3 * 3600, 1, 2), (24 * 3600, 48 * 3600, 1, 1)]
     share = there(found.at_publication)
@@ -56,9 +46,12 @@ def test_by_publication_each_copy_counts_at_its_age() -> None:
 
 
 def test_by_known_at_each_positive_counts_once_by_its_delay() -> None:
-    delays = [0.2 * HOUR, 5 * HOUR, NAN, 5 * HOUR, 1.0]
+    complete = columns(
+        (1, 1, 0.2 * HOUR), (2, 1, 5 * HOUR), (3, 1, NAN), (2, 1, 5 * HOUR), (4, 0, 1)
+    )
     found = measure_completeness(
-        fresh([1, 2], [1, 0]), complete([1, 2, 3, 2, 4], [1, 1, 1, 1, 0], delays)
+        FreshRows(*columns((1, 1, NAN), (2, 0, NAN)), np.zeros(2, np.int32)),
+        CompleteRows(*complete),
     )
     assert [each[1] for each in ages(found)] == list(AGES_SECONDS)
     assert [each[2:] for each in ages(found)] == [(1, 2), (1, 2), (1, 2), *[(2, 2)] * 5]

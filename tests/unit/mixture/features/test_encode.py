@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import farmhash
@@ -13,14 +13,15 @@ import pytest
 from support.learning import dataset, encode, layout_of, record_batch, source
 from support.there import there
 
-from forebay.config.specs.datasets import DatasetSpec
-from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.datasets import Feed
 from forebay.errors import ConfigError
 from forebay.mixture.features.bad_rows import LIST_ITEMS_MAX
-from forebay.mixture.features.encode import Encoder
+from forebay.mixture.features.encode import Encoded, Encoder
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.mixture.features.served import served_schema, to_minibatch
 from forebay.mixture.features.served_times import ServedTimes
+from forebay.mixture.minibatch import Minibatch
+from forebay.system.instants import to_us
 
 
 def bucket(text: str, buckets: int) -> int:
@@ -85,8 +86,15 @@ def test_minibatch_from_a_slice_has_only_its_rows() -> None:
     assert splits.tolist() == [0, 2, 2, 3, 3]
     assert values.tolist() == [bucket("q", 9), bucket("r", 9), bucket("s", 9)]
     assert len(to_minibatch(found.batch.slice(0, 0), [], "batch", layout)) == 0
+    assert (batch.event_times, batch.waits) == (None, None)
     with pytest.raises(ValueError, match="segments name 1 rows"):
         to_minibatch(found.batch, [(0, 1)], "batch", layout)
+    place = found.batch.schema.get_field_index("ids")
+    for wrong in (9, -1):
+        ids = pa.array([[1, wrong]] * 6, found.batch.schema.field(place).type)
+        batch = found.batch.set_column(place, found.batch.schema.field(place), ids)
+        with pytest.raises(ValueError, match=f"feature 'more': id {wrong} is outside of 0 to 8"):
+            to_minibatch(batch, [(0, 6)], "batch", layout)
 
 
 def test_a_feature_may_be_called_like_a_served_column() -> None:
@@ -95,21 +103,17 @@ def test_a_feature_may_be_called_like_a_served_column() -> None:
     assert found.batch.column("dense").to_pylist() == [[7.0]]
 
 
-def test_layout_names_every_misfit_at_once() -> None:
+def test_layout_names_every_misfit_at_once_and_reads_only_what_is_declared() -> None:
     features = {
         "a": {"encode": "numeric"},
         "b": {"encode": "hash", "buckets": 5, "part": "hour"},
         "c": {"encode": "hash", "buckets": 5},
     }
-    with pytest.raises(ConfigError) as caught:
+    names = r"(?m)^feature 'a':.*\nfeature 'b':.*\nfeature 'c':"
+    with pytest.raises(ConfigError, match=names):
         layout_of(features, {"a": "string", "b": "int"})
-    lines = str(caught.value).splitlines()
-    assert [line.split(":")[0] for line in lines] == ["feature 'a'", "feature 'b'", "feature 'c'"]
-
-
-def test_layout_reads_only_what_is_declared() -> None:
     layout = layout_of(
-        {"n": {"encode": "numeric"}, "x": {"encode": "cross", "columns": ["n", "s"], "buckets": 9}},
+        {"n": features["a"], "x": {"encode": "cross", "columns": ["n", "s"], "buckets": 9}},
         {"n": "int", "s": "string", "never": "float"},
     )
     assert (layout.stored_columns, list(layout.types)) == (("n", "s", "y", "e"), ["n", "s"])
@@ -125,17 +129,6 @@ def test_encoder_names_a_column_that_the_source_lacks() -> None:
     kinds = source({"m": "int", "t": "string"})
     with pytest.raises(ConfigError, match="positive"):
         Encoder(text_label, kinds, FeatureLayout.of(text_label, kinds.columns))
-
-
-def test_rows_that_are_all_null_or_none_at_all() -> None:
-    spec = source({"n": "int", "s": "string"})
-    data = dataset({"n": {"encode": "numeric"}, "s": {"encode": "hash", "buckets": 5}})
-    encoder = Encoder(data, spec, FeatureLayout.of(data, spec.columns))
-    null = record_batch(spec, {"n": [None, None], "s": [None, None]})
-    assert encoder.encode(null, np.arange(2)).batch.column("ids").to_pylist() == [[0], [0]]
-    nothing = encoder.encode(null.slice(0, 0), np.arange(0))
-    assert nothing.batch.num_rows == 0
-    assert pa.types.is_int64(nothing.batch.schema.field("row_id").type)
 
 
 def test_lists_with_numbers_that_are_none_make_bad_rows() -> None:
@@ -175,45 +168,36 @@ def test_a_label_outside_of_its_domain_is_a_bad_row(
     assert all(reason.startswith("the label in column 'y' is ") for reason in found.bad.values())
 
 
-HOUR = 3_600_000_000
+HOUR, TIMES = 3_600_000_000, ServedTimes(event_times=True, waits=True)
 
 
-def _timed_parts() -> tuple[DatasetSpec, SourceSpec, FeatureLayout]:
+def test_rows_say_when_they_happened_and_what_was_known_of_them() -> None:
     label = {"column": "y", "known_at": "known"}
     data = dataset({"f": {"encode": "numeric", "column": "n"}}, label=label)
     spec = source({"n": "int", "at": "timestamp", "known": "timestamp"})
     spec = spec.model_copy(update={"event_time": "at"})
-    return data, spec, FeatureLayout.of(data, spec.columns)
-
-
-def _timed_batch() -> pa.RecordBatch:
-    at: list[int | None] = [0, HOUR, None, 0, 5 * HOUR]
-    known: list[int | None] = [2 * HOUR, None, 3 * HOUR, 9 * HOUR, 4 * HOUR]
-    return record_batch(_timed_parts()[1], {"n": [0] * 5, "at": at, "known": known})
-
-
-ALL_TIMES = ServedTimes(event_times=True, waits=True)
-
-
-def test_stream_rows_say_when_they_happened_and_how_long_they_waited() -> None:
-    data, spec, layout = _timed_parts()
-    encoder = Encoder(data, spec, layout, ALL_TIMES, "stream")
+    layout = FeatureLayout.of(data, spec.columns)
+    known = [2 * HOUR, None, 3 * HOUR, 9 * HOUR, 4 * HOUR]
+    times = {"at": [0, HOUR, None, 0, 5 * HOUR], "known": known}
+    timed = record_batch(spec, {"n": [0] * 5, **times})
+    encoder = Encoder(data, spec, layout, TIMES, "stream")
     assert encoder.columns == ("n", "y", "e", "at")  # known_at is of batch sources
     published = np.array([HOUR, HOUR // 2, HOUR, -(2**63), 7 * HOUR])
-    found = encoder.encode(_timed_batch(), np.arange(5), published, 3 * HOUR)
+    found = encoder.encode(timed, np.arange(5), published, 3 * HOUR)
     assert found.not_known is None
-    assert found.batch.schema == served_schema(layout, ALL_TIMES)
+    assert found.batch.schema == served_schema(layout, TIMES)
     batch = to_minibatch(found.batch, [(0, 5)], "stream", layout)
     assert there(batch.event_times).tolist() == [0, HOUR, -(2**63), 0, 5 * HOUR]
     # The second was published before its event.
     np.testing.assert_array_equal(there(batch.waits), [3600, 0, math.nan, math.nan, 7200])
-
-
-def test_batch_rows_have_a_label_that_was_known_in_the_window() -> None:
-    data, spec, layout = _timed_parts()
-    encoder = Encoder(data, spec, layout, ALL_TIMES, "batch")
+    plain = Encoder(data, spec, layout)
+    assert plain.columns == layout.stored_columns
+    for some in (timed, timed.slice(0, 0)):
+        found = plain.encode(some, np.arange(len(some)))
+        assert found.batch.schema == served_schema(layout)
+    encoder = Encoder(data, spec, layout, TIMES, "batch")
     assert encoder.columns == ("n", "y", "e", "at", "known")
-    found = encoder.encode(_timed_batch(), np.arange(5), None, 3 * HOUR)
+    found = encoder.encode(timed, np.arange(5), None, 3 * HOUR)
     # Known at the very end of the window is not known before it.
     assert there(found.not_known).tolist() == [False, False, True, True, True]
     assert dict(found.bad) == {4: "its label was known before the event"}
@@ -221,22 +205,68 @@ def test_batch_rows_have_a_label_that_was_known_in_the_window() -> None:
     assert np.isnan(there(batch.waits)).all()
 
 
-def test_without_times_nothing_of_them_is_read_or_served() -> None:
-    data, spec, layout = _timed_parts()
-    plain = Encoder(data, spec, layout)
-    assert plain.columns == layout.stored_columns
-    found = plain.encode(_timed_batch(), np.arange(5))
-    assert found.batch.schema == served_schema(layout)
-    batch = to_minibatch(found.batch, [(0, 5)], "stream", layout)
-    assert (batch.event_times, batch.waits) == (None, None)
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+END = AT + timedelta(hours=10)
+FEATURES: dict[str, Any] = {"n": {"encode": "numeric"}}
+LABELS = {
+    "click": {"column": "y"},
+    "sale": {"column": "z", "positive": 2, "negative": 1, "known_at": "sold"},
+    "visit": {"column": "v", "known_at": "seen"},
+}
 
 
-@pytest.mark.parametrize("wrong", [10, -1])
-def test_an_id_outside_of_its_feature_is_refused(wrong: int) -> None:
-    feature = {"f": {"encode": "hash", "column": "c", "buckets": 10}}
-    found, layout = encode(feature, {"c": "string"}, {"c": ["a", "b"]})
-    place = found.batch.schema.get_field_index("ids")
-    ids_of = pa.array([[1], [wrong]], pa.list_(pa.int64(), 1))
-    batch = found.batch.set_column(place, found.batch.schema.field(place), ids_of)
-    with pytest.raises(ValueError, match=f"feature 'f': id {wrong} is outside of 0 to 9"):
-        to_minibatch(batch, [(0, 2)], "batch", layout)
+def encoded(
+    rows: dict[str, list[Any]], feed: Feed = "batch", end: datetime | None = END
+) -> tuple[Encoded, Minibatch]:
+    columns = {"n": "float", "z": "int", "v": "int", "at": "timestamp", "sold": "timestamp"}
+    spec = source({**columns, "seen": "timestamp"}).model_copy(update={"event_time": "at"})
+    data = dataset(FEATURES, label=None, named_labels=LABELS)
+    layout, count = FeatureLayout.of(data, spec.columns), len(rows["y"])
+    made = {"n": [0.5] * count, "at": [AT] * count, "sold": [None] * count, "seen": [None] * count}
+    found = Encoder(data, spec, layout, TIMES, feed).encode(
+        record_batch(spec, made | rows),
+        np.arange(count),
+        window_end=None if end is None else to_us(end),
+    )
+    return found, to_minibatch(found.batch, [(0, count)], feed, layout)
+
+
+def shown(values: Any) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values.tolist()]
+
+
+def hours(*each: float | None) -> list[Any]:
+    return [None if one is None else AT + timedelta(hours=one) for one in each]
+
+
+def test_labels_are_beside_each_other_in_their_order_and_streams_say_what_they_know() -> None:
+    found, rows = encoded({"y": [0, 1, None], "z": [2, 1, 2], "v": [1, 0, 0]})
+    assert found.batch.schema.names[2:5] == ["label", "label:sale", "label:visit"]
+    assert shown(rows.labels) == [0, 1, None]
+    assert [shown(each.labels) for each in rows.further] == [[1, 0, 1], [1, 0, 0]]
+    assert (found.null_label.tolist(), found.bad) == ([False] * 3, {})
+    found, rows = encoded({"y": [0], "z": [2], "v": [0], "sold": hours(99)}, feed="stream")
+    assert found.not_known is None
+    assert shown(rows.further[0].labels) == [1]
+
+
+def test_a_label_that_is_known_too_late_is_not_said_and_the_others_are() -> None:
+    late = hours(9, 10, 11)
+    found, rows = encoded({"y": [0, 1, 0], "z": [1, 1, 2], "v": [0, 1, 1], "sold": late})
+    assert not there(found.not_known).any()
+    sale, visit = rows.further
+    assert (shown(sale.labels), shown(visit.labels)) == ([0, None, None], [0, 1, 1])
+    every, _ = encoded({"y": [0], "z": [1], "v": [0], "sold": hours(99)}, end=None)
+    assert every.not_known is None
+    none = [None, None, None]
+    found, _ = encoded({"y": none, "z": [None, 1, 1], "v": none, "sold": hours(None, 12, 9)})
+    assert found.null_label.tolist() == [True, False, False]
+    assert there(found.not_known).tolist() == [False, True, False]
+
+
+def test_a_bad_label_makes_a_bad_row() -> None:
+    found, _ = encoded({"y": [0, 0], "z": [3, 1], "v": [0, 0], "seen": hours(None, -1)})
+    assert found.bad == {
+        0: "the label in column 'z' is 3",
+        1: "its label was known before the event",
+    }

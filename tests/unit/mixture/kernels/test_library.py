@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.python_code import printed, printed_json
@@ -14,32 +13,20 @@ from forebay.mixture.kernels.library import KernelsError, kernels, machine_code,
 
 LOADED = """
 import json, sys
-{code}
-found = [name for name in ("llvmlite", "numba") if name in sys.modules]
-print(json.dumps({{"loaded": found}}))
+import forebay.mixture.features.encode, forebay.executors.data_executor.executor
+import forebay.mixture.serving.scoring, forebay.mixture.serving.raw_rows
+import forebay.executors.stages.submit, forebay.executors.driver.service
+from forebay.mixture.kernels.library import kernels
+found = [[name for name in ("llvmlite", "numba") if name in sys.modules]]
+kernels()
+found.append([name for name in ("llvmlite", "numba") if name in sys.modules])
+print(json.dumps({"loaded": found}))
 """
 
 
-def loaded_by(code: str) -> Any:
-    return printed_json(LOADED.format(code=code), os.environ)["loaded"]
-
-
-def test_processes_that_encode_never_import_numba() -> None:
+def test_processes_that_encode_never_import_numba_and_llvmlite_only_for_kernels() -> None:
     kernels()  # or the child would have to build them
-    code = "from forebay.mixture.kernels.library import kernels; kernels()"
-    assert loaded_by(code) == ["llvmlite"]
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import forebay.mixture.features.encode, forebay.executors.data_executor.executor",
-        "import forebay.mixture.serving.scoring, forebay.mixture.serving.raw_rows",
-        "import forebay.executors.stages.submit, forebay.executors.driver.service",
-    ],
-)
-def test_importing_loads_neither(code: str) -> None:
-    assert loaded_by(code) == []
+    assert printed_json(LOADED, os.environ)["loaded"] == [[], ["llvmlite"]]
 
 
 def test_a_folder_that_others_may_enter_is_not_trusted(

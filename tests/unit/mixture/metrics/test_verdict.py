@@ -1,10 +1,11 @@
-"""The sentences of the report."""
+"""The sentences of the report, and shares with their intervals."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
+import numpy as np
+from support.there import there
 
 from forebay.mixture.metrics.estimate import Estimate
 from forebay.mixture.metrics.figures import EventScores
@@ -18,19 +19,11 @@ from forebay.mixture.metrics.verdict import (
 )
 
 
-def test_paradigms_that_do_not_differ() -> None:
+def test_differences_are_told_with_what_they_cover() -> None:
     assert difference_words("mixture", "mixed", Estimate(0.0004, -0.0021, 0.0029)) == (
         "mixture and mixed do not differ "
         "(difference 0.0004, 95% interval -0.0021 to 0.0029, rows only)"
     )
-
-
-def test_better_and_worse() -> None:
-    assert difference_words("a", "b", Estimate(0.01, 0.005, 0.015)).startswith("a is better than b")
-    assert difference_words("a", "b", Estimate(-0.01, -0.015, -0.005)).startswith("a is worse than")
-
-
-def test_one_seed_is_said_and_below_what_seeds_move_nothing_is_better() -> None:
     assert difference_words("a", "b", Estimate(0.01, 0.005, 0.015)) == (
         "a is better than b on these rows only "
         "(difference 0.0100, 95% interval 0.0050 to 0.0150, rows only)"
@@ -63,68 +56,71 @@ def test_probabilities_that_mean_little_are_said() -> None:
     )
 
 
-def share(part: int, whole: int) -> Share | None:
-    return Share.of([part], [whole])
+def said(paradigms: str, known: int, positives: int) -> str | None:
+    return completeness_words(paradigms.split(), Share.of([known], [positives]))
 
 
-def test_few_known_positives_are_said_with_the_figure() -> None:
-    assert completeness_words(["mixture", "mixed"], share(3100, 10_000)) == (
+def test_few_known_positives_are_said_of_who_trusts_fresh_labels_and_of_nobody_else() -> None:
+    one = (
         "mixture is a bad choice here: only 31% of positives are known when the stream row is "
         "published (3,100 of 10,000); the others train as negatives"
     )
-    assert completeness_words(["mixture", "mixed", "stream"], share(20, 40)) == (
-        "mixture is a bad choice here: only 50% of positives are known when the stream row is "
-        "published (20 of 40); the others train as negatives; the same holds for stream"
-    )
+    assert said("mixture mixed", 3_100, 10_000) == one
+    assert said("mixture mixed stream", 3_100, 10_000) == f"{one}; the same holds for stream"
+    single = "batch_then_stream is a bad choice here: only 50% "
+    assert str(said("batch_then_stream batch", 20, 40)).startswith(single)
+    assert said("mixture", 800, 1000) is not None
+    incomplete = "labels of the stream are incomplete"
+    assert str(said("stream+head mixed", 20, 40)).startswith(incomplete)
+    assert str(said("mixed", 0, 40)).startswith(f"{incomplete}: only 0% of positives")
+    assert said("mixture", 90, 100) is said("mixture", 0, 0) is None
+    assert said("mixture", 8, 29) is None, "too few to say"
+    assert said("mixture", 26, 30) is None, "the interval reaches 90%"
+    assert said("batch_then_stream+head mixture+fnw batch", 20, 40) is said("batch", 20, 40) is None
 
 
-@pytest.mark.parametrize(
-    ("paradigms", "known", "positives", "words"),
-    [
-        (
-            ["batch_then_stream", "batch"],
-            20,
-            40,
-            "batch_then_stream is a bad choice here: only 50% ",
-        ),
-        (["stream+head", "mixed"], 20, 40, "labels of the stream are incomplete"),
-        (["mixed"], 0, 40, "labels of the stream are incomplete: only 0% of positives"),
-    ],
-)
-def test_only_who_trusts_fresh_labels_as_they_are_gets_a_verdict(
-    paradigms: list[str], known: int, positives: int, words: str
-) -> None:
-    assert str(completeness_words(paradigms, share(known, positives))).startswith(words)
-
-
-def test_complete_or_unknown_labels_need_no_words() -> None:
-    assert completeness_words(["mixture"], share(90, 100)) is None
-    assert completeness_words(["mixture"], share(800, 1000)) is not None
-    assert completeness_words(["mixture"], share(8, 29)) is None, "too few to say"
-    assert completeness_words(["mixture"], share(26, 30)) is None, "the interval reaches 90%"
-    assert completeness_words(["mixture"], share(0, 0)) is None
-
-
-def test_who_corrects_late_labels_or_reads_complete_ones_is_not_warned() -> None:
-    half = share(20, 40)
-    assert completeness_words(["batch_then_stream+head", "mixture+fnw", "batch"], half) is None
-    assert completeness_words(["batch"], half) is None
-
-
-def test_a_share_is_never_rounded_up() -> None:
+def test_rows_of_one_class_are_counted_and_a_share_is_never_rounded_up() -> None:
+    counts = [(0, 312), (1_312, 1_312), (1, 1), (3, 312), (0, 0)]
+    assert [one_class_words(*each) for each in counts] == [
+        "one class: 0 positives of 312 rows",
+        "one class: 1,312 positives of 1,312 rows",
+        "one class: 1 positive of 1 row",
+        "one class in each window: 3 positives of 312 rows",
+        "no rows judged",
+    ]
     found = [share_text(*each) for each in ((999, 1000), (1, 3), (3, 3), (0, 0))]
     assert found == ["99%", "33%", "100%", "none"]
 
 
-@pytest.mark.parametrize(
-    ("positives", "rows", "words"),
-    [
-        (0, 312, "one class: 0 positives of 312 rows"),
-        (1_312, 1_312, "one class: 1,312 positives of 1,312 rows"),
-        (1, 1, "one class: 1 positive of 1 row"),
-        (3, 312, "one class in each window: 3 positives of 312 rows"),
-        (0, 0, "no rows judged"),
-    ],
-)
-def test_rows_of_one_class_are_counted(positives: int, rows: int, words: str) -> None:
-    assert one_class_words(positives, rows) == words
+def found(parts: list[int], wholes: list[int]) -> Share:
+    return there(Share.of(parts, wholes))
+
+
+def test_the_interval_is_wilsons_and_words_never_round_up() -> None:
+    """Newcombe 1998, table I: 81 of 263 is 0.2553 to 0.3662, 0 of 20 is 0 to 0.1611."""
+    share = found([81], [263])
+    assert (round(share.low, 4), round(share.high, 4)) == (0.2553, 0.3662)
+    bounds = {"low": share.low, "high": share.high}
+    assert share.as_json() == {"share": 81 / 263, **bounds, "part": 81, "whole": 263}
+    none = found([0], [20])
+    assert (none.low, round(none.high, 4)) == (0.0, 0.1611)
+    assert found([899], [1000]).words.startswith("89% (")
+    assert found([999_999], [1_000_000]).words == "99% (99%-99%) of 1,000,000"
+    assert Share.of([], []) is None
+    assert Share.of([0, 0], [0, 0]) is None
+
+
+def test_groups_that_differ_widen_the_interval_and_alike_ones_do_not() -> None:
+    alone, alike = found([50], [100]), found([25, 25], [50, 50])
+    apart = found([50, 0], [50, 50])
+    assert (alike.low, alike.high) == (alone.low, alone.high)
+    assert apart.high - apart.low > 2 * (alone.high - alone.low)
+
+
+def test_groups_drawn_together_are_covered_as_often_as_it_says() -> None:
+    """Groups whose share varies: the interval of rows drawn alone would hold half of the time."""
+    random, held = np.random.default_rng(4), 0
+    for _ in range(400):
+        share = found(random.binomial(200, random.beta(6, 6, 12)).tolist(), [200] * 12)
+        held += share.low <= 0.5 <= share.high
+    assert held / 400 > 0.88

@@ -117,23 +117,17 @@ def test_in_the_warm_start_fnw_learns_no_late_positive_of_rows_that_it_has_not_l
     assert dict(single.parts("batch", "window")) == {"tower": ("late",)}
 
 
-def calibration(learner: Any, place: int) -> float:
-    """Mean prediction over the mean of the complete label."""
-    rows = [minibatch("batch", seed, rows=256) for seed in range(1000, 1012)]
-    truth = np.concatenate([batch.labels for batch in rows])
-    scores = np.concatenate([learner.score(batch)[:, place] for batch in rows])
-    return float(scores.mean() / truth.mean())
-
-
 def test_corrections_make_up_for_what_is_not_known_yet() -> None:
     names = ("stream", "stream+head", "stream+fnw", "mixture+head")
     learner = make_towers(*names, train={"guard": False})
     for seed in range(300):
         learner.learn(late("batch" if seed % 2 else "stream", seed, share=0.3))
-    plain, head, fnw, mixture = (calibration(learner, place) for place in range(4))
+    rows = [minibatch("batch", seed, rows=256) for seed in range(1000, 1012)]
+    truth = np.concatenate([batch.labels for batch in rows])
+    scores = np.concatenate([learner.score(batch)[:, :4] for batch in rows])
+    plain, *corrected = scores.mean(axis=0) / truth.mean()
     assert plain < 0.85
-    for corrected in (head, fnw, mixture):
-        assert abs(corrected - 1) < 0.1
+    np.testing.assert_allclose(corrected, 1, atol=0.1)
 
 
 def test_masked_rows_are_counted_and_teach_nothing(tmp_path: Path) -> None:
@@ -165,14 +159,11 @@ def test_further_seeds_are_the_models_of_those_seeds(tmp_path: Path) -> None:
     alone, first = make_towers(*names, model={"seed": 17 + 2}), make_towers(*names)
     further = [f"{name}@{seed}" for seed in (1, 2) for name in names]
     assert [each.name for each in three.columns] == [*names, "mixture+head/memory", *further]
-    for seed in range(12):
+    for seed in range(8):
         batch = late("stream" if seed % 2 else "batch", seed)
-        for learner in (three, alone, first):
-            losses = learner.learn(batch)
-        found, scores = three.learn(batch), three.score(batch)
-        alone.learn(batch)
-        assert losses == {}.keys() or set(losses) <= set(found)
-        first.learn(batch)
+        found, _, losses = (learner.learn(batch) for learner in (three, alone, first))
+        assert set(losses) <= set(found)
+        scores = three.score(batch)
         np.testing.assert_array_equal(scores[:, :3], first.score(batch))
         np.testing.assert_array_equal(scores[:, 5:], alone.score(batch)[:, :2])
     three.save(tmp_path)
@@ -182,21 +173,24 @@ def test_further_seeds_are_the_models_of_those_seeds(tmp_path: Path) -> None:
     assert three.learnt() == first.learnt()
 
 
-def test_head_and_guard_continue_bit_for_bit_from_a_checkpoint(tmp_path: Path) -> None:
+def test_a_loaded_checkpoint_continues_bit_for_bit(tmp_path: Path) -> None:
     names = ("mixture+head", "stream+fnw")
-    learner, again = make_towers(*names), make_towers(*names, model={"seed": 5})
-    for seed in range(8):
+    learner = make_towers(*names)
+    again = make_towers(*names, model={"seed": 5, "dense_learning_rate": 0.003})
+    again.learn(late("batch", 77))
+    for seed in range(6):
         learner.learn(late("stream" if seed % 2 else "batch", seed))
     learner.save(tmp_path)
     again.load(tmp_path)
-    for seed in range(8, 14):
+    for seed in range(6, 12):
+        for name, value in parts(learner).items():
+            np.testing.assert_array_equal(value, parts(again)[name], err_msg=name)
         batch = late("stream" if seed % 2 else "batch", seed)
-        assert learner.learn(batch) == again.learn(batch)
         np.testing.assert_array_equal(learner.score(batch), again.score(batch))
+        assert learner.learn(batch) == again.learn(batch)
         np.testing.assert_array_equal(shares(learner, batch), shares(again, batch))
-    assert learner.guards() == again.guards()
-    assert learner.left_out() == again.left_out()
-    assert learner.learnt() == again.learnt()
+    for told in ("guards", "left_out", "learnt", "seen"):
+        assert getattr(learner, told)() == getattr(again, told)()
 
 
 def of(source: int, feed: Any, seed: int, rows: int = 128) -> Minibatch:
@@ -278,14 +272,6 @@ def both(seed: int, healthy: float = 0.0) -> Any:
     return joined([replace(broken, labels=broken.labels * known), sound])
 
 
-def warm_of_two() -> Any:
-    learner = make_towers("mixture", "stream", sources=3)
-    for seed in range(60):
-        learner.learn(of(0, "batch", seed))
-        learner.learn(both(seed, healthy=1.0))
-    return learner
-
-
 @pytest.mark.guarantee(
     "labels of one of several stream sources stop coming",
     "only its rows are held back, and counted by source; the others are trained on, and the "
@@ -293,7 +279,10 @@ def warm_of_two() -> Any:
 )
 def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -> None:
     """Together half of the expected positives still come: one state for both would see nothing."""
-    learner = warm_of_two()
+    learner = make_towers("mixture", "stream", sources=3)
+    for seed in range(60):
+        learner.learn(of(0, "batch", seed))
+        learner.learn(both(seed, healthy=1.0))
     for seed in range(500, 512):
         learner.learn(both(seed))
     _, broken, sound = learner.guards()["mixture"]
@@ -327,16 +316,6 @@ def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -
     for seed in range(700, 712):
         again.learn(both(seed, healthy=1.0))
     assert not again.guards()["stream"][1].paused
-
-
-def test_memory_answers_where_all_sources_are_held() -> None:
-    learner = warm_of_two()
-    for seed in range(500, 512):
-        silent_too = both(seed)
-        learner.learn(replace(silent_too, labels=np.zeros_like(silent_too.labels)))
-    assert all(state.paused for state in learner.guards()["mixture"][1:])
-    scores = learner.score(minibatch("stream", 900))
-    np.testing.assert_array_equal(scores[:, 0], scores[:, 2])
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.there import there
 
 from forebay.mixture.queue.buffer import BufferedChunk
 from forebay.mixture.queue.queue import (
@@ -41,27 +43,14 @@ def chunk(hours: list[int], first: int = 0) -> BufferedChunk:
 
 def queue(
     minibatch_rows: int = 4,
-    weights: tuple[float, float] = (1.0, 1.0),
     rows_max: int = 100,
     flush_seconds: float = 30.0,
-    floors: tuple[float, float] = (0.0, 0.0),
-) -> PrioritisedQueue:
-    sources = QueueSources(["old", "new"], ["batch", "stream"], weights, [0, 1], floors)
-    return made(sources, minibatch_rows, rows_max, flush_seconds)
-
-
-def made(
-    sources: QueueSources,
-    minibatch_rows: int,
-    rows_max: int = 100,
-    flush_seconds: float = 30.0,
+    sources: QueueSources = TWO,
     clock: Callable[[], float] = time.monotonic,
-    hours_together: int | None = None,
-    settle_seconds: float = 0.0,
+    **more: Any,
 ) -> PrioritisedQueue:
     """Chunks of up to a sixth of the bound, from two readers of each source."""
-    bounds = (minibatch_rows, rows_max, 1 << 20, rows_max)
-    limits = Limits(*bounds, flush_seconds, hours_together, settle_seconds)
+    limits = Limits(minibatch_rows, rows_max, 1 << 20, rows_max, flush_seconds, **more)
     return PrioritisedQueue(sources, limits, dict.fromkeys(sources.names, 2), clock)
 
 
@@ -76,15 +65,14 @@ def put(served: PrioritisedQueue, source: int, task: str, rows: BufferedChunk) -
 
 
 def popped(found: FrameRows | None) -> tuple[str, int, list[tuple[int, int]], dict[object, object]]:
-    assert found is not None
+    found = there(found)
     assert found.rows == sum(batch.num_rows for batch in found.batches)
     return found.feed, found.hour, found.segments, dict(found.tokens)
 
 
 def test_rows_go_out_in_time_order_whatever_the_weight() -> None:
-    served = queue(weights=(1.0, 100.0))
-    served.open_task(0, "a", 0)
-    served.open_task(1, "b", 1)
+    served = queue(sources=replace(TWO, weights=(1.0, 100.0)))
+    open_both(served)
     put(served, 1, "b", chunk([1] * 4))
     assert served.pop(0) is None  # task a is at hour 0 and may still bring rows of it
     put(served, 0, "a", chunk([0] * 4 + [1] * 4))
@@ -135,16 +123,15 @@ def test_a_partial_minibatch_waits_no_longer_than_it_may() -> None:
 
 
 def test_priority_decides_inside_a_hour_and_the_floor_corrects_it() -> None:
-    served = queue(minibatch_rows=10, weights=(1.0, 2.0))
-    floored = queue(minibatch_rows=10, weights=(1.0, 2.0), floors=(0.5, 0.0))
+    weighted = replace(TWO, weights=(1.0, 2.0))
+    served = queue(10, sources=weighted)
+    floored = queue(10, sources=replace(weighted, floors=(0.5, 0.0)))
     for each in (served, floored):
-        for source, task in ((0, "a"), (1, "b")):
-            each.open_task(source, task, 0)
-            put(each, source, task, chunk([0] * 40))
-    order = [popped(served.pop(0))[0] for _ in range(8)]
-    assert order == ["stream"] * 4 + ["batch"] * 4
-    mixed = [popped(floored.pop(0))[0] for _ in range(8)]
-    assert mixed[:4].count("batch") == 2
+        open_both(each)
+        put(each, 0, "a", chunk([0] * 40))
+        put(each, 1, "b", chunk([0] * 40))
+    assert [popped(served.pop(0))[0] for _ in range(8)] == ["stream"] * 4 + ["batch"] * 4
+    assert [popped(floored.pop(0))[0] for _ in range(4)].count("batch") == 2
 
 
 def test_rows_wait_for_room_and_closing_lets_everyone_go() -> None:
@@ -204,24 +191,9 @@ def test_tasks_that_ended_make_way_as_far_as_there_is_room_for_the_next(first: s
     assert served.settle(0, second, 0.05)
 
 
-def test_memory_is_stronger_than_order() -> None:
-    """Two tasks of which only one can hold a chunk: rows leave late, and all of them leave."""
-    served = queue(minibatch_rows=2, rows_max=2)
-    for task, hour in (("a", 0), ("b", 0), ("c", 0)):
-        served.open_task(0, task, hour)
-    put(served, 0, "a", chunk([7]))
-    put(served, 0, "b", chunk([8]))
-    assert served.pop(0) is None, "rows of task c may be earlier"
-    assert not served.reserve(0, "c", 0.01)
-    assert served.pop(0) is None, "one row waits for company"
-    assert served.reserve(0, "c", 0.01)
-    assert served.queued()["old"] == 1
-
-
-def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
+def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed_and_of_no_other() -> None:
     now = [0.0]
-    sources = QueueSources(["old", "new"], ["batch", "stream"], (100.0, 1.0), [0, 1], (0.0, 0.0))
-    served = made(sources, 4, clock=lambda: now[0])
+    served = queue(sources=replace(TWO, weights=(100.0, 1.0)), clock=lambda: now[0])
     open_both(served)
     put(served, 1, "b", chunk([0]))
     assert served.pop(0) is None
@@ -230,11 +202,8 @@ def test_an_old_partial_minibatch_waits_for_rows_of_its_own_feed() -> None:
     put(served, 1, "b", chunk([0] * 2, 1))
     assert popped(served.pop(0))[0] == "batch"  # more stream rows are there: they may join
     assert popped(served.pop(0))[2] == [(1, 3)]
-
-
-def test_an_old_partial_minibatch_does_not_wait_for_rows_of_another_feed() -> None:
     now = [0.0]
-    served = made(TWO, 4, clock=lambda: now[0])
+    served = queue(clock=lambda: now[0])
     open_both(served)
     put(served, 1, "b", chunk([0]))
     assert served.pop(0) is None
@@ -247,7 +216,7 @@ def test_an_old_partial_minibatch_does_not_wait_for_rows_of_another_feed() -> No
 
 def test_rows_wait_for_others_of_their_hour_and_once_only() -> None:
     now = [0.0]
-    served = made(TWO, 2, clock=lambda: now[0], settle_seconds=3.0)
+    served = queue(2, clock=lambda: now[0], settle_seconds=3.0)
     open_both(served)
     put(served, 1, "b", chunk([0] * 5 + [1] * 4))
     assert served.pop(0) is None, "rows of task a may be on their way"
@@ -260,22 +229,9 @@ def test_rows_wait_for_others_of_their_hour_and_once_only() -> None:
     assert [popped(served.pop(0))[0] for _ in range(3)] == ["stream", "stream", "batch"]
 
 
-def test_rows_wait_for_a_task_that_is_to_be_opened() -> None:
-    served = made(TWO, 2, settle_seconds=1e9)
-    served.open_task(1, "b", 0)
-    served.set_pending({"old": 0}, is_last=False)
-    put(served, 1, "b", chunk([0] * 4 + [1]))
-    assert served.pop(0) is None
-    served.open_task(0, "a", 0)
-    served.set_pending({"old": 1}, is_last=False)
-    assert served.pop(0) is None
-    put(served, 0, "a", chunk([0] * 4 + [1]))
-    assert [popped(served.pop(0))[0] for _ in range(2)] == ["batch", "stream"]
-
-
-def test_who_waits_for_others_of_an_hour_does_not_spin() -> None:
+def test_who_has_nothing_to_serve_does_not_spin() -> None:
     clock = Clock()
-    served = made(TWO, 4, flush_seconds=0.01, clock=clock, settle_seconds=1e9)
+    served = queue(flush_seconds=0.01, clock=clock, settle_seconds=1e9)
     open_both(served)
     put(served, 1, "b", chunk([0, 0]))
     served.end_task(1, "b", "end")
@@ -283,6 +239,11 @@ def test_who_waits_for_others_of_an_hour_does_not_spin() -> None:
     assert served.pop(0.1) is None
     clock.looks.clear()
     assert served.pop(0.2) is None, "rows of hour 1 may be on their way"
+    assert len(clock.looks) < 20
+    clock.looks.clear()
+    served = queue(clock=clock)
+    assert served.pop(0.2) is None
+    assert clock.looks[-1] - clock.looks[0] >= 0.2
     assert len(clock.looks) < 20
 
 
@@ -303,16 +264,6 @@ def test_a_next_task_waits_for_room_in_bytes_too() -> None:
     assert served.settle(0, "b", 0)
 
 
-def test_a_full_buffer_waits_for_nobody() -> None:
-    served = made(TWO, 2, rows_max=8, settle_seconds=1e9)
-    served.open_task(0, "a", 0)
-    served.set_pending({}, is_last=True)
-    while served.reserve(0, "a", 0.01):
-        assert served.pop(0) is None, "there is room for more"
-        served.put(0, "a", chunk([0] * 2))
-    assert popped(served.pop(0))[2] == [(0, 2)]
-
-
 def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
     served, tasks = queue(minibatch_rows=20), [(0, "a", 3), (0, "b", 3), (1, "c", 7)]
     for source, task, rows in tasks:
@@ -325,24 +276,16 @@ def test_rows_of_small_tasks_take_turns_with_those_of_others() -> None:
     assert all(batch.num_rows for frame in frames if frame for batch in frame.batches)
 
 
-def test_an_empty_queue_looks_again_only_when_something_may_have_changed() -> None:
-    clock = Clock()
-    served = made(QueueSources(["old"], ["batch"], (1.0,), [0], (0.0,)), 4, clock=clock)
-    assert served.pop(0.2) is None
-    assert clock.looks[-1] - clock.looks[0] >= 0.2
-    assert len(clock.looks) < 20
-
-
 def test_a_queue_unit_is_one_row_unless_told_otherwise() -> None:
-    served = queue(minibatch_rows=1, weights=(1.0, 1.2))
-    for source, task, rows in ((0, "a", 2), (1, "b", 1)):
-        served.open_task(source, task, 0)
-        put(served, source, task, chunk([0] * rows))
+    served = queue(1, sources=replace(TWO, weights=(1.0, 1.2)))
+    open_both(served)
+    put(served, 0, "a", chunk([0, 0]))
+    put(served, 1, "b", chunk([0]))
     assert popped(served.pop(0))[0] == "batch", "of two units the other would be first"
 
 
 def test_rows_of_hours_far_apart_are_in_no_minibatch_together() -> None:
-    served = made(TWO, 50, hours_together=2)
+    served = queue(50, hours_together=2)
     open_both(served)
     put(served, 1, "b", chunk([0, 1, 2, 3, 9]))
     served.end_task(1, "b", "end of b")
@@ -360,7 +303,7 @@ def test_rows_of_hours_far_apart_are_in_no_minibatch_together() -> None:
 
 def test_rows_of_a_source_are_side_by_side_in_the_minibatch_that_priority_chose() -> None:
     sources = QueueSources(["old", "more"], ["batch", "batch"], [1.0, 1.0], [0, 1], [0.0, 0.0], 1e3)
-    served = made(sources, 6)
+    served = queue(6, sources=sources)
     made_tokens: list[int] = []
 
     def token(position: int) -> int:
@@ -373,8 +316,7 @@ def test_rows_of_a_source_are_side_by_side_in_the_minibatch_that_priority_chose(
         put(served, source, f"task {source}", replace(rows, token=token))
     found = served.pop(0)
     assert popped(found) == ("batch", 0, [(0, 3), (1, 3)], {"task 0": 3, "task 1": 3})
-    assert found is not None
-    values = [batch.column(0).to_pylist() for batch in found.batches]
+    values = [batch.column(0).to_pylist() for batch in there(found).batches]
     assert values == [[0, 1, 2], [100, 101, 102]]
     assert made_tokens == [3, 3], "not for each of the rows, which priority takes in turns"
 
@@ -383,9 +325,9 @@ def test_rows_of_a_source_are_side_by_side_in_the_minibatch_that_priority_chose(
 @pytest.mark.parametrize("chunk_rows", [1, 3, 8])
 def test_it_does_not_matter_how_rows_were_cut(floors: tuple[float, float], chunk_rows: int) -> None:
     def served(rows: int) -> list[tuple[object, ...]]:
-        found = queue(64, (10.0, 1.0), 10_000, floors=floors)
+        found = queue(64, 10_000, sources=replace(TWO, weights=(10.0, 1.0), floors=floors))
+        open_both(found)
         for source, task in enumerate("ab"):
-            found.open_task(source, task, 0)
             for first in range(0, 240, rows):
                 put(found, source, task, chunk([0] * rows, first))
             assert found.reserve(source, task, 1)

@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.there import there
 
 from forebay.mixture.queue.buffer import BufferedChunk, ServingBuffer
 from forebay.mixture.queue.floor import FlooredPriority
@@ -20,16 +21,10 @@ def test_equation_four() -> None:
     assert (priority(1.0, 0), priority(3.0, 0, 7.0)) == (0.5, 1.5)
     assert priority(2.0, 5, 5.0) == pytest.approx(2 / (1 + math.exp(-1)))
     assert priority(1.0, 1) == pytest.approx(1 / (1 + math.exp(-1)))
+    assert take([], [], 1) == []
 
 
-def test_an_empty_queue_never_wins_and_the_first_of_equals_does() -> None:
-    assert take([9.0, 1.0], [0, 1], 1) == take([1.0, 1.0, 1.0], [0, 3, 3], 1) == [(1, 1)]
-    assert take([1.0], [0], 1) == take([], [], 1) == []
-    assert take([1.0, 1.0], [2, 2], 4) == [(0, 1), (1, 1), (0, 1), (1, 1)]
-    assert (take([1.0, 1.0], [1, 1], 1), take([1.0], [3], 0)) == ([(0, 1)], [])
-
-
-def test_what_is_owed_starts_at_nothing_and_grows_with_what_is_served() -> None:
+def test_what_is_owed_starts_at_nothing_and_is_no_more_than_what_waits() -> None:
     floored, queued = FlooredPriority([100.0, 1.0], [0, 1], [0.0, 0.25]), [1_000, 1_000]
     first = floored.take(queued, 3)
     assert first == [(0, 3)], "three quarters of a row are none"
@@ -39,9 +34,6 @@ def test_what_is_owed_starts_at_nothing_and_grows_with_what_is_served() -> None:
     assert floored.take(queued, 4) == [(1, 1), (0, 3)]
     floored.served(queued, [(1, 4)])  # more than its share: no debt
     assert floored.take(queued, 4) == [(1, 1), (0, 3)]
-
-
-def test_what_is_owed_is_no_more_than_what_waits() -> None:
     floored = FlooredPriority([100.0, 1.0], [0, 1], [0.0, 0.5])
     floored.served([100, 100], [(0, 20)])  # owes ten
     assert floored.take([100, 3], 10) == [(1, 3), (0, 7)]
@@ -74,8 +66,11 @@ def test_a_buffer_knows_the_hour_of_every_task_s_next_row() -> None:
     assert (buffer.hour(), buffer.available(2), buffer.available(3), buffer.rows) == (2, 2, 0, 4)
     taken = buffer.take(2, 1)
     assert (taken.task, taken.rows, taken.hour, taken.token()) == ("b", 1, 2, 1)
-    assert taken.batch is not None
-    assert (taken.batch.column(0).to_pylist(), buffer.available(2), buffer.rows) == ([0], 1, 3)
+    assert (there(taken.batch).column(0).to_pylist(), buffer.available(2), buffer.rows) == (
+        [0],
+        1,
+        3,
+    )
     assert buffer.take(2, 9).rows == 1, "rows of one hour only"
     assert buffer.reading() == {"a": 3, "b": 5}
     buffer.take(5, 1)
@@ -127,8 +122,7 @@ def test_waiting_rows_are_those_that_can_still_be_taken() -> None:
             last[task] = hours[-1]
             buffer.put(task, chunk(hours))
             left.update(hours)
-            now = buffer.hour()
-            assert now is not None
+            now = there(buffer.hour())
             assert buffer.waiting(now) == left[now]
         while left[hour]:
             assert buffer.waiting(hour) == left[hour]

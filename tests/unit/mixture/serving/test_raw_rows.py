@@ -14,24 +14,17 @@ from forebay.mixture.serving.raw_rows import raw_inputs
 from forebay.mixture.serving.served_features import ServedFeatures
 
 SMALLEST = -(2**63)
-TYPES = {
-    "name": ColumnType.STRING,
-    "whole": ColumnType.INT,
-    "real": ColumnType.FLOAT,
-    "flag": ColumnType.BOOL,
-    "at": ColumnType.TIMESTAMP,
-    "words": ColumnType.LIST_STRING,
-    "marks": ColumnType.LIST_INT,
+COLUMNS: dict[str, tuple[ColumnType, Any]] = {
+    "name": (ColumnType.STRING, "x"),
+    "whole": (ColumnType.INT, 2**63 - 1),
+    "real": (ColumnType.FLOAT, 1),
+    "flag": (ColumnType.BOOL, True),
+    "at": (ColumnType.TIMESTAMP, "1970-01-01T00:00:01Z"),
+    "words": (ColumnType.LIST_STRING, ["a", "b"]),
+    "marks": (ColumnType.LIST_INT, []),
 }
-ROW: dict[str, Any] = {
-    "name": "x",
-    "whole": 2**63 - 1,
-    "real": 1,
-    "flag": True,
-    "at": "1970-01-01T00:00:01Z",
-    "words": ["a", "b"],
-    "marks": [],
-}
+TYPES = {name: kind for name, (kind, _) in COLUMNS.items()}
+ROW = {name: value for name, (_, value) in COLUMNS.items()}
 
 
 def features(types: dict[str, ColumnType] = TYPES) -> ServedFeatures:
@@ -42,7 +35,7 @@ def inputs(*rows: dict[str, Any]) -> dict[str, list[Any]]:
     return {name: array.tolist() for name, array in raw_inputs(features(), rows).items()}
 
 
-def test_values_and_nulls_of_every_type() -> None:
+def test_values_nulls_and_lists_of_every_type() -> None:
     assert inputs(ROW, dict.fromkeys(ROW) | {"flag": False, "real": 2.5}) == {
         "name": ["x", ""],
         "whole": [2**63 - 1, SMALLEST],
@@ -56,11 +49,8 @@ def test_values_and_nulls_of_every_type() -> None:
     assert math.isnan(found["real"][0])
     assert found["flag"].tolist() == [""]
     assert (found["whole"].dtype, found["real"].dtype) == (np.int64, np.float64)
-
-
-def test_lists_are_padded_with_nulls_to_the_longest() -> None:
-    found = inputs(ROW | {"marks": [SMALLEST, 5, None]}, ROW | {"marks": [7]})
-    assert found["marks"] == [[SMALLEST, 5, SMALLEST], [7, SMALLEST, SMALLEST]]
+    lists = inputs(ROW | {"marks": [SMALLEST, 5, None]}, ROW | {"marks": [7]})
+    assert lists["marks"] == [[SMALLEST, 5, SMALLEST], [7, SMALLEST, SMALLEST]]
     assert raw_inputs(features(), [])["marks"].shape == (0, 0)
 
 

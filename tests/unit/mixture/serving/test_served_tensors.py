@@ -21,8 +21,8 @@ def arrays(rows: int, seed: int = 1) -> dict[str, object]:
     return {"feed": "stream", "source": np.zeros(rows, np.int32), **arrays_by_column(batch)}
 
 
-def test_tensors_have_the_values_of_the_arrays() -> None:
-    from forebay.mixture.serving.served_tensors import tensors_of
+def test_tensors_and_datasets_have_the_values_of_the_arrays() -> None:
+    from forebay.mixture.serving.served_tensors import dataset_of, tensors_of
 
     given = arrays(9)
     found = tensors_of(given)  # type: ignore[arg-type]
@@ -34,6 +34,14 @@ def test_tensors_have_the_values_of_the_arrays() -> None:
         elif isinstance(value, np.ndarray):
             assert found[name].numpy().tolist() == value.tolist()
             assert found[name].dtype.as_numpy_dtype == value.dtype
+    rows = [arrays(4, 1), arrays(2, 2)]
+    made = dataset_of(lambda: (tensors_of(each) for each in rows), SCHEMA)  # type: ignore[arg-type]
+    spec = made.element_spec
+    assert (spec["dense"].shape.as_list(), spec["feature.tags"].ragged_rank) == ([None, 3], 1)
+    first, second = made
+    assert (len(first["row_id"]), len(second["row_id"])) == (4, 2)
+    words = batch_of_lists(2, 2).column("feature.words").to_pylist()
+    assert second["feature.words"].to_list() == words
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -55,18 +63,3 @@ def test_a_dataset_takes_no_minibatch_that_nobody_asked_for(mapped: bool) -> Non
         next(asked)
         assert not until(lambda count=count: len(taken) > count, 0.3)  # type: ignore[misc]
         assert len(taken) == count
-
-
-def test_a_dataset_says_what_it_holds_and_holds_it() -> None:
-    from forebay.mixture.serving.served_tensors import dataset_of, tensors_of
-
-    given = [arrays(4, 1), arrays(2, 2)]
-    made = dataset_of(lambda: (tensors_of(each) for each in given), SCHEMA)  # type: ignore[arg-type]
-    spec = made.element_spec
-    assert (spec["dense"].shape.as_list(), spec["feature.tags"].ragged_rank) == ([None, 3], 1)
-    found = list(made)
-    assert [len(each["row_id"]) for each in found] == [4, 2]
-    assert (
-        found[1]["feature.words"].to_list()
-        == batch_of_lists(2, 2).column("feature.words").to_pylist()
-    )

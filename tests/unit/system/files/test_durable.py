@@ -85,11 +85,6 @@ def test_what_the_disk_refuses_is_named_and_changes_nothing(tmp_path: Path) -> N
         write_atomically(path / "below", "a file where a folder should be")
     with pytest.raises(InfrastructureError, match=str(path)):
         append_lines(path / "below", "a file where a folder should be\n")
-
-
-def test_an_error_in_the_block_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, "old")
     with pytest.raises(InfrastructureError, match=str(path)), new_file(path) as stream:
         stream.write(bytes(1_000_000) + os.read(-1, 1))
     assert (path.read_text(), [each.name for each in tmp_path.iterdir()]) == ("old", ["file"])
@@ -125,6 +120,13 @@ def test_folders_that_were_made_are_there_after_a_power_loss(tmp_path: Path) -> 
         assert watched.after_power_loss(tmp_path / "a") is not None
         write_atomically(tmp_path / "a" / "b" / "c" / "file", b"x")
         assert watched.after_power_loss(tmp_path / "a") == {"b": {"c": {"file": b"x"}}}
+        for _ in range(2):
+            write_atomically(tmp_path / "anew" / "file", b"x")
+            assert watched.after_power_loss(tmp_path / "anew") == {"file": b"x"}
+            (tmp_path / "anew").rename(tmp_path / "old")
+            sync(tmp_path)
+            shutil.rmtree(tmp_path / "old")
+            assert watched.after_power_loss(tmp_path / "anew") is None
 
 
 @pytest.mark.guarantee(
@@ -137,25 +139,6 @@ def test_folders_whose_maker_died_are_there_after_a_power_loss(tmp_path: Path) -
         assert watched.after_power_loss(tmp_path / "a") is None
         write_atomically(tmp_path / "a" / "b" / "file", b"x")
         assert watched.after_power_loss(tmp_path / "a") == {"b": {"file": b"x"}}
-
-
-def test_a_folder_that_was_made_anew_is_there_after_a_power_loss(tmp_path: Path) -> None:
-    with disk(tmp_path) as watched:
-        for _ in range(2):
-            write_atomically(tmp_path / "a" / "file", b"x")
-            assert watched.after_power_loss(tmp_path / "a") == {"file": b"x"}
-            (tmp_path / "a").rename(tmp_path / "b")
-            sync(tmp_path)
-            shutil.rmtree(tmp_path / "b")
-            assert watched.after_power_loss(tmp_path / "a") is None
-
-
-def test_a_log_whose_maker_died_is_there_after_a_power_loss(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    with disk(tmp_path) as watched:
-        path.write_bytes(b"one\n")
-        append_lines(path, "two\n")
-        assert watched.after_power_loss(path) == b"one\ntwo\n"
 
 
 def test_threads_replace_one_file_without_mixing(tmp_path: Path) -> None:
@@ -173,13 +156,20 @@ def test_threads_replace_one_file_without_mixing(tmp_path: Path) -> None:
         thread.join()
 
 
-def test_a_torn_line_stays_alone(tmp_path: Path) -> None:
+def test_a_torn_line_stays_alone_and_one_that_did_not_fit_leaves_the_others_readable(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "logs" / "log"
     assert read_lines(path) == []
     append_lines(path, "one\ntwo\n")
     path.write_bytes(path.read_bytes() + b"thr")
     append_lines(path, "four\n")
     assert read_lines(path) == ["one", "two", "thr", "four"]
+    full = full_at(path.stat().st_size + 4)
+    with full, pytest.raises(InfrastructureError, match=str(path)):
+        append_lines(path, "a long line\n")
+    append_lines(path, "five\n")
+    assert read_lines(path)[3:] == ["four", "a lo", "five"]
 
 
 def test_appended_lines_survive_a_power_loss(tmp_path: Path) -> None:
@@ -189,15 +179,9 @@ def test_appended_lines_survive_a_power_loss(tmp_path: Path) -> None:
         assert watched.after_power_loss(path) == b"one\n"
         append_lines(path, "two\n")
         assert watched.after_power_loss(path) == b"one\ntwo\n"
-
-
-def test_a_line_that_did_not_fit_leaves_the_others_readable(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    append_lines(path, "one\n")
-    with full_at(8), pytest.raises(InfrastructureError, match=str(path)):
-        append_lines(path, "a long line\n")
-    append_lines(path, "two\n")
-    assert [line for line in read_lines(path) if line in {"one", "two"}] == ["one", "two"]
+        (tmp_path / "left").write_bytes(b"by one that died\n")
+        append_lines(tmp_path / "left", "two\n")
+        assert watched.after_power_loss(tmp_path / "left") == b"by one that died\ntwo\n"
 
 
 def test_what_is_no_json_is_named(tmp_path: Path) -> None:
@@ -216,16 +200,13 @@ def test_checksums_name_every_file_below(tmp_path: Path) -> None:
     assert (list(found), found["a/b"]) == (["a/b", "c"], found["c"])
 
 
-def test_a_copy_is_for_those_who_may_read_what_was_copied(tmp_path: Path, open_umask: None) -> None:
+def test_a_copy_and_a_log_have_the_modes_that_they_should(tmp_path: Path, open_umask: None) -> None:
     (tmp_path / "one").write_text("rows")
     (tmp_path / "one").chmod(0o400)
     copy_file(tmp_path / "one", tmp_path / "other")
     assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o600, "its writer has to write it"
     assert (tmp_path / "other").read_text() == "rows"
     copy_file(tmp_path / "one", tmp_path / "other")
-
-
-def test_a_log_gets_the_mode_that_it_is_made_with(tmp_path: Path) -> None:
     append_lines(tmp_path / "private", "a\n", 0o600)
     append_lines(tmp_path / "private", "b\n")
     assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o600

@@ -35,15 +35,6 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - LEFT
 
 
-def test_a_tree_has_its_name_after_the_block_and_not_before(tmp_path: Path) -> None:
-    target = tmp_path / "w" / "g1"
-    with new_tree(target) as folder:
-        assert not target.exists()
-        fill(folder, "1")
-    assert tree_at(target) == tree_of("1")
-    assert names(target.parent) == {"g1"}
-
-
 def test_sub_folders_are_there_after_a_power_loss(tmp_path: Path) -> None:
     target = tmp_path / "w" / "g1"
     with disk(tmp_path) as watched:
@@ -54,16 +45,13 @@ def test_sub_folders_are_there_after_a_power_loss(tmp_path: Path) -> None:
         assert watched.after_power_loss(target) == tree_of("2")
 
 
-def test_a_tree_that_is_there_is_kept(tmp_path: Path) -> None:
+def test_a_tree_that_is_there_or_came_first_is_kept(tmp_path: Path) -> None:
     target = tmp_path / "g1"
     write(target, "1")
     with pytest.raises(TreeExistsError, match=str(target)):
         write(target, "2")
     assert (tree_at(target), names(tmp_path)) == (tree_of("1"), {"g1"})
-
-
-def test_a_tree_that_came_first_is_kept(tmp_path: Path) -> None:
-    target = tmp_path / "g1"
+    remove_tree(target)
     with pytest.raises(TreeExistsError), new_tree(target):
         fill(target, "1")  # by somebody who knows no lock
     assert (tree_at(target), names(tmp_path)) == (tree_of("1"), {"g1"})
@@ -86,15 +74,9 @@ def test_writers_of_one_folder_take_turns(tmp_path: Path) -> None:
     assert outcomes.count("kept") == 3
 
 
-def test_a_replaced_tree_is_removed(tmp_path: Path) -> None:
-    target = tmp_path / "g1"
-    write(target, "1", replace=True)
-    (target / "more").write_text("of the old one")
-    write(target, "2", replace=True)
-    assert (tree_at(target), names(tmp_path)) == (tree_of("2"), {"g1"})
-
-
-def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:
+def test_an_error_in_the_block_leaves_nothing_and_what_the_disk_refuses_is_named(
+    tmp_path: Path,
+) -> None:
     target = tmp_path / "g1"
     write(target, "1")
     with (
@@ -103,9 +85,6 @@ def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:
     ):
         [fill(folder, text) for text in "23"]
     assert (tree_at(target), names(tmp_path)) == (tree_of("1"), {"g1"})
-
-
-def test_what_the_disk_refuses_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InfrastructureError, match=str(tmp_path / "file")):
         write(tmp_path / "file" / "g1", "1")

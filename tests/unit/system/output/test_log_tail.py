@@ -28,17 +28,11 @@ def test_the_last_lines_and_what_is_added(log: Path) -> None:
     assert (tail.last(3), list(tail.added())) == (["2", "3", "4"], [])
     add(log, "f\n5\r\n\xfc".encode("latin-1"))
     assert (list(tail.added()), tail.rest(), tail.rest()) == (["half", "5"], "�", "")
-
-
-def test_no_lines_are_wanted(log: Path) -> None:
     add(log, "1\n2\n")
     tail = LogTail(log)
     assert tail.last(0) == []
     add(log, "3\n")
     assert list(tail.added()) == ["3"]
-
-
-def test_a_file_that_was_written_anew_is_read_from_its_beginning(log: Path) -> None:
     add(log, "a long line\n")
     tail = LogTail(log)
     tail.last(1)

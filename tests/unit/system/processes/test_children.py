@@ -67,24 +67,13 @@ def start(children: Children, log: Path, *command: str) -> subprocess.Popen[byte
         return children.start(command, {**os.environ, "SEEN": "yes"}, stream, log.parent)
 
 
-def test_a_child_has_its_environment_folder_and_log(log: Path) -> None:
+def test_a_child_has_its_environment_folder_and_log_and_may_end_in_time(log: Path) -> None:
     child = start(Children(), log, "sh", "-c", 'echo "$SEEN $PWD"; echo bad >&2; cat; exit 3')
     assert child.wait(20) == 3
     assert log.read_text() == f"yes {log.parent}\nbad\n"
-
-
-def test_what_cannot_be_run_is_an_os_error(log: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        start(Children(), log, "/no/such/program")
-
-
-def test_ends_that_were_seen_are_dropped(log: Path) -> None:
     children = Children()
     child = start(children, log, "true")
     assert (children.unpolled(), child.wait(20), children.unpolled()) == ([child], 0, [])
-
-
-def test_one_that_ends_in_time_is_not_killed(log: Path) -> None:
     child = start(Children(), log, "sleep", "600")
     child.terminate()
     wait_or_kill(child, time.monotonic() + 20, "part")

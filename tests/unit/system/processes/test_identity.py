@@ -50,7 +50,7 @@ def identity_of(process: subprocess.Popen[bytes]) -> ProcessIdentity:
     return there(ProcessIdentity.of(process.pid))
 
 
-def test_an_identity_ends_with_its_process() -> None:
+def test_an_identity_ends_with_its_process_and_a_reused_pid_is_not_hit() -> None:
     with sleeper() as process:
         identity = identity_of(process)
         assert identity.alive()
@@ -60,6 +60,14 @@ def test_an_identity_ends_with_its_process() -> None:
     assert not identity.alive()
     assert not identity.signal(signal.SIGKILL)
     assert ProcessIdentity.of(process.pid) is None
+    with sleeper() as process:
+        identity = identity_of(process)
+        earlier = ProcessIdentity(pid=identity.pid, create_time=identity.create_time - 1)
+        assert not earlier.alive()
+        assert not earlier.signal(signal.SIGKILL)
+        assert process.poll() is None
+        assert identity.signal(signal.SIGTERM)
+        assert process.wait(10) == -signal.SIGTERM
 
 
 def test_a_process_lives_until_its_last_thread_has_ended() -> None:
@@ -72,17 +80,6 @@ def test_a_process_lives_until_its_last_thread_has_ended() -> None:
         kill_all([identity])
         assert process.wait(10) == -signal.SIGKILL
         assert not identity.alive()
-
-
-def test_a_reused_pid_is_not_hit() -> None:
-    with sleeper() as process:
-        identity = identity_of(process)
-        earlier = ProcessIdentity(pid=identity.pid, create_time=identity.create_time - 1)
-        assert not earlier.alive()
-        assert not earlier.signal(signal.SIGKILL)
-        assert process.poll() is None
-        assert identity.signal(signal.SIGTERM)
-        assert process.wait(10) == -signal.SIGTERM
 
 
 def test_a_name_with_brackets_and_blanks(tmp_path: Path) -> None:

@@ -48,7 +48,13 @@ def test_the_share_loss_is_the_cross_entropy_of_the_product(label: float, q: flo
     np.testing.assert_allclose(loss.rows(LOGITS).numpy(), wanted, rtol=2e-3, atol=1e-5)
 
 
-def test_far_from_zero_the_share_loss_stays_finite() -> None:
+def test_the_share_loss_is_least_at_the_complete_label_and_stays_finite_far_from_it() -> None:
+    q, truth = 0.4, 0.25
+    labels = np.array([1, 0], np.float32)
+    loss = late_labels().share_loss(labels, np.full(2, q, np.float32), 0.0)
+    slope = gradient(loss.rows, np.full(2, np.log(truth / (1 - truth))))
+    observed = truth * q
+    assert observed * slope[0] + (1 - observed) * slope[1] == pytest.approx(0, abs=1e-6)
     logits = np.array([-200, -90, 90, 200], np.float32)
     for label in (0.0, 1.0):
         labels = np.full(4, label, np.float32)
@@ -57,16 +63,7 @@ def test_far_from_zero_the_share_loss_stays_finite() -> None:
         assert np.isfinite(gradient(loss.rows, logits)).all()
 
 
-def test_the_share_loss_is_least_at_the_probability_of_the_complete_label() -> None:
-    q, truth = 0.4, 0.25
-    labels = np.array([1, 0], np.float32)
-    loss = late_labels().share_loss(labels, np.full(2, q, np.float32), 0.0)
-    slope = gradient(loss.rows, np.full(2, np.log(truth / (1 - truth))))
-    observed = truth * q
-    assert observed * slope[0] + (1 - observed) * slope[1] == pytest.approx(0, abs=1e-6)
-
-
-def test_no_gradient_reaches_q_and_it_is_clipped() -> None:
+def test_no_gradient_reaches_q_which_is_clipped_and_rows_of_small_q_take_no_part() -> None:
     import tensorflow as tf
 
     module, q = late_labels(), tf.constant([0.5, 1.0, 0.001])
@@ -76,9 +73,6 @@ def test_no_gradient_reaches_q_and_it_is_clipped() -> None:
     assert tape.gradient(loss, q) is None
     edges = module.share_loss(tf.zeros(3), q, 0.0).rows(tf.fill([3], 20.0)).numpy()
     assert np.isfinite(edges).all()
-
-
-def test_rows_of_small_q_take_no_part() -> None:
     module = late_labels()
     labels, q = np.array([0, 0, 1], np.float32), np.array([0.1, 0.2, 0.9], np.float32)
     loss = module.share_loss(labels, q, np.float32(0.2))
