@@ -8,12 +8,14 @@ import subprocess
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from support.links import link
 from support.model_lines import drop_checkpoints, export, keep_checkpoint, plan_empty, put
 from support.postgres_server import PostgresServer
 from support.stored_trees import make_tree, read_tree
+from support.there import there
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import InfrastructureError, UsageError
@@ -81,33 +83,25 @@ def test_the_copy_is_a_home_of_its_own(home: Home, target: Path, tmp_path: Path)
     assert sorted(path.name for path in target.iterdir()) == ["forebay.db", "home.json", "store"]
     require_whole(copy)
     assert set(store_of(copy).names()) == set(store_of(home).names()) - {unnamed.name}
+    files = files_below(target / "store")
+    assert {"plan.pb", "empty"} <= {path.name for path in files}
+    linked = [path for path in files if path.name != "index.json"]
+    assert all(path.samefile(home.root / path.relative_to(target)) for path in linked)
     train(copy, WINDOWS[1], make_tree(tmp_path / "more"))
     shutil.rmtree(home.root)
     close_databases()
     require_whole(copy)
-    published = ModelChain(copy, "ads").published()
-    assert published is not None
+    published = there(ModelChain(copy, "ads").published())
     assert published.window == WINDOWS[1]
     assert Path(published.path).is_relative_to(target)
     assert collect(copy).names == []
 
 
-def test_on_one_file_system_files_are_linked(home: Home, target: Path) -> None:
-    back_up(home, target)
-    files = files_below(target / "store")
-    assert {"plan.pb", "empty"} <= {path.name for path in files}
-    linked = [path for path in files if path.name != "index.json"]
-    assert all(path.samefile(home.root / path.relative_to(target)) for path in linked)
-
-
 def test_what_cannot_be_linked_is_copied(
     home: Home, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(18, "Invalid cross-device link")
-
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(os, "link", refuse)
+        elsewhere.setattr(os, "link", Mock(side_effect=OSError(18, "Invalid cross-device link")))
         back_up(home, target)
     require_whole(Home(target))
     (home.root / "store" / ".writing").rmdir()

@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import Connection, func, insert, make_url, select, text, update
 from sqlalchemy.engine.default import DefaultDialect
 from support.postgres_server import PostgresServer
+from support.there import there
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.home.database import tables
@@ -25,10 +26,6 @@ from forebay.home.database.identity import Marker
 from forebay.home.database.open import close_databases, database_of
 from forebay.home.paths import Home
 from forebay.system.liveness import Activity
-
-
-class Stop(Exception):  # noqa: N818 - it ends a transaction, and is no error of anybody
-    """Raised by work that is to be undone."""
 
 
 def add(connection: Connection, key: str = "w", pipeline: str = "ads") -> None:
@@ -70,16 +67,12 @@ def within(seconds: float) -> Iterator[None]:
     assert time.monotonic() - began < seconds
 
 
-class DatabaseSuite:
+class TestEveryDatabase:
     def test_a_home_without_a_database_is_empty_and_stays_so(self, home: Home) -> None:
         database = database_of(home)
         assert database.read(count) == 0
         database.check()
-
-    def test_what_is_done_is_read_by_others(self, home: Home) -> None:
-        database_of(home).transact(add)
-        close_databases()
-        assert database_of(home).read(count) == 1
+        assert database.shared or not home.root.exists()
 
     def test_what_fails_leaves_nothing(self, home: Home) -> None:
         database = database_of(home)
@@ -87,9 +80,9 @@ class DatabaseSuite:
 
         def fails(connection: Connection) -> None:
             add(connection, "second")
-            raise Stop
+            raise ZeroDivisionError
 
-        with pytest.raises(Stop):
+        with pytest.raises(ZeroDivisionError):
             database.transact(fails)
         assert database.read(count) == 1
 
@@ -131,15 +124,11 @@ class DatabaseSuite:
         assert marker(home).database == database_of(home).kind
 
     def test_a_name_is_held_by_one(self, home: Home) -> None:
-        database = database_of(home)
-        with (
-            database.exclusive("source a", 1.0),
-            database.exclusive("source b", 1.0),
-            pytest.raises(InfrastructureError, match=r"has been locked for 0\.1 s"),
-            database.exclusive("source a", 0.1),
-        ):
-            pass
-        with database.exclusive("source a", 0.1):
+        exclusive = database_of(home).exclusive
+        locked = pytest.raises(InfrastructureError, match=r"has been locked for 0\.1 s")
+        with exclusive("source a", 1.0), exclusive("source b", 1.0), locked:
+            exclusive("source a", 0.1).__enter__()
+        with exclusive("source a", 0.1):
             pass
 
     def test_another_home_is_refused(self, home: Home) -> None:
@@ -175,21 +164,11 @@ class DatabaseSuite:
 
 
 def marker(home: Home) -> Marker:
-    found = Marker.of_file(home.root / "home.json")
-    assert found is not None
-    return found
+    return there(Marker.of_file(home.root / "home.json"))
 
 
-class TestSqlite(DatabaseSuite):
-    @pytest.fixture
-    def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-        monkeypatch.delenv("FOREBAY_DATABASE", raising=False)
-        return Home(tmp_path / "home")
-
-    def test_reading_makes_nothing(self, home: Home) -> None:
-        assert database_of(home).read(count) == 0
-        assert not home.root.exists()
-
+@pytest.mark.parametrize("home", ["sqlite"], indirect=True)
+class TestSqlite:
     def test_a_folder_that_is_replaced_is_opened_anew(self, home: Home) -> None:
         database = database_of(home)
         database.transact(add)
@@ -208,20 +187,17 @@ class TestSqlite(DatabaseSuite):
         assert (home.root / "forebay.db").is_file()
         assert [path.name for path in tmp_path.iterdir()] == [name]
 
-    def test_a_lost_file_is_named(self, home: Home) -> None:
+    @pytest.mark.parametrize("content", [None, b"", b"no database at all" * 99])
+    def test_a_lost_or_damaged_file_is_named(self, home: Home, content: bytes | None) -> None:
         database_of(home).transact(add)
         close_databases()
-        for path in home.root.glob("forebay.db*"):
-            path.unlink()
-        with pytest.raises(InfrastructureError, match="has lost its database"):
-            database_of(home).read(count)
-
-    @pytest.mark.parametrize("content", [b"", b"no database at all" * 99])
-    def test_a_damaged_file_is_named(self, home: Home, content: bytes) -> None:
-        database_of(home).transact(add)
-        close_databases()
-        (home.root / "forebay.db").write_bytes(content)
-        with pytest.raises(InfrastructureError, match=r"forebay\.db|has lost its database"):
+        if content is None:
+            for path in home.root.glob("forebay.db*"):
+                path.unlink()
+        else:
+            (home.root / "forebay.db").write_bytes(content)
+        told = r"forebay\.db" if content else "has lost its database"
+        with pytest.raises(InfrastructureError, match=told):
             database_of(home).read(count)
 
     def test_whoever_dies_while_it_is_made_leaves_nothing_in_the_way(self, home: Home) -> None:
@@ -246,14 +222,9 @@ class TestSqlite(DatabaseSuite):
         assert database.transact(count) == 1
 
 
-class TestPostgres(DatabaseSuite):
-    @pytest.fixture
-    def home(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_database: Callable[[], str]
-    ) -> Home:
-        monkeypatch.setenv("FOREBAY_DATABASE", new_database())
-        return Home(tmp_path / "home")
-
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("home", ["postgresql"], indirect=True)
+class TestPostgres:
     def test_a_process_without_the_address_starts_no_other_home(
         self, home: Home, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -270,13 +241,12 @@ class TestPostgres(DatabaseSuite):
         assert marker(other) == marker(home)
 
     def test_it_stays_in_its_schema(self, home: Home) -> None:
-        database = database_of(home)
-        database.prepare()
+        database_of(home).prepare()
         schemas = text(
             "SELECT DISTINCT schemaname FROM pg_tables "
             "WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
         )
-        found = database.read(lambda connection: connection.scalars(schemas).all())
+        found = database_of(home).read(lambda connection: connection.scalars(schemas).all())
         assert found == ["forebay"]
 
     def test_work_whose_connection_is_cut_is_done_again(self, home: Home) -> None:

@@ -10,12 +10,13 @@ from sqlalchemy import update
 from support.links import judgement, link, window_of
 from support.model_lines import export, plan_empty
 from support.task_tables import record_tasks
+from support.there import there
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import OffsetsRead
 from forebay.errors import DataError, FencedError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link, ReadRows
+from forebay.executors.model_line.link import ReadRows
 from forebay.executors.stages.claims import Claims
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import plans
@@ -41,12 +42,6 @@ def chain(home: Home, ledger: Ledger) -> ModelChain:
         plan_empty(ledger, key)
         chain.record(link(key, {"clicks": 10}, parent=parent))
     return chain
-
-
-def newest(chain: ModelChain, window: str) -> Link:
-    found = chain.newest(window)
-    assert found is not None
-    return found
 
 
 def test_a_plan_is_read_as_it_was_recorded(ledger: Ledger) -> None:
@@ -102,7 +97,7 @@ def test_a_link_is_read_as_it_was_recorded(ledger: Ledger, chain: ModelChain) ->
         finished_at=datetime(2026, 3, 5, 1, 2, 3, 456789, tzinfo=UTC),
     )
     chain.record(recorded)
-    found = newest(chain, "2026-03-04")
+    found = there(chain.newest("2026-03-04"))
     assert (found, list(found.seen)) == (recorded, ["clicks", "history"]), "in their order"
     assert (chain.links()[-1], ledger.trained("2026-03-04")) == (recorded, 1)
     assert ledger.history("2026-03-04")[-1]["event"] == "trained"
@@ -136,9 +131,8 @@ def test_windows_come_in_the_order_of_time(ledger: Ledger, home: Home) -> None:
         plan_empty(ledger, key)
         line.record(link(key))
     assert line.windows() == ledger.windows() == keys
-    first, last = line.first(), line.last(2)
-    assert first is not None
-    assert (first.window, [each.window for each in last]) == (keys[0], keys[2:])
+    assert there(line.first()).window == keys[0]
+    assert [each.window for each in line.last(2)] == keys[2:]
     before = [line.before(link(key)) for key in keys]
     assert [each and each.window for each in before] == [None, *keys[:-1]]
     spans = [window_of(key).span for key in ("2026-03-01T09", "2026-03-01", "2026-02-28")]
@@ -161,50 +155,35 @@ def test_trained_anew_later_windows_are_stale(ledger: Ledger, chain: ModelChain)
     reason = "stale (built on generation 1 of 2026-03-01)"
     assert chain.stale_reasons() == {SECOND: reason, THIRD: reason}
     assert [each.generation for each in chain.links() if each.window == FIRST] == [1, 2]
-    replaced = chain.link(FIRST, 1)
-    assert replaced is not None
-    assert chain.stale_reason(replaced) is None
+    assert chain.stale_reason(there(chain.link(FIRST, 1))) is None
 
 
 def unfit(chain: ModelChain, window: str, generation: int = 1) -> str:
-    candidate = chain.candidate(window, generation)
-    assert candidate is not None
-    return candidate[1]
+    return there(chain.candidate(window, generation))[1]
 
 
 def test_what_serves(ledger: Ledger, chain: ModelChain) -> None:
-    model = export(chain, newest(chain, SECOND))
+    model = export(chain, there(chain.newest(SECOND)))
     assert chain.published() is None
-    assert not chain.publish(newest(chain, SECOND), NOW)
+    assert not chain.publish(there(chain.newest(SECOND)), NOW)
     assert unfit(chain, FIRST) == f"window {SECOND} is later and serves"
-    assert chain.publish(newest(chain, FIRST), NOW)
+    assert chain.publish(there(chain.newest(FIRST)), NOW)
     plan_empty(ledger, SECOND, 2)
     chain.record(link(SECOND, generation=2, parent=(FIRST, 1)))
     assert "trained again, as generation 2" in unfit(chain, SECOND, 1)
     assert "is stale" in unfit(chain, THIRD)
-    pointer = chain.published()
-    assert pointer is not None
+    pointer = there(chain.published())
     assert (pointer.window, pointer.generation, pointer.published_at) == (SECOND, 1, NOW)
     assert pointer.path == model
 
 
 def test_a_judgement_takes_the_place_of_the_one_before(chain: ModelChain) -> None:
-    one = newest(chain, SECOND)
+    one = there(chain.newest(SECOND))
     assert chain.judgement(one) is None
     for stale in (None, "stale"):
         chain.judge(one, judgement(one, stale=stale))
     assert chain.judgement(one) == judgement(one, stale="stale")
-    assert chain.judgement(newest(chain, FIRST)) is None
-
-
-def test_what_is_forgotten_is_planned_anew(ledger: Ledger, chain: ModelChain) -> None:
-    Claims(ledger, SECOND).decide("a#0", renewed=None)
-    assert ledger.forget(SECOND)
-    assert not ledger.forget(SECOND)
-    assert (ledger.windows(), ledger.trained(SECOND)) == ([FIRST, THIRD], None)
-    assert Claims(ledger, SECOND).generation("a#0") is None
-    assert newest(chain, SECOND).generation == 1, "its model stays"
-    assert ledger.state(SECOND).next_generation == 2
+    assert chain.judgement(there(chain.newest(FIRST))) is None
 
 
 def test_a_window_is_forgotten_by_its_line_alone(ledger: Ledger, chain: ModelChain) -> None:
@@ -216,7 +195,10 @@ def test_a_window_is_forgotten_by_its_line_alone(ledger: Ledger, chain: ModelCha
     for line, claim in claims.items():
         assert claim.decide("a#0", renewed=None) == (1 if line == "main" else 2)
     assert ledger.forget(SECOND)
+    assert not ledger.forget(SECOND)
     assert (ledger.latest_plan(SECOND), ledger.windows()) == (None, [FIRST, THIRD])
+    assert ledger.trained(SECOND) is None
+    assert there(chain.newest(SECOND)).generation == 1, "its model stays"
     assert (other.trained(SECOND), other.windows()) == (1, [FIRST, SECOND, THIRD])
     assert other.generations(SECOND) == [1, 2], "what it has trained, and what it is to train"
     assert [claim.generation("a#0") for claim in claims.values()] == [None, 2]

@@ -13,6 +13,7 @@ from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import export, keep_checkpoint, plan_empty, put
 from support.task_tables import record_tasks
+from support.there import there
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import FencedError, InfrastructureError
@@ -42,16 +43,12 @@ def stored(home: Home) -> set[str]:
     return set(store_of(home).names())
 
 
-def test_an_empty_home_has_none(home: Home) -> None:
-    assert collect(home) == collect(home, dry_run=True) == Garbage([], [])
-
-
 def test_what_a_window_s_life_names_stays(home: Home) -> None:
+    assert collect(home) == collect(home, dry_run=True) == Garbage([], [])
     ledger, chain = Ledger(home, "ads"), ModelChain(home, "ads")
     record_tasks(ledger, KEY, SPAN, {"history": [(0, 5)], "clicks": [(1, 7)]})
     chain.record(link(KEY))
-    recorded = chain.newest(KEY)
-    assert recorded is not None
+    recorded = there(chain.newest(KEY))
     keep_checkpoint(chain, recorded)
     export(chain, recorded)
     named = stored(home)

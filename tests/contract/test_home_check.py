@@ -212,12 +212,8 @@ def test_a_model_that_begins_with_other_rows_than_the_one_before_saw_is_named(
     assert all(fault.subject["window"] == SECOND for fault in found)
 
 
+@pytest.mark.parametrize("home", ["sqlite"], indirect=True)
 class TestSqlite:
-    @pytest.fixture
-    def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-        monkeypatch.delenv("FOREBAY_DATABASE", raising=False)
-        return Home(tmp_path / "home")
-
     def test_a_row_without_its_parent_is_named(self, whole: Home) -> None:
         close_databases()
         with closing(sqlite3.connect(whole.root / "forebay.db")) as database, database:

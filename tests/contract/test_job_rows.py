@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from support.jobs import request, store_job
+from support.there import there
 from support.toy_roles.jobs import TESTS, eventually
 
 from forebay.errors import FencedError, InfrastructureError, UsageError
@@ -74,7 +75,7 @@ def dies_at(step: str, root: str) -> None:
     submit_it(root)
 
 
-class JobSuite:
+class TestJobs:
     def test_a_submission_is_stored_with_all_that_it_is_looked_up_by(self, home: Home) -> None:
         made = request(home, "j1", {"2026-03-02": 4, DAY: 7}, line="trial", publishes=False)
         assert store_job(made, run=RUN) == 1
@@ -230,37 +231,24 @@ def processes(home: Home) -> list[psutil.Process]:
     return found
 
 
-@pytest.fixture
-def swept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Home]:
+@pytest.fixture(autouse=True)
+def swept(home: Home, other: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    home = Home(tmp_path / "home")
-    yield home
-    for root in (home, Home(tmp_path / "another host")):
+    yield
+    for root in (home, other):
         for process in processes(root):
             process.kill()
     eventually(lambda: not processes(home))
 
 
-class TestSqlite(JobSuite):
-    @pytest.fixture
-    def home(self, swept: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
-        monkeypatch.delenv("FOREBAY_DATABASE", raising=False)
-        return swept
+@pytest.fixture
+def other(home: Home) -> Home:
+    """Another home folder that shares nothing but the database, if that is on a server."""
+    return Home(home.root.with_name("another host"))
 
 
-class TestPostgres(JobSuite):
-    @pytest.fixture
-    def home(
-        self, swept: Home, monkeypatch: pytest.MonkeyPatch, new_database: Callable[[], str]
-    ) -> Home:
-        monkeypatch.setenv("FOREBAY_DATABASE", new_database())
-        return swept
-
-    @pytest.fixture
-    def other(self, home: Home, tmp_path: Path) -> Home:
-        """Another home folder that shares nothing but the database."""
-        return Home(tmp_path / "another host")
-
+@pytest.mark.parametrize("home", ["postgresql"], indirect=True)
+class TestTwoHosts:
     def test_another_host_attaches_to_a_job_and_ends_it(self, home: Home, other: Home) -> None:
         submit_it(str(home.root))
         made = request(other, "j1", {DAY: 1})
@@ -313,8 +301,6 @@ class TestPostgres(JobSuite):
         assert stored_job(other, "j1").status.state == "running"
         report = '{"window": "w", "step": 9}'
         database_of(home).transact(lambda rows: job_changes.beat(rows, "j1", 1, report))
-        seen = stored_job(other, "j1").progress
-        assert seen is not None
-        assert seen.step == 9
+        assert there(stored_job(other, "j1").progress).step == 9
         assert stored_job(home, "j1").progress is None, "its own trainer has reported nothing"
         assert not FileLock(JobFolder(other.job("j1")).supervisor_lock).path.exists()

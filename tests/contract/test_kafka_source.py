@@ -54,21 +54,21 @@ class _OnBroker(SourceSuite, DescribesSuite, CommitsSuite):
         self.bootstrap = kafka_bootstrap
         self.topic = new_topic(PARTITIONS)
 
-    def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
-        self.send(batches)
-        return self.options()
-
     def options(self) -> dict[str, Any]:
         return {"bootstrap": self.bootstrap, "topic": self.topic, "format": self.format}
 
-    def send(self, batches: list[Batch]) -> None:
-        raise NotImplementedError
+    def one_by_one(
+        self, batches: list[Batch], writer: Callable[[Any], bytes], **more: Any
+    ) -> dict[str, Any]:
+        """Send each row as a message of its own."""
+        publish_rows(self.bootstrap, self.topic, one_by_one(batches), writer)
+        return self.options() | more
 
 
 class TestArrowMessages(_OnBroker, MissingColumnSuite, BadRowSuite):
     format = "arrow-ipc"
 
-    def send(self, batches: list[Batch]) -> None:
+    def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
         publish_batches(
             self.bootstrap,
             self.topic,
@@ -82,6 +82,7 @@ class TestArrowMessages(_OnBroker, MissingColumnSuite, BadRowSuite):
                 for first in range(0, each.table.num_rows, MICRO_BATCH)
             ),
         )
+        return self.options()
 
     def bad_batches(self) -> list[Batch]:
         good = batch(0, range(30))
@@ -100,53 +101,35 @@ class TestJsonMessages(_OnBroker, BadRowSuite):
         spoiled = row[NUMBER] in self.spoiled
         return row | {NUMBER: f"number {row[NUMBER]}"} if spoiled else row
 
-    def send(self, batches: list[Batch]) -> None:
+    def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
         rows = ((self.sent(row), at, partition) for row, at, partition in one_by_one(batches))
         publish_rows_json(self.bootstrap, self.topic, rows)
+        return self.options()
 
     def bad_batches(self) -> list[Batch]:
         self.spoiled = (11, 12)
         return [batch(0, range(30))]
 
 
-class _OneByOne(_OnBroker, MissingColumnSuite):
-    """Messages of a schema, framed or not: each is a row."""
-
-    is_framed: ClassVar[bool]
+class TestAvroMessages(_OnBroker, MissingColumnSuite):
+    format = "avro"
 
     def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
-        writer, path, more = self.schema(place, 7 if self.is_framed else None)
-        publish_rows(self.bootstrap, self.topic, one_by_one(batches), writer)
-        files = {"schema_ids": {7: path.name}} if self.is_framed else {"schema_file": path.name}
-        return {**self.options(), **files, **more}
-
-    def schema(
-        self, place: Path, number: int | None
-    ) -> tuple[Callable[[Any], bytes], Path, dict[str, str]]:
-        raise NotImplementedError
-
-
-class TestAvroMessages(_OneByOne):
-    format = "avro"
-    is_framed = True
-
-    def schema(
-        self, place: Path, number: int | None
-    ) -> tuple[Callable[[Any], bytes], Path, dict[str, str]]:
         path = avro_file(place / "row.avsc", avro_schema(COLUMNS))
-        return avro_writer(path, number), path, {}
+        return self.one_by_one(batches, avro_writer(path, 7), schema_ids={7: path.name})
 
 
-class TestProtobufMessages(_OneByOne):
+class TestProtobufMessages(_OnBroker, MissingColumnSuite):
+    """Not framed, unlike those of Avro."""
+
     format = "protobuf"
-    is_framed = False
 
-    def schema(
-        self, place: Path, number: int | None
-    ) -> tuple[Callable[[Any], bytes], Path, dict[str, str]]:
+    def publish(self, place: Path, batches: list[Batch]) -> dict[str, Any]:
         path = place / "row.desc"
         path.write_bytes(descriptor_set(protobuf_fields(COLUMNS)))
-        return protobuf_writer(path, MESSAGE_TYPE, number), path, {"message_type": MESSAGE_TYPE}
+        writer = protobuf_writer(path, MESSAGE_TYPE, None)
+        schema = {"schema_file": path.name, "message_type": MESSAGE_TYPE}
+        return self.one_by_one(batches, writer, **schema)
 
     def held(self, table: pa.Table) -> pa.Table:
         """A repeated field that is not there has no values."""

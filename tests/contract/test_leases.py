@@ -26,19 +26,14 @@ from forebay.home.paths import Home
 KEY = "2026-03-01"
 
 
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    close_databases()
-
-
 @pytest.fixture
 def two_hosts(
     new_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Home, Home]:
+) -> Iterator[tuple[Home, Home]]:
     """Two home folders that share a database, as two hosts do."""
     monkeypatch.setenv("FOREBAY_DATABASE", new_database())
-    return Home(tmp_path / "one"), Home(tmp_path / "other")
+    yield Home(tmp_path / "one"), Home(tmp_path / "other")
+    close_databases()
 
 
 def running(home: Home, job_id: str) -> JobRequest:

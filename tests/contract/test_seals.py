@@ -6,10 +6,10 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -112,7 +112,6 @@ class Host:
         self.copier.sealed(self.checkpoints)
 
     def step_on(self, *events: int) -> None:
-        """One step and its seal."""
         self.learn(*events)
         self.seal()
 
@@ -177,17 +176,15 @@ def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) 
     one.sealed(4)
     one.learn(6, 7, 8)  # not sealed
     other = Host(root / "other")
-    seal = other.open()
-    assert seal is not None
-    assert seal == one.checkpoints.newest()[0]  # type: ignore[index]
+    seal = there(other.open())
+    assert seal == there(one.checkpoints.newest())[0]
     assert (seal.runtime, seal.progress["clicks/0"].position) == (str(root / "one"), Position(0, 2))
     assert (other.learner.seen(), other.counters.value("used_rows")) == (seal.seen, 3)
     assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5]
     assert [each.unit.first.part for each in PoisonRecord(other.folder).of(task())] == [2, 4]
     assert [each.step for each in read_steps(other.folder / STEPS_NAME)] == [1, 2]
     other.sealed(6, 7, 8)
-    scores = Segments(KEY, other.folder / SCORES_FOLDER).scores()
-    assert scores is not None
+    scores = there(Segments(KEY, other.folder / SCORES_FOLDER).scores())
     assert scores["event_id"].to_pylist() == [1, 2, 4, 6, 7, 8]
     assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5, 9]
     assert other.learner.seen() == one.learner.seen()
@@ -220,8 +217,7 @@ def test_what_is_sealed_here_is_the_truth_here(root: Path, one: Host) -> None:
     other.open()
     other.learn(2)
     other.sealed(3)
-    again = Host(root / "one").open()
-    assert again is not None
+    again = there(Host(root / "one").open())
     assert (again.window_step, again.runtime) == (1, str(root / "one"))
 
 
@@ -281,17 +277,6 @@ def test_a_trainer_that_was_overtaken_stops_and_leaves_the_row(root: Path, one: 
     assert one.copied(1)
 
 
-@contextmanager
-def store_away(monkeypatch: pytest.MonkeyPatch, host: Host) -> Iterator[None]:
-    def refuse(*_: object) -> Stored:
-        raise InfrastructureError("the store is away")
-
-    with monkeypatch.context() as away:
-        away.setattr(type(store_of(host.home)), "put_tree", refuse)
-        yield
-        host.copier.finish()
-
-
 @pytest.mark.guarantee(
     "the store goes away while a seal is copied to it",
     "nothing; training continues, and the next seal is tried",
@@ -299,10 +284,13 @@ def store_away(monkeypatch: pytest.MonkeyPatch, host: Host) -> Iterator[None]:
 def test_training_goes_on_while_the_store_is_away(
     one: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with store_away(monkeypatch, one), caplog.at_level(logging.INFO):
+    with monkeypatch.context() as away, caplog.at_level(logging.INFO):
+        refuse = Mock(side_effect=InfrastructureError("the store is away"))
+        away.setattr(type(store_of(one.home)), "put_tree", refuse)
         for event in range(5):
             one.step_on(event)
             one.tried()
+        one.copier.finish()
     warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert "the store is away. Training continues" in warnings[0].getMessage()

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
@@ -158,6 +159,9 @@ def test_a_path_that_fails_holds_up_no_other(tmp_path: Path) -> None:
     lines = [serving_line(tmp_path, "exports/{line}", 1, line) for line in ("a", "b")]
     for serving in lines:
         publish(serving, FIRST)
+        line, path = serving.chain.line, serving.path
+        current = json.loads((tmp_path / "exports" / line / "current.json").read_text())
+        assert (current["line"], path.elsewhere) == (line, "")
     shutil.rmtree(tmp_path / "exports" / "b")
     (tmp_path / "exports" / "a" / "owner.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"a/owner\.json is damaged"):
@@ -175,11 +179,9 @@ def test_what_was_half_written_is_never_visible(
     serving = world.line()
     publish(serving, FIRST)
 
-    def dies(*_given: object) -> None:
-        raise InfrastructureError("killed")
-
     with monkeypatch.context() as patch:
         # Once the model is whole, and before current.json.
+        dies = Mock(side_effect=InfrastructureError("killed"))
         patch.setattr(type(there(serving.path.place)), "write", dies)
         with pytest.raises(InfrastructureError, match="killed"):
             publish(serving, SECOND)
@@ -278,15 +280,6 @@ def test_a_path_inside_another_is_left_alone(world: World) -> None:
     assert there(nested.facts())["path"] is not None
 
 
-def test_each_line_has_its_own_path(tmp_path: Path) -> None:
-    for line in ("main", "trial"):
-        serving = serving_line(tmp_path, "exports/{line}", 1, line)
-        publish(serving, FIRST)
-        current = json.loads((tmp_path / "exports" / line / "current.json").read_text())
-        assert (current["line"], serving.path.elsewhere) == (line, "")
-    close_databases()
-
-
 def test_models_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "exports" / "7").mkdir(parents=True)
     serving = serving_line(tmp_path, "exports")
@@ -335,7 +328,9 @@ def test_a_damaged_owner_stops_everybody(world: World) -> None:
     assert world.current() == before
 
 
-def test_a_path_that_was_removed_is_written_again(tmp_path: Path) -> None:
+def test_a_path_that_was_removed_is_written_again_and_can_be_checked_without_us(
+    tmp_path: Path,
+) -> None:
     serving = serving_line(tmp_path, "exports", 1)
     publish(serving, FIRST)
     before = (tmp_path / "exports" / "current.json").read_bytes()
@@ -343,26 +338,7 @@ def test_a_path_that_was_removed_is_written_again(tmp_path: Path) -> None:
     serving.path.bring_up()
     assert (tmp_path / "exports" / "current.json").read_bytes() == before
     assert list(wrong_at(*folder_reader(tmp_path / "exports"))) == []
-    close_databases()
-
-
-def test_a_model_that_is_no_saved_model_is_red(tmp_path: Path) -> None:
-    serving = serving_line(tmp_path, "exports", 0)
-    window = train_next(serving.chain)
-    trained = there(serving.chain.link(window))
-    model = put_model(serving.chain.home, "other")
-    path = Path(serving.project.root / "home" / "store" / model.name / "content" / "saved_model.pb")
-    assert path.is_file()
-    serving.chain.add_file(trained, "saved_model", model)
-    path.unlink()
-    with pytest.raises(DataError, match=r"saved_model\.pb is missing"):
-        publish(serving, window)
-
-
-def test_the_files_can_be_checked_without_us(tmp_path: Path) -> None:
-    serving = serving_line(tmp_path, "exports", 1)
-    publish(serving, FIRST)
-    current = json.loads((tmp_path / "exports" / "current.json").read_text())
+    current = json.loads(before)
     lines = "".join(f"{checksum}  {name}\n" for name, checksum in current["files"].items())
     folder = tmp_path / "exports" / str(current["integer"])
     subprocess.run(

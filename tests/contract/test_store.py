@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.s3_server import PAGE_KEYS, S3Server
@@ -37,10 +38,6 @@ def put_in_child(root: str, size_bytes: int) -> None:
 
 def put_tree_in_child(root: str, source: str) -> None:
     store_of(Home(Path(root))).put_tree("f", "model", Path(source))
-
-
-def fetch_in_child(root: str, stored: Stored, found: Any) -> None:
-    found.put(read_tree(store_of(Home(Path(root))).tree(stored)))
 
 
 def killed_when(begun: Callable[[], object], work: Callable[..., None], *arguments: object) -> None:
@@ -85,10 +82,8 @@ class StoreSuite(ABC):
         assert stored.checksum == hashlib.sha256(content).hexdigest()
         assert stored.name.startswith("plans/ads/2026-03-01/g1-")
 
-    def test_an_empty_store_has_no_names(self, store: Store) -> None:
-        assert list(store.names()) == list(store.leftovers()) == []
-
     def test_the_same_bytes_twice_are_two_names(self, store: Store, tmp_path: Path) -> None:
+        assert list(store.names()) == list(store.leftovers()) == []
         files = [store.put("f", "same", b"same") for _ in "12"]
         source = make_tree(tmp_path / "source")
         trees = [store.put_tree("f", "same", source) for _ in "12"]
@@ -247,22 +242,6 @@ class StoreSuite(ABC):
             assert list(store.leftovers()) == []
         assert list(store.names()) == names
 
-    def test_processes_fetch_a_tree_at_once(self, store: Store, home: Home, tmp_path: Path) -> None:
-        stored = store.put_tree("f", "x", make_tree(tmp_path / "source", files=50))
-        start = multiprocessing.get_context("spawn")
-        found = start.Queue()
-        arguments = (str(home.root), stored, found)
-        children = [start.Process(target=fetch_in_child, args=arguments) for _ in "12"]
-        for child in children:
-            child.start()
-        tree = read_tree(tmp_path / "source")
-        assert [found.get(timeout=60) for _ in children] == [tree] * 2
-        for child in children:
-            child.join(30)
-            child.close()
-        found.close()
-        found.join_thread()
-
     def test_a_forked_child_uses_it(self, store: Store) -> None:
         stored, child = store.put("f", "x", b"content"), os.fork()
         if not child:
@@ -301,19 +280,13 @@ class TestFolder(StoreSuite):
         assert store.url(file) == str(store.path(file)) == str(home.root / "store" / file.name)
         assert store.url(tree) == str(store.tree(tree))
 
-    def test_a_tree_of_the_same_disk_takes_no_space(self, store: Store, tmp_path: Path) -> None:
-        source = make_tree(tmp_path / "source")
-        stored = store.put_tree("f", "x", source)
-        assert (store.tree(stored) / "plan.pb").samefile(source / "plan.pb")
-
-    def test_a_file_that_cannot_be_linked_is_copied(
+    def test_a_file_of_the_same_disk_is_linked_and_any_other_one_is_copied(
         self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def refuse(*_: object, **__: object) -> None:
-            raise OSError(18, "Invalid cross-device link")
-
-        monkeypatch.setattr(os, "link", refuse)
         source = make_tree(tmp_path / "source")
+        tree = store.tree(store.put_tree("f", "x", source))
+        assert (tree / "plan.pb").samefile(source / "plan.pb")
+        monkeypatch.setattr(os, "link", Mock(side_effect=OSError(18, "Invalid cross-device link")))
         tree = store.tree(store.put_tree("f", "x", source))
         assert read_tree(tree) == read_tree(source)
         assert not (tree / "plan.pb").samefile(source / "plan.pb")
@@ -410,11 +383,8 @@ class TestS3(StoreSuite):
         assert store.url(file) == f"s3://{self.bucket}/some/folder/{file.name}"
         assert store.url(tree) == f"s3://{self.bucket}/some/folder/{tree.name}/content"
         assert f"some/folder/{tree.name}/content/plan.pb" in self.keys()
-
-    def test_what_is_removed_leaves_no_object(self, store: Store, tmp_path: Path) -> None:
-        stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
-        store.remove([stored.name, store.put("f", "x", b"1").name])
-        assert self.keys() == []
+        store.remove([tree.name, file.name])
+        assert self.keys() == [], "what is removed leaves no object"
 
     def test_a_large_file_goes_in_parts(self, store: Store, tmp_path: Path) -> None:
         content = os.urandom(40 << 20)
@@ -424,7 +394,9 @@ class TestS3(StoreSuite):
         tree = store.tree(store.put_tree("f", "x", tmp_path / "source"))
         assert ((tree / "data").read_bytes(), self.uploads()) == (content, [])
 
-    def test_a_damaged_copy_is_fetched_again(self, store: Store, tmp_path: Path) -> None:
+    def test_a_damaged_copy_is_fetched_again_and_a_whole_one_needs_no_server(
+        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
         for damage in (b"plaN", None):
             copy = store.tree(stored) / "plan.pb"
@@ -432,12 +404,6 @@ class TestS3(StoreSuite):
             if damage:
                 copy.write_bytes(damage)
             assert (store.tree(stored) / "plan.pb").read_bytes() == b"plan"
-
-    def test_a_copy_needs_no_server(
-        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        stored = store.put_tree("f", "x", make_tree(tmp_path / "source"))
-        store.tree(stored)
         monkeypatch.setattr(S3Transfers, "download", None)
         assert (store.tree(stored) / "plan.pb").read_bytes() == b"plan"
 

@@ -11,6 +11,7 @@ import pytest
 from support.links import link
 from support.model_lines import keep_checkpoint, put
 from support.task_tables import record_tasks
+from support.there import there
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import ConfigError
@@ -68,9 +69,7 @@ def test_a_misspelled_home_removes_nothing(home: Home, tmp_path: Path) -> None:
 def test_another_home_neither_stores_nor_removes(home: Home, tmp_path: Path) -> None:
     other, before = Home(tmp_path / "other"), set(store_of(home).names())
     database_of(other).prepare()
-    marker = read_marker(home)
-    assert marker is not None
-    theirs = f"names the store of home {marker.id}, .* remove .*/\\.home$"
+    theirs = f"names the store of home {there(read_marker(home)).id}, .* remove .*/\\.home$"
     with pytest.raises(ConfigError, match=theirs):
         record_tasks(Ledger(other, "ads"), KEY, SPAN, {"history": [(0, 5)]})
     with pytest.raises(ConfigError, match=theirs):

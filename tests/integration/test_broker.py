@@ -27,6 +27,7 @@ from support.planted import (
     UNKNOWN,
     planted_in,
 )
+from support.there import there
 
 from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic, publish
@@ -73,15 +74,19 @@ def command(
     )
 
 
-def test_a_stopped_and_a_killed_broker_come_back_with_address_and_records(broker: Broker) -> None:
+def test_a_stopped_and_a_killed_broker_come_back_with_address_and_records(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not broker.status().running
-    first = broker.start()
-    assert first.pid is not None
-    process = psutil.Process(first.pid)
+    with monkeypatch.context() as patch:  # a cluster id that begins with a dash
+        patch.setattr("uuid.uuid4", lambda: uuid.UUID(bytes=b"\xfb" + bytes(15)))
+        first = broker.start()
+    pid = there(first.pid)
+    process = psutil.Process(pid)
     assert planted_in([process]) == [set()]
     assert process.environ()["PATH"] == os.environ["PATH"]
     assert process.environ()["FOREBAY_JOB_ID"] == "kafka"
-    assert os.getsid(first.pid) == first.pid
+    assert os.getsid(pid) == pid
     listening = [each for each in process.net_connections() if each.status == "LISTEN"]
     assert listening
     assert {each.laddr.ip.removeprefix("::ffff:") for each in listening} == {"127.0.0.1"}
@@ -92,19 +97,17 @@ def test_a_stopped_and_a_killed_broker_come_back_with_address_and_records(broker
     create_topic(first.bootstrap, "old", 1)
     publish(first.bootstrap, "old", [(b"a", LONG_AGO, 0), (b"b", LONG_AGO + timedelta(days=99), 0)])
     assert broker.stop()
-    assert not _runs(first.pid)
+    assert not _runs(pid)
     assert not broker.stop()
     again = broker.start()
     assert again.bootstrap == first.bootstrap
-    assert again.pid != first.pid
-    assert again.pid is not None
-    os.kill(again.pid, signal.SIGKILL)
-    os.waitpid(again.pid, 0)
+    assert again.pid != pid
+    os.kill(there(again.pid), signal.SIGKILL)
+    os.waitpid(there(again.pid), 0)
     assert not broker.status().running
     assert broker.start().bootstrap == first.bootstrap
     with Cluster(again.bootstrap) as cluster:
-        topic = cluster.topic("old")
-        assert topic is not None
+        topic = there(cluster.topic("old"))
         assert cluster.stable_ends(topic)[0].offset == 2
         assert cluster.first_offsets(topic) == {0: 0}
         assert cluster.kept_since(topic) is None
@@ -243,17 +246,8 @@ def test_a_jar_beside_the_known_ones_is_not_loaded(cache: Path) -> None:
     (cache / "aaa-strangers.jar").write_bytes(b"")
     verify_jars(cache, "")
     paths = class_path(cache).split(":")
-    assert str(cache / "aaa-strangers.jar") not in paths
-    assert {Path(path).name for path in paths} == {
-        path.name for path in cache.iterdir() if path.name != "aaa-strangers.jar"
-    }
-
-
-def test_a_cluster_id_that_begins_with_a_dash(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(bytes=b"\xfb" + bytes(15)))
-    assert broker.start().running
+    known = {path.name for path in cache.iterdir()} - {"aaa-strangers.jar"}
+    assert {Path(path).name for path in paths} == known
 
 
 def test_free_ports_differ_and_stay() -> None:

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,12 +16,14 @@ from support import independent
 from support.data_path import Counter, DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history, write_log
 from support.there import there
+from support.toy_roles.jobs import eventually
 
-from forebay.errors import DataError, FencedError, InfrastructureError
+from forebay.errors import DataError, FencedError, ForebayError, InfrastructureError
+from forebay.executors.data_executor.executor import DataExecutor
+from forebay.executors.driver.driver import Driver
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.window_files.dead_letters import read_letters
-from forebay.executors.wire.messages import Done, ErrorReport, Registered, Registration, TaskFailure
-from forebay.executors.wire.rpc import DriverClient
+from forebay.system.liveness import Activity, ActivityAges, activities
 
 ROWS = 120_000
 
@@ -151,7 +153,7 @@ def test_a_new_trainer_starts_from_the_seal_and_fences_the_old(path: DataPath) -
         new.begin(window.key, window.generation, sealed, 100)
         second.consume(new)
         with pytest.raises(FencedError):
-            until_told(old)
+            [old.next(1.0) for _ in range(20)]
         with pytest.raises(FencedError):
             old.begin(window.key, window.generation, sealed, 100)
     both = [
@@ -159,18 +161,6 @@ def test_a_new_trainer_starts_from_the_seal_and_fences_the_old(path: DataPath) -
         for one, two in zip(model, second.sums(), strict=True)
     ]
     assert [both[index] for index in in_order(path)] == expected(path.root, 0)
-
-
-def until_told(reader: RemoteReader) -> None:
-    for _ in range(20):
-        reader.next(1.0)
-
-
-def await_registered(path: DataPath, executors: int) -> None:
-    deadline = time.monotonic() + 20
-    while path.log("driver-0").count("registered, pid") < executors:
-        assert time.monotonic() < deadline, path.log("driver-0")
-        time.sleep(0.02)
 
 
 def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:
@@ -188,7 +178,8 @@ def test_a_stopped_executor_that_comes_back_is_fenced(path: DataPath) -> None:
             threading.Timer(2.5, process.send_signal, [signal.SIGCONT]).start()
 
     with serving(slow):
-        await_registered(slow, executors=2)  # a lone one would be given every task
+        # A lone one would be given every task.
+        eventually(lambda: slow.log("driver-0").count("registered, pid") >= 2)
         with reading(slow) as reader:
             counter.consume(reader, after_step=stop_and_wake)
         assert "is silent" in slow.log("driver-0")
@@ -244,12 +235,68 @@ def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
 def test_too_many_dead_letters_end_the_window(tmp_path: Path) -> None:
     _without_some_labels(tmp_path)
     limited = _history_only(tmp_path, label_null="dead_letter", dead_letter_rows_max=250)
-    with (
-        serving(limited, executors=1),
-        reading(limited) as reader,
-        pytest.raises(DataError, match="dead_letter_rows_max"),
-    ):
+    told = pytest.raises(DataError, match="dead_letter_rows_max")
+    with serving(limited, executors=1), reading(limited) as reader, told:
         Counter(limited).consume(reader)
+
+
+@contextmanager
+def served_here(path: DataPath) -> Iterator[None]:
+    """Driver and data executor in this process, so that their activities are seen."""
+    driver = Driver(path.job_dir)
+    driver.start()
+    executor = DataExecutor(path.job_dir, 0)
+
+    def run() -> None:
+        with suppress(ForebayError), Activity("data"):
+            executor.run()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        executor.close()
+        driver.stop()
+        thread.join(30)
+
+
+def stillest(before: set[Activity]) -> float:
+    """For how many seconds of one and a half an activity has not got on."""
+    ages, still = ActivityAges(), 0.0
+    for _ in range(30):
+        time.sleep(0.05)
+        still = ages.look(set(activities()) - before, 0.05, 0.0).seconds
+    return still
+
+
+def test_a_trainer_that_goes_away_in_mid_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leaves nothing that looks like a hang."""
+    monkeypatch.setattr("forebay.executors.data_executor.task_runner.WAIT_SECONDS", 0.1)
+    write_history(tmp_path / "data/history", FIRST_DAY - DAY, 6_000)
+    pipeline = ads_pipeline(buffers={"credits": 2, "chunk_rows": 512, "rows_max": 1024})
+    del pipeline["dataset"]["streams"]["clicks"]
+    pipeline["train"]["minibatch_rows"] = 128
+    path = DataPath.of(tmp_path, pipeline, {"history": history_source()})
+    path.plan("2026-03-01", "2026-03-01")
+    before, counter = set(activities()), Counter(path)
+    with served_here(path):
+        gone = path.reader()
+        gone.begin("2026-03-01", 1, {}, 0)
+        for _ in range(3):
+            gone.used(there(gone.next(30)))
+        gone.close()  # its stream has credit, and a beat is being answered
+        assert len(set(activities()) - before) >= 3, "somebody reads, and waits for room"
+        assert stillest(before) < 0.75
+        reader = path.reader()
+        reader.begin("2026-03-01", 1, {}, 0)
+        counter.consume(reader)
+        reader.close()
+        assert stillest(before) < 0.75
+    assert counter.sums() == [independent.parquet_sums(path.root / "data/history")]
+    eventually(lambda: set(activities()) <= before)
 
 
 def test_a_file_that_vanished_is_tried_again_and_then_named(tmp_path: Path) -> None:
@@ -257,36 +304,9 @@ def test_a_file_that_vanished_is_tried_again_and_then_named(tmp_path: Path) -> N
     path = _history_only(tmp_path)
     file = next((tmp_path / "data/history").rglob("*.parquet"))
     file.unlink()
-    with (
-        serving(path, executors=1),
-        reading(path) as reader,
-        pytest.raises((InfrastructureError, DataError), match=file.name),
-    ):
+    named = pytest.raises((InfrastructureError, DataError), match=file.name)
+    with serving(path, executors=1), reading(path) as reader, named:
         Counter(path).consume(reader)
-
-
-@pytest.mark.parametrize("path", ["flight"], indirect=True)  # no row travels
-def test_reports_of_a_lost_lease_are_refused(path: DataPath) -> None:
-    path.start("driver")
-    client = DriverClient(path.job_dir, 60.0)  # it is starting
-    registration = Registration(
-        executor=0, instance="new", started_ns=2, address="unix:data-0.0", pid=1
-    )
-    client.call("register", registration, Registered)
-    older = registration.model_copy(update={"instance": "old", "started_ns": 1})
-    with pytest.raises(FencedError, match="newer process"):
-        client.call("register", older, Registered)
-    failure = TaskFailure(
-        executor=0,
-        instance="new",
-        epoch=7,
-        task_id="history/0",
-        attempt=1,
-        cause=ErrorReport(error="DataError", message="late", exit_code=3),
-    )
-    with pytest.raises(FencedError, match="epoch 7 is over"):
-        client.call("failed", failure, Done)
-    client.close()
 
 
 def _history_only(root: Path, **changes: object) -> DataPath:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from support.iceberg_tables import (
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.planning.open_source import open_source
-from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.tasks import Chunk
 from forebay.errors import DataError
 from forebay.system.instants import to_us
@@ -65,8 +63,8 @@ def create(place: Path, transform: Any = None, source_id: int = AT) -> str:
     return f"{place}/lake/warehouse/shop/clicks"
 
 
-@contextmanager
-def opened(place: Path, **more: Any) -> Iterator[Source]:
+def window(place: Path, day: int, **more: Any) -> list[Chunk]:
+    """What a plan of this window alone reads."""
     fields: dict[str, Any] = {
         "name": "clicks",
         "kind": "iceberg",
@@ -74,15 +72,8 @@ def opened(place: Path, **more: Any) -> Iterator[Source]:
         "columns": {"id": "int", "at": "timestamp"},
         "event_time": "at",
     }
-    found = open_source(SourceSpec.model_validate(fields | more), place)
-    yield found
-    found.close()
-
-
-def window(place: Path, day: int, **more: Any) -> list[Chunk]:
-    """What a plan of this window alone reads."""
-    span = DAYS[day : day + 1]
-    with opened(place, **more) as source:
+    spec, span = SourceSpec.model_validate(fields | more), DAYS[day : day + 1]
+    with closing(open_source(spec, place)) as source:
         tasks = tasks_of(source.scan(span), span, 0)
         found = [chunk for task in tasks for chunk in source.open(task, None, ["id"], 7)]
     read = sum(len(chunk.rows) + sum(row.rows for row in chunk.dead) for chunk in found)

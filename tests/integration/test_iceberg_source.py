@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -23,13 +24,18 @@ from support.iceberg_tables import (
     opened_table,
 )
 from support.parquet_files import contradict_types
+from support.stages import pipeline
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import HOUR, Interval
+from forebay.datatasks.look.changes import changes_since
 from forebay.datatasks.planning.open_source import open_source
+from forebay.datatasks.planning.planner import plan_windows
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.common.values.row_ids import row_ids
 from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
+from forebay.home.paths import Home
 from forebay.testing.source_suite import tasks_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -48,19 +54,21 @@ def rows(first: int, last: int, step: timedelta = HOUR) -> pa.Table:
     )
 
 
+FIELDS: dict[str, Any] = {
+    "name": "clicks",
+    "kind": "iceberg",
+    "options": {"catalog": CATALOG, "table": TABLE},
+    "columns": {"id": "int", "at": "timestamp", "shop": "string"},
+    "event_time": "at",
+}
+
+
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., Source]]:
     """Opens a source of the table, declared as it is, but for what is given."""
-    fields: dict[str, Any] = {
-        "name": "clicks",
-        "kind": "iceberg",
-        "options": {"catalog": CATALOG, "table": TABLE},
-        "columns": {"id": "int", "at": "timestamp", "shop": "string"},
-        "event_time": "at",
-    }
     with ExitStack() as sources:
         yield lambda **more: sources.enter_context(
-            closing(open_source(SourceSpec.model_validate(fields | more), tmp_path))
+            closing(open_source(SourceSpec.model_validate(FIELDS | more), tmp_path))
         )
 
 
@@ -322,3 +330,47 @@ def test_a_manifest_with_faults_is_read_or_refused(
     path.write_bytes(content[: size // 2])
     with pytest.raises(DataError, match=r"shop\.clicks cannot be planned: "):
         source.scan(DAYS)
+
+
+def compact(place: Path, keep: int | None = None) -> None:
+    """Write all rows to one new file, in snapshots that replace files."""
+    with opened_table(place) as table:
+        known = {each.snapshot_id for each in table.snapshots()}
+        table.overwrite(table.scan().to_arrow().slice(0, keep))
+        metadata = Path(table.metadata_location.removeprefix("file://"))
+    document = json.loads(metadata.read_text())
+    for snapshot in document["snapshots"]:
+        if snapshot["snapshot-id"] not in known:
+            snapshot["summary"]["operation"] = "replace"
+    metadata.write_text(json.dumps(document))
+
+
+@pytest.fixture
+def changes(tmp_path: Path) -> Callable[[], dict[str, list[str]]]:
+    """What has changed since two days were planned, of five and seven rows, and of three."""
+    for first, last in ((0, 5), (5, 12), (24, 27)):
+        append(tmp_path, rows(first, last))
+    spec, sources = pipeline(("clicks",)), {"clicks": SourceSpec.model_validate(FIELDS)}
+    ledger, now = Ledger(Home(tmp_path / "home"), "ads"), datetime(2026, 4, 1, tzinfo=UTC)
+    windows = spec.dataset.grid.between("2026-03-01", "2026-03-02")
+    report = plan_windows(
+        tmp_path, spec, sources, ledger, windows, warm_start=None, clock=lambda: now
+    )
+    return lambda: changes_since(tmp_path, spec, sources, ledger, report.plans)
+
+
+def test_a_compaction_changes_no_data(
+    tmp_path: Path, changes: Callable[[], dict[str, list[str]]]
+) -> None:
+    assert changes() == {}
+    compact(tmp_path)
+    assert changes() == {}
+    append(tmp_path, rows(27, 28))
+    assert list(changes()) == ["2026-03-02"]
+
+
+def test_rows_that_a_rewrite_loses_are_named(
+    tmp_path: Path, changes: Callable[[], dict[str, list[str]]]
+) -> None:
+    compact(tmp_path, keep=6)
+    assert any("rows now" in text for texts in changes().values() for text in texts)

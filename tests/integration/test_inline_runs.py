@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.inline_airflow import InlineRun, Scenario, run_inline
-from support.projects import Project, ads_pipeline, clicks_source, history_source
+from support.projects import ads_pipeline, declared_project
 from support.toy_stage import ToyStage, job_of
 
 from forebay.dags.sync import sync
@@ -85,10 +85,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, InlineRun]:
     toy = ToyStage.make(root / "toy")
     pipeline = ads_pipeline(roles={"data": {"runtime": {"python": toy.python}}})
     pipeline["schedule"] = {"grace": "0s", "retries": 2, "retry_delay": "0s"}
-    project = Project(root / "project", pipeline)
-    project.write_source("history", history_source())
-    project.write_source("clicks", clicks_source())
-    project.write_pipeline()
+    project = declared_project(root / "project", pipeline)
     sync(project.root / "config", root / "dags")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLANTED_PASSWORD", SECRET)
@@ -119,6 +116,9 @@ def test_returned_values_are_counts_and_references(runs: dict[str, InlineRun]) -
     assert left["training_executors"]["rows"] == {"clicks": 12, "views": 3}
     assert left["publish"]["path"] == "/model"
     assert all(len(json.dumps(value)) < 1_000 for value in left.values())
+    links = runs["fresh"].links
+    assert links["evaluate"]["_link_TrainingLink"].endswith("/tasks/training_executors")
+    assert links["training_executors"]["_link_MetricsLink"].endswith("/tasks/evaluate/xcom")
 
 
 def test_stages_are_heard_in_the_log(runs: dict[str, InlineRun]) -> None:
@@ -127,12 +127,6 @@ def test_stages_are_heard_in_the_log(runs: dict[str, InlineRun]) -> None:
     assert "--asked" not in log
     assert "window 2026-03-01: 10 rows" in log
     assert "trained in generation 1: clicks 12, views 3 rows, 4 steps" in log
-
-
-def test_links_are_stored(runs: dict[str, InlineRun]) -> None:
-    links = runs["fresh"].links
-    assert links["evaluate"]["_link_TrainingLink"].endswith("/tasks/training_executors")
-    assert links["training_executors"]["_link_MetricsLink"].endswith("/tasks/evaluate/xcom")
 
 
 def test_a_trained_window_ends_green_at_once_and_says_how_to_do_it_again(

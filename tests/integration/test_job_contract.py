@@ -8,7 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-import venv
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,8 +16,9 @@ import psutil
 import pytest
 from sqlalchemy import Connection
 from support.planted import CERTIFICATES, CONNECTION, DECLARED, PLANTED, STORAGE_KEY, planted_in
+from support.postgres_server import PostgresServer
 from support.there import there
-from support.toy_roles.jobs import SUPERVISOR, TESTS, ToyJobs, eventually
+from support.toy_roles.jobs import SUPERVISOR, ToyJobs, eventually
 
 from forebay.errors import (
     ConfigError,
@@ -32,6 +33,7 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.progress import read_progress
 from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.job.submit import attach, submit
+from forebay.executors.supervisor.reporter import BEAT_SECONDS
 from forebay.executors.wire.sockets import listen
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
@@ -56,19 +58,27 @@ def why(status: JobStatus) -> ErrorReport:
 
 
 def test_a_trainer_that_ends_well_ends_the_job(jobs: ToyJobs, tmp_path: Path) -> None:
-    jobs.plan(trainer_0=[f"wait {tmp_path / 'done'}"])
+    jobs.plan(trainer_0=[f"wait {tmp_path / 'done'}", "serve"])
     handle = jobs.submit()
     status = jobs.serving(handle, "driver-0", "data-0")
     eventually(
         lambda: set(handle.status().pids) == {"supervisor", "driver-0", "data-0", "trainer-0"}
     )
     assert status.state == "running"
+    (handle.folder.path / "progress.json").write_text('{"step": 7}')
     (tmp_path / "done").touch()
     status = handle.wait(20)
     assert (status.state, status.error, status.pids) == ("succeeded", None, {})
     assert set(status.restarts.values()) == {0}
     assert set(status.phases) == {"start", "run", "stop"}
     assert jobs.processes() == []
+    assert status.started_at is not None
+    seconds = (there(status.ended_at) - status.submitted_at).total_seconds()
+    # Each of the supervisor's transactions counts as one beat; the third is the submission.
+    assert 2 <= handle.look().row.beats <= 2 + seconds / BEAT_SECONDS
+    assert read_progress(handle.folder.path) is not None
+    jobs.submit()
+    assert read_progress(handle.folder.path) is None, "the next job has its own"
 
 
 @pytest.mark.guarantee("`forebay run` itself dies", "nothing; the job continues")
@@ -104,18 +114,6 @@ def test_the_same_command_attaches_although_windows_are_trained_meanwhile(jobs: 
     other = second.model_copy(update={"generation": 2})
     with pytest.raises(InfrastructureError, match="another request"):
         submit(jobs.home, asked.model_copy(update={"windows": [other]}), SUPERVISOR)
-
-
-def test_progress_of_an_ended_job_is_not_shown_by_the_next(jobs: ToyJobs, tmp_path: Path) -> None:
-    jobs.plan(trainer_0=[f"wait {tmp_path / 'done'}", "serve"])
-    handle = jobs.submit()
-    jobs.serving(handle, "driver-0", "data-0")
-    (handle.folder.path / "progress.json").write_text('{"step": 7}')
-    (tmp_path / "done").touch()
-    assert handle.wait(20).state == "succeeded"
-    assert read_progress(handle.folder.path) is not None
-    jobs.submit()
-    assert read_progress(handle.folder.path) is None
 
 
 def test_a_submitter_killed_while_the_supervisor_starts(jobs: ToyJobs, tmp_path: Path) -> None:
@@ -182,6 +180,8 @@ def test_a_supervisor_killed_while_its_roles_start_leaves_none(jobs: ToyJobs) ->
     os.kill(handle.status().pids["supervisor"], signal.SIGKILL)
     eventually(lambda: not jobs.processes())
     assert handle.wait(5).state == "lost"
+    handle.cancel()
+    assert handle.wait(5).state == "cancelled", "what is lost can be cancelled"
 
 
 def test_a_new_supervisor_ends_what_the_old_one_left(jobs: ToyJobs) -> None:
@@ -196,14 +196,6 @@ def test_a_new_supervisor_ends_what_the_old_one_left(jobs: ToyJobs) -> None:
             assert stray.wait(10) == -signal.SIGKILL
         finally:
             stray.kill()
-
-
-def test_cancel_of_a_lost_job(jobs: ToyJobs) -> None:
-    handle = jobs.submit()
-    os.kill(jobs.serving(handle).pids["supervisor"], signal.SIGKILL)
-    eventually(lambda: handle.status().state == "lost")
-    handle.cancel()
-    assert handle.wait(5).state == "cancelled"
 
 
 def test_cancel_ends_the_deaf_and_grandchildren(jobs: ToyJobs) -> None:
@@ -250,19 +242,17 @@ def test_restarts_are_bounded(jobs: ToyJobs) -> None:
     assert "driver-0 ended with exit code 4" in why(status).message
 
 
-@pytest.mark.parametrize("name", ["driver-0", "data-1", "trainer-0"])
-def test_a_killed_process_starts_again(jobs: ToyJobs, name: str) -> None:
+def test_a_killed_process_starts_again(jobs: ToyJobs) -> None:
     handle = jobs.submit(roles={"data": {"count": 2}})
-    before = jobs.serving(handle, name)
-    eventually(lambda: len(handle.status().pids) == 5)
-    before = handle.status()
-    os.kill(before.pids[name], signal.SIGKILL)
-    eventually(lambda: handle.status().pids.get(name, before.pids[name]) != before.pids[name])
-    after = handle.status()
-    assert after.restarts[name.split("-", maxsplit=1)[0]] == 1
-    assert {k: v for k, v in after.pids.items() if k != name} == {
-        k: v for k, v in before.pids.items() if k != name
-    }
+    jobs.serving(handle, "driver-0", "data-1", "trainer-0")
+    for name in ("driver-0", "data-1", "trainer-0"):
+        eventually(lambda: len(handle.status().pids) == 5)
+        before = handle.status().pids
+        os.kill(before[name], signal.SIGKILL)
+        eventually(lambda: len({*handle.status().pids.values()} - {*before.values()}) == 1)  # noqa: B023
+        after = handle.status()
+        assert after.restarts[name.partition("-")[0]] == 1
+        assert {each for each, pid in after.pids.items() if pid != before[each]} == {name}
 
 
 QUICK = {"progress_deadlines": dict.fromkeys(("driver", "data", "trainer"), "5s")}
@@ -313,30 +303,16 @@ def test_one_model_line_is_trained_by_one_job(jobs: ToyJobs) -> None:
     assert jobs.submit("j2").status().state == "running"
 
 
-def test_another_request_under_the_same_id_is_refused(jobs: ToyJobs) -> None:
-    jobs.submit()
-    with pytest.raises(InfrastructureError, match="is already running with another request"):
-        jobs.submit(roles={"data": {"count": 2}})
-
-
-@pytest.mark.parametrize("ended", [False, True])
-def test_a_job_of_another_line_is_never_replaced(jobs: ToyJobs, ended: bool) -> None:
-    first = jobs.submit()
-    if ended:
+def test_a_job_of_another_line_is_never_replaced(jobs: ToyJobs) -> None:
+    first, request = jobs.submit(), jobs.request()
+    for _ in "12":
+        for other in ({"line": "trial"}, {"pipeline_name": "ads-eu"}):
+            with pytest.raises(UsageError, match="job j1 trains line 'main' of pipeline 'ads'"):
+                submit(jobs.home, request.model_copy(update=other), SUPERVISOR)
         first.cancel()
-        first.wait(20)
-    for other in ({"line": "trial"}, {"pipeline_name": "ads-eu"}):
-        with pytest.raises(UsageError, match="job j1 trains line 'main' of pipeline 'ads'"):
-            submit(jobs.home, jobs.request().model_copy(update=other), SUPERVISOR)
+        first.wait(20)  # it has ended the second time
     assert first.look().row.epoch == 1
-    assert JobRequest.read(first.folder.path) == jobs.request()
-
-
-def test_the_request_is_private(jobs: ToyJobs) -> None:
-    jobs.serving(jobs.submit())
-    folder = jobs.home.job("j1")
-    assert stat.S_IMODE((folder / "job.json").stat().st_mode) == 0o600
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert JobRequest.read(first.folder.path) == request
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -372,28 +348,19 @@ def test_each_process_inherits_what_its_role_needs(
     assert found == [planning, planning, planning, {CERTIFICATES}]
 
 
-def test_every_process_is_marked_and_none_is_a_zombie_of_the_submitter(jobs: ToyJobs) -> None:
+def test_every_process_is_marked_private_and_no_zombie_of_the_submitter(jobs: ToyJobs) -> None:
     handle = jobs.submit()
+    assert handle.wait(0.2).state == "running", "a wait has a deadline"
     status = jobs.serving(handle)
+    folder = handle.folder.path
+    assert stat.S_IMODE((folder / "job.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {process.environ()["FOREBAY_JOB_ID"] for process in jobs.processes()} == {"j1"}
     assert os.getsid(status.pids["supervisor"]) == status.pids["supervisor"]
     assert {os.getsid(pid) for pid in status.pids.values()} == {status.pids["supervisor"]}
     handle.cancel()
     handle.wait(20)
     eventually(lambda: not psutil.pid_exists(status.pids["supervisor"]))
-
-
-def test_a_trainer_in_another_interpreter(jobs: ToyJobs, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    venv.create(other, with_pip=False, symlinks=True)
-    site = next(other.glob("lib/python*/site-packages"))
-    lines = [str(TESTS.parent), *(path for path in sys.path if path.endswith("site-packages"))]
-    (site / "shared.pth").write_text("\n".join(lines))
-    python = str(other / "bin" / "python")
-    handle = jobs.submit(roles={"trainer": {"runtime": {"python": python}}})
-    jobs.serving(handle)
-    assert jobs.starts("trainer-0")[0][1] == str(other)
-    assert jobs.starts("data-0")[0][1] == sys.prefix
 
 
 def test_an_interpreter_that_is_not_there(jobs: ToyJobs) -> None:
@@ -410,14 +377,36 @@ def test_sigterm_to_the_supervisor_ends_all_and_is_red(jobs: ToyJobs) -> None:
     assert jobs.processes() == []
 
 
-def test_wait_has_a_deadline(jobs: ToyJobs) -> None:
-    assert jobs.submit().wait(0.2).state == "running"
-
-
 def test_unknown_jobs_and_foreign_homes(jobs: ToyJobs, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no job 'j9'"):
-        attach(jobs.home, "j9")
     with pytest.raises(UsageError, match="no job 'j9'"):
         JobHandle(jobs.home, "j9", 1).status()
     with pytest.raises(UsageError, match="the request is for home"):
         submit(Home(tmp_path / "elsewhere"), jobs.request(), SUPERVISOR)
+
+
+def test_a_job_goes_on_and_ends_while_its_database_is_away(
+    jobs: ToyJobs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    new_database: Callable[[], str],
+    postgres_server: PostgresServer,
+) -> None:
+    monkeypatch.setenv("FOREBAY_DATABASE", new_database())
+    jobs.plan(trainer_0=[f"wait {tmp_path / 'done'}"])
+    handle = jobs.submit()
+    jobs.serving(handle, "driver-0", "data-0")
+    eventually(lambda: len(handle.status().pids) == 4)
+    before = handle.status()
+    postgres_server.stop(signal.SIGKILL)
+    try:
+        os.kill(before.pids["data-0"], signal.SIGKILL)
+        eventually(lambda: len(jobs.starts("data-0")) == 2)
+        (tmp_path / "done").touch()
+        # All roles are gone, and the supervisor waits for the database alone.
+        eventually(lambda: [one.pid for one in jobs.processes()] == [before.pids["supervisor"]])
+    finally:
+        postgres_server.start()
+    status = handle.wait(60)
+    assert (status.state, status.pids) == ("succeeded", {})
+    assert status.restarts["data"] == 1
+    assert jobs.processes() == []

@@ -199,13 +199,6 @@ def record(number: int, stamp: datetime) -> tuple[bytes, int]:
     return ipc_message(pa.table({"id": [number]})), int(stamp.timestamp() * 1000)
 
 
-def test_a_replay_in_transactions_is_cut_by_its_records(planner: Planner) -> None:
-    with transactions(planner) as writer:
-        for number in range(12):
-            writer.write([record(number, minutes(number // 4)[number % 4])])
-    assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-
-
 def test_an_open_transaction_belongs_to_a_later_window(planner: Planner) -> None:
     planner.send(*minutes(0))
     with transactions(planner) as writer:

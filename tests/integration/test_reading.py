@@ -24,9 +24,7 @@ from support.strangers import until
 from support.there import there
 
 from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
-from forebay.executors.job.request import JobRequest
 from forebay.executors.reading import opening
-from forebay.home.paths import Home
 from forebay.reading import WindowRows, read_windows
 
 ROWS = 30_000
@@ -83,19 +81,8 @@ def serving_processes(of: int | None = None) -> dict[str, psutil.Process]:
     return found
 
 
-def is_alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-
-
 def stored_sums(project: Project) -> independent.Sums:
     return independent.added(*expected(project).values())
-
-
-def drivers_are_given_up(rows: WindowRows) -> bool:
-    """Kill the one that is there."""
-    if (driver := serving_processes().get("driver")) is not None:
-        driver.kill()
-    return there(rows._reading)._opened.processes._error is not None
 
 
 def ids_of(rows: WindowRows, most: int = 1 << 30) -> list[np.ndarray]:
@@ -168,7 +155,9 @@ def test_who_is_killed_while_it_reads_leaves_no_process(project: Project, tmp_pa
         assert set(served) == {"driver", "data_executor"}
         reader.send_signal(signal.SIGKILL)
         reader.wait(10)
-    assert until(lambda: not any(map(is_alive, served.values())), 10)
+    processes = served.values()
+    ended = psutil.STATUS_ZOMBIE
+    assert until(lambda: not any(p.is_running() and p.status() != ended for p in processes), 10)
 
 
 def test_what_is_read_ahead_is_bounded(project: Project) -> None:
@@ -297,29 +286,16 @@ def test_processes_that_end_again_and_again_end_the_rows(project: Project) -> No
     project.write_pipeline()
     with opened(project) as rows:
         ids_of(rows, 1)
-        assert until(lambda: drivers_are_given_up(rows), 60)
+
+        def is_given_up() -> bool:
+            if (driver := serving_processes().get("driver")) is not None:
+                driver.kill()
+            return there(rows._reading)._opened.processes._error is not None
+
+        assert until(is_given_up, 60)
         with pytest.raises(InfrastructureError, match="driver-0 was ended by SIGKILL") as failed:
             next(rows.numpy())
         assert "driver-0.log ends with:" in "\n".join(failed.value.__notes__)
-
-
-def test_keras_learns_from_the_dataset(project: Project) -> None:
-    import tensorflow as tf
-
-    with opened(project) as rows:
-        cardinality = rows.features.ids[0].cardinality
-        inputs = tf.keras.Input([2], dtype="int64")
-        embedded = tf.keras.layers.Embedding(cardinality, 4)(inputs)
-        flat = tf.keras.layers.Flatten()(embedded)
-        model = tf.keras.Model(inputs, tf.keras.layers.Dense(1, activation="sigmoid")(flat))
-        model.compile("adam", "binary_crossentropy")
-        pairs = rows.as_dataset().map(lambda each: (each["ids"], each["label"]))
-        # Keras says so of every dataset whose length it cannot know.
-        with pytest.warns(UserWarning, match="ran out of data"):
-            history = model.fit(pairs, shuffle=False, verbose=0)
-    steps = int(model.optimizer.iterations.numpy())
-    assert steps >= 2 * ROWS // MINIBATCH
-    assert 0 < history.history["loss"][0] < 1
 
 
 def test_an_error_leaves_the_dataset_as_what_it_was(project: Project) -> None:
@@ -344,10 +320,3 @@ def test_a_second_pass_over_the_dataset_says_that_there_is_one(project: Project)
     told = "call read_windows again for another pass"
     with pytest.raises(UsageError, match=told), opened(project) as rows:
         assert sum(1 for _ in rows.as_dataset().repeat(2)) == 0
-
-
-def test_a_reading_asks_its_driver_to_commit_nothing(project: Project) -> None:
-    with opened(project):
-        (folder,) = Path(tempfile.gettempdir()).glob(LEFT)
-        request = JobRequest.read(Home(folder).job(opening.JOB_ID))
-    assert not request.commits

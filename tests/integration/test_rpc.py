@@ -39,11 +39,6 @@ from forebay.executors.wire.rpc import ENDPOINT_FILE, DriverClient, RpcServer
 from forebay.system.files.durable import write_atomically
 
 
-def publish(folder: Path, address: str) -> None:
-    endpoint = Endpoint(address=address, incarnation=1)
-    write_atomically(folder / ENDPOINT_FILE, endpoint.model_dump_json())
-
-
 def done(*_: object) -> Done:
     return Done()
 
@@ -51,7 +46,8 @@ def done(*_: object) -> Done:
 def serve(folder: Path, handler: Any = done) -> RpcServer:
     server = RpcServer(folder, "driver", {"status": (StatusCall, handler)}, 4)
     server.start()
-    publish(folder, server.address)
+    endpoint = Endpoint(address=server.address, incarnation=1)
+    write_atomically(folder / ENDPOINT_FILE, endpoint.model_dump_json())
     return server
 
 
@@ -77,8 +73,8 @@ def test_a_call_finds_the_driver_again_after_a_restart(tmp_path: Path) -> None:
 def test_a_call_goes_on_when_another_thread_closed_the_channel(tmp_path: Path) -> None:
     with served(tmp_path), closing(DriverClient(tmp_path, 10.0)) as client:
         assert client.call("status", StatusCall(), Done) == Done()
-        assert client._connection is not None
-        client._connection.close()  # as by a call that failed after this one looked for the channel
+        # As by a call that failed after this one looked for the channel.
+        there(client._connection).close()
         assert client.call("status", StatusCall(), Done) == Done()
 
 
@@ -240,10 +236,7 @@ def test_a_seal_survives_the_driver(driver: tuple[DataPath, DriverClient]) -> No
     client.call("seal", call, Done)
     assert path.status().sealed_step == 9
     path.kill("driver-0")
-    deadline = time.monotonic() + 60
-    while path.status().incarnation != 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert until(lambda: path.status().incarnation == 2, 60)
     with pytest.raises(NotKnownError):
         client.call("seal", call, Done)
     assert opened(client, trainer=window.trainer).trainer == window.trainer

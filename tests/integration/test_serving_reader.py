@@ -54,19 +54,18 @@ def switches(serving: Serving) -> int:
 
 def live_through(serving: Serving, count: int, seed: int) -> int:
     """Switch at random until there were so many switches; how many processes were killed."""
-    chance, killed, life = random.Random(seed), 0, 0
+    chance, killed = random.Random(seed), 0
 
     def switch_on(first: int) -> None:
         for number in range(1000):
             switch_at_random(serving, 1000 * first + number)
 
     while switches(serving) < count:
-        life += 1
-        child = in_child(lambda first=life: switch_on(seed + first))  # type: ignore[misc]
+        killed += 1
+        child = in_child(lambda first=killed: switch_on(seed + first))  # type: ignore[misc]
         time.sleep(chance.uniform(0.05, 1.5))
         os.kill(there(child.pid), signal.SIGKILL)
         child.join()
-        killed += 1
         assert child.exitcode == -signal.SIGKILL, "it ended by itself: see its traceback"
     return killed
 

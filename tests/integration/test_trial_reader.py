@@ -1,5 +1,4 @@
-"""The child that reads a suspected task: what it answers, its death, and what follows of "
-"it."""
+"""The child that reads a suspected task: what it answers, its death, and what follows of it."""
 
 from __future__ import annotations
 
@@ -23,6 +22,7 @@ from support.projects import (
     write_log,
 )
 from support.record_files import csv_rows
+from support.there import there
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.cautious.read_units import Poison
@@ -91,18 +91,14 @@ def test_memory_explains_kills_and_no_crash(
         made.read(START, Position(1, 0))
 
 
-def test_a_child_that_does_not_answer_says_nothing(path: DataPath, task: DataTask) -> None:
-    made = Trial(path.job_dir, task, 100, [], 0.0, crashed=True)
-    with closing(made), pytest.raises(TrialInVainError, match="no answer"):
-        made.read(START, Position(1, 0))
-
-
-def test_an_answer_that_is_nonsense_says_nothing(
-    path: DataPath, task: DataTask, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("deadline", "says"), [(0.0, "no answer"), (60.0, "cannot be understood")])
+def test_no_answer_and_one_that_is_nonsense_say_nothing(
+    path: DataPath, task: DataTask, monkeypatch: pytest.MonkeyPatch, deadline: float, says: str
 ) -> None:
-    monkeypatch.setattr(trial.ReadingChild, "answer", lambda *_: b"[]\n")
-    made = Trial(path.job_dir, task, 100, [], 60.0, crashed=True)
-    with closing(made), pytest.raises(TrialInVainError, match="cannot be understood"):
+    if deadline:
+        monkeypatch.setattr(trial.ReadingChild, "answer", lambda *_: b"[]\n")
+    made = Trial(path.job_dir, task, 100, [], deadline, crashed=True)
+    with closing(made), pytest.raises(TrialInVainError, match=says):
         made.read(START, Position(1, 0))
 
 
@@ -124,8 +120,7 @@ def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
             assert reading.read(START, Position(7, 0)) > 0
             monkeypatch.setattr(reading, "_deadline", 5.0)
             if stopped:
-                assert reading._child._child is not None
-                reading._child._child.process.send_signal(signal.SIGSTOP)
+                there(reading._child._child).process.send_signal(signal.SIGSTOP)
             with pytest.raises(expected, match=says):
                 reading.read(Position(7, 0), Position(8, 0))
             monkeypatch.setattr(reading, "_deadline", 60.0)

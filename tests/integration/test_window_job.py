@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support import links
+from support import links, projects
 from support.model_lines import plan_empty, put, record
-from support.projects import Project as ToyProject
-from support.projects import ads_pipeline, clicks_source, history_source
 from support.stages import replanned
 from support.toy_roles.jobs import ToyJobs
 
@@ -86,24 +84,17 @@ class Windows(NamedTuple):
 @pytest.fixture
 def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: ToyJobs) -> Windows:
     monkeypatch.setattr(submit, "SUPERVISOR_ARGUMENTS", TOY_SUPERVISOR)
-    written = ToyProject(tmp_path, ads_pipeline())
-    written.write_source("history", history_source())
-    written.write_source("clicks", clicks_source())
-    written.write_pipeline()
+    projects.declared_project(tmp_path)
     ledger = Ledger(jobs.home, "ads")
     plan_empty(ledger, FIRST)
     return Windows(load_project(tmp_path / "config"), jobs, ledger)
 
 
-def test_a_person_sees_and_cancels_the_job(
-    windows: Windows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(windows.project.root)
-    monkeypatch.setenv("FOREBAY_HOME", str(windows.jobs.home.root))
+def test_a_person_sees_and_cancels_the_job(windows: Windows) -> None:
+    project = projects.Project(windows.project.root, home_folder=windows.jobs.home.root)
 
     def forebay(*arguments: str) -> str:
-        command = [sys.executable, "-m", "forebay", *arguments]
-        done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
+        done = project.forebay(*arguments)
         return done.stdout + done.stderr
 
     job = windows.submit().job_id

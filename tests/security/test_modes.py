@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.other_user import reached_by_another_user
+from support.parquet_files import null_labels
 from support.projects import DAY, FIRST_DAY, Project, ads_project, history_source, rows_of_day
 
 from forebay.home.paths import Home
@@ -36,13 +36,9 @@ def project(open_place: Path) -> Project:
     """One window, with a row that becomes a dead letter."""
     made = ads_project(open_place / "project", rows=300)
     made.home_folder = open_place / "home"
-    rows = rows_of_day(FIRST_DAY - DAY, 10, 99)
-    labels = pa.array([None, *rows["clicked"].to_pylist()[1:]], pa.int64())
-    at = rows.schema.get_field_index("clicked")
-    pq.write_table(
-        rows.set_column(at, "clicked", labels),
-        made.files / f"date={FIRST_DAY - DAY:%Y-%m-%d}" / "part-9.parquet",
-    )
+    more = made.files / f"date={FIRST_DAY - DAY:%Y-%m-%d}" / "part-9.parquet"
+    pq.write_table(rows_of_day(FIRST_DAY - DAY, 10, 99), more)
+    null_labels(more, every=10)
     made.write_source("history", history_source(label_null="dead_letter"))
     return made
 

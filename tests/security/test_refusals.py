@@ -50,11 +50,9 @@ def only(path: DataPath, role: str) -> Path:
 
 def answers_at_once(path: DataPath) -> bool:
     """Whether callers with the token are heard, by the driver and by the data executor."""
-    began = time.monotonic()
+    began, here = time.monotonic(), only(path, "data")
     path.status()
-    return opens(only(path, "data"), token_of(only(path, "data"))) and (
-        time.monotonic() - began < 3
-    )
+    return opens(here, token_of(here)) and time.monotonic() - began < 3
 
 
 def opens(here: Path, token: str) -> bool:
@@ -134,17 +132,13 @@ def test_bytes_that_mean_nothing_end_the_connection(
     assert answers_at_once(path)
 
 
-def test_a_large_message_without_a_token_is_not_read(path: DataPath) -> None:
-    memory = MemoryPeak(path.processes["driver-0"].pid)
-    assert answer(only(path, "driver"), None, BOMB) is REFUSED
-    assert answer(only(path, "driver"), None, BOMB, packed=True) is grpc.StatusCode.UNIMPLEMENTED
-    assert memory.growth < GROWTH_MAX
-
-
-def test_nothing_is_unpacked_for_a_token_either(path: DataPath) -> None:
+def test_a_large_message_is_neither_read_without_a_token_nor_unpacked_for_one(
+    path: DataPath,
+) -> None:
     driver, memory = only(path, "driver"), MemoryPeak(path.processes["driver-0"].pid)
-    code = answer(driver, token_of(driver), BOMB, packed=True)
-    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert answer(driver, None, BOMB) is REFUSED
+    for token in (None, token_of(driver)):
+        assert answer(driver, token, BOMB, packed=True) is grpc.StatusCode.UNIMPLEMENTED
     assert memory.growth < GROWTH_MAX
 
 

@@ -7,9 +7,8 @@ runs that succeed and fail; then everything that was written or said is searched
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -89,15 +88,8 @@ class Planted:
 
     def forebay(self, *arguments: str, code: int | None = 0, **more: str) -> str:
         """Standard output of a command; all that it says is remembered."""
-        done = subprocess.run(
-            self.project.command(*arguments),
-            cwd=self.project.root,
-            env=self.project.env() | more,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        project = replace(self.project, environment=self.project.environment | more)
+        done = project.forebay(*arguments, check=False, timeout_seconds=300, process=True)
         self.said.append(done.stdout + done.stderr)
         assert code is None or done.returncode == code, done.stdout + done.stderr
         return done.stdout

@@ -86,13 +86,8 @@ def test_a_report_holds_no_element_that_data_brought(text: str) -> None:
     assert f"before start{text}" not in shown  # of the warm start, which is not listed
     assert f"/models/<flights>/saved_model{text}" in shown
     assert f"flights_table{text}" in shown  # in a plot
-    for words in (
-        f"Label sale{text}",
-        f"sale{text}: calibration",
-        f"AUC by slice of carrier{text}",
-    ):
-        assert words in shown
-    assert f"<AA>{text}" in shown
+    for words in ("Label sale{}", "sale{}: calibration", "AUC by slice of carrier{}", "<AA>{}"):
+        assert words.format(text) in shown
     assert not any("alert" in comment and "<" in comment for comment in hostile.comments)
 
 
