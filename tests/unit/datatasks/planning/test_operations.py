@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.stages import DAY, START, memory_source, noon, pipeline, stages, table
@@ -20,6 +21,7 @@ from forebay.datatasks.planning.operations import (
     fingerprint_of,
     identity_of,
     shares_of,
+    window_hours,
 )
 from forebay.datatasks.plans.plan import SourcePlan
 from forebay.datatasks.sources.common.contract.base import Scan
@@ -32,17 +34,10 @@ from forebay.errors import ConfigError, DataError, NotReadyError
 WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-02")
 
 
-def share(stream: dict[str, Any] | None = None, **source: Any) -> Any:
-    spec = pipeline(("a",), dataset={"streams": {"s": {"sources": ["a"], **(stream or {})}}})
+def share(**source: Any) -> Any:
+    spec = pipeline(("a",))
     ((found,),) = shares_of(spec, {"a": memory_source("a", **source)}, [WINDOW]).values()
     return found
-
-
-def test_a_share_is_the_window_moved_back_by_the_offset() -> None:
-    found = share({"offset": "24h"})
-    assert (found.whole.start, found.whole.end, found.span) == (START, START + DAY, found.whole)
-    assert (found.reason, found.hour_base, found.feed) == ("", 0, "batch")
-    assert share({"feed": "stream"}).feed == "stream"
 
 
 @pytest.mark.parametrize(
@@ -75,6 +70,14 @@ def test_a_source_that_two_streams_read_has_shares_of_both() -> None:
     assert of == [("a@x", "x", "batch"), ("a@y", "y", "stream")]
     assert [each.offset_seconds for each in plans] == [0, 7 * 86_400]
     assert plans[0].data_from - plans[1].data_from == 7 * DAY
+
+
+@pytest.mark.parametrize("base", [0, 6])
+def test_hours_are_moved_and_stay_small(base: int) -> None:
+    hours = np.array([0, 1, 17], np.int32)
+    found = window_hours(hours, base)
+    assert (found.tolist(), found.dtype) == ([base, 1 + base, 17 + base], np.int32)
+    assert hours.tolist() == [0, 1, 17]
 
 
 @pytest.mark.parametrize("streams", [{"x": ["a", "a"]}, {"x": ["a"], "y": ["a"]}])
