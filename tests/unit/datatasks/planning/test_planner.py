@@ -97,16 +97,6 @@ def test_plan_ahead_bounds_a_scan(ledger: Ledger) -> None:
     assert plan(ledger, spec, [source], "2020-03-01", "2020-03-10").storage_calls == 3
 
 
-def test_offsets_move_what_is_read(ledger: Ledger) -> None:
-    source = memory_source("a", noons("2020-03-01", "2020-03-01", "2020-03-03"))
-    spec = pipeline({"history": {"sources": ["a"], "offset": "24h"}})
-    report = plan(ledger, spec, [source], "2020-03-01", "2020-03-04")
-    assert rows(report) == [{"a": 0}, {"a": 2}, {"a": 0}, {"a": 1}]
-    assert reasons(report, "a") == ["no rows", "", "no rows", ""]
-    second = report.plans[1].sources["a"]
-    assert (second.data_from, second.data_to) == (at("2020-03-01"), at("2020-03-02"))
-
-
 def test_starts_and_ends_clip_windows(ledger: Ledger) -> None:
     hours = [at("2020-03-02T00:00") + timedelta(hours=n) for n in range(48)]
     source = memory_source("a", hours, starts="2020-03-02T06:00", ends="2020-03-03T18:00")
@@ -261,31 +251,9 @@ def test_an_error_of_one_source_is_raised_after_the_others_have_ended(ledger: Le
     assert ledger.windows() == []
 
 
-# What upstream Primus tests of its windows (research: TestTimeRangeIterator and its end-to-end
-# test), as windows, starts and ends of ours.
-
-
-def test_primus_4_hours_over_midnight_and_year_end(ledger: Ledger) -> None:
-    times = [at("2020-12-31T23:30"), at("2021-01-01T00:30")]
-    source = memory_source("a", times)
-    spec = pipeline({"s": {"sources": ["a"]}}, window="1h")
-    report = plan(ledger, spec, [source], "2020-12-31T23", "2021-01-01T00")
-    assert [p.window for p in report.plans] == ["2020-12-31T23", "2021-01-01T00"]
-    assert (rows(report), sorted(ledger.windows())) == ([{"a": 1}, {"a": 1}], ledger.windows())
-
-
-def test_primus_5_an_hourly_range_in_daily_windows_is_clipped_to_it(ledger: Ledger) -> None:
-    daily = memory_source("A", noons("2020-01-01"), starts="2020-01-01", ends="2020-01-02")
-    hours = [at("2020-01-01") + timedelta(hours=n, minutes=5) for n in range(48)]
-    hourly = memory_source("B", hours, starts="2020-01-01T13:00", ends="2020-01-02T13:00")
-    spec = pipeline({"s": {"sources": ["A", "B"]}})
-    report = plan(ledger, spec, [daily, hourly], "2020-01-01", "2020-01-03")
-    assert rows(report) == [{"A": 1, "B": 11}, {"A": 0, "B": 13}, {"A": 0, "B": 0}]
-    assert ledger.tasks("2020-01-01", 1)["hour"].to_pylist() == [12, *range(13, 24)]
-
-
-def test_primus_6_no_windows_is_nothing_to_do(ledger: Ledger) -> None:
+def test_no_windows_is_nothing_to_do(ledger: Ledger) -> None:
     sources = {"a": memory_source("a", noons("2020-01-01"))}
-    root, clock = ledger.home.root, lambda: NOW
-    report = plan_windows(root, ONE, sources, ledger, [], warm_start=None, clock=clock)
+    report = plan_windows(
+        ledger.home.root, ONE, sources, ledger, [], warm_start=None, clock=lambda: NOW
+    )
     assert (report.plans, report.storage_calls, report.reused) == ([], 0, 0)

@@ -20,7 +20,11 @@ def test_nothing_matched(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is empty"):
         source(tmp_path).scan(days(1))
     assert source(tmp_path, starts="2026-03-01").scan(days(2)).fingerprints[0]
-    assert "is empty" in source(tmp_path).describe().empty_reason
+    for path in ("data", "data/*.parquet"):
+        said = source(tmp_path, {"path": path}).describe().empty_reason
+        below = "" if "*" in path else " (*.parquet below it)"
+        assert said.startswith(f"nothing matches {path}{below}: ")
+        assert "is empty" in said
     (tmp_path / "data/a.csv").write_text("x")
     for more in ({}, {"starts": "2026-03-01"}):
         with pytest.raises(DataError, match=r"data contains a\.csv"):
@@ -29,11 +33,16 @@ def test_nothing_matched(tmp_path: Path) -> None:
     assert finding.path == ("options", "path")
 
 
-def test_the_newest_time_may_be_of_no_year(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("at", "newest"), [(2**62, datetime.max.replace(tzinfo=UTC)), (None, None)]
+)
+def test_the_newest_time_may_be_of_no_year(
+    tmp_path: Path, at: int | None, newest: datetime | None
+) -> None:
     """`preview` ended by an error of Python."""
-    far = pa.array([2**62], pa.timestamp("us", "UTC"))
+    far = pa.array([at], pa.timestamp("us", "UTC"))
     write(tmp_path / "data/x.parquet", pa.table({"at": far, "n": [1]}))
-    assert source(tmp_path).describe().newest == datetime.max.replace(tzinfo=UTC)
+    assert source(tmp_path).describe().newest == newest
 
 
 @pytest.mark.guarantee(
@@ -86,13 +95,6 @@ def test_the_newest_time_and_the_folders_are_described(tmp_path: Path) -> None:
     assert found.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
 
 
-def test_files_without_any_time_have_no_newest_one(tmp_path: Path) -> None:
-    rows = table(evenly(START, 3, HOUR))
-    nulls = pa.nulls(3, rows.schema.field("at").type)
-    write(tmp_path / "data/x.parquet", rows.set_column(0, rows.schema.field("at"), nulls))
-    assert source(tmp_path).describe().newest is None
-
-
 def test_the_first_and_the_newest_file_are_compared(tmp_path: Path) -> None:
     good, bad = table([START]), table([START]).drop_columns("n")
     for name, rows in {"a": good, "b": bad, "c": good}.items():
@@ -113,14 +115,6 @@ def test_a_newest_file_that_is_broken_is_described_so(tmp_path: Path) -> None:
     write(tmp_path / "data/a.parquet", table([START]))
     (tmp_path / "data/b.parquet").write_bytes(b"no parquet")
     assert "b.parquet cannot be read" in source(tmp_path).describe().empty_reason
-
-
-def test_what_was_looked_for_is_named_as_it_was_written(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    plain, pattern = (source(tmp_path, {"path": path}) for path in ("data", "data/*.parquet"))
-    found = plain.describe().empty_reason
-    assert found.startswith("nothing matches data (*.parquet below it): ")
-    assert pattern.describe().empty_reason.startswith("nothing matches data/*.parquet: ")
 
 
 def test_the_newest_time_of_paths_is_the_end_of_the_last(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ import fsspec
 import numpy as np
 import pytest
 
-from forebay.datatasks.sources.common.files.listing import Files, is_hidden, read_failure
+from forebay.datatasks.sources.common.files.listing import Files, read_failure
 from forebay.errors import DataError, InfrastructureError
 
 NAMES = {"a.parquet": 1, "day=1/b.parquet": 22, "_day=2/c.parquet": 333, "day=1/deep/d.parquet": 4}
 NAMES |= {"day=1/e.txt": 5, "_SUCCESS": 0, "day=1/_SUCCESS": 0, "day=1/.part": 6}
-NAMES |= {"_temporary/f.parquet": 7, ".cache/g.parquet": 8}
+NAMES |= {"_temporary/f.parquet": 7, ".cache/g.parquet": 8, ".a=b/h.parquet": 9}
 SHOWN = ["_day=2/c.parquet", "a.parquet", "day=1/b.parquet", "day=1/deep/d.parquet", "day=1/e.txt"]
 MARKERS = ["_SUCCESS", "day=1/.part", "day=1/_SUCCESS"]
 
@@ -66,11 +66,6 @@ def test_a_file_is_opened_where_it_lies(files: Files) -> None:
     with files.opened("day=1/b.parquet") as opened:
         found = Path(opened).read_bytes() if isinstance(opened, str) else opened.read()
     assert found == bytes(22)
-
-
-def test_a_place_may_be_one_file(files: Files, tmp_path: Path) -> None:
-    one = Files(f"{files.place}/a.parquet", tmp_path, {}, (".parquet",))
-    assert (one.folder, one.regex) == (files.folder, r"a\.parquet")
 
 
 def test_a_file_that_goes_away_meanwhile_is_left_out(
@@ -177,14 +172,6 @@ def test_what_an_error_while_reading_means(error: Exception, kind: Any) -> None:
     found = read_failure(error, "/data/a.parquet")
     assert type(found) is (kind or type(None))
     assert found is None or "/data/a.parquet" in str(found)
-
-
-@pytest.mark.parametrize(
-    ("name", "hidden"),
-    [("_SUCCESS", True), (".part", True), ("_day=1", False), ("day", False), (".a=b", True)],
-)
-def test_bookkeeping(name: str, hidden: bool) -> None:
-    assert is_hidden(name) is hidden
 
 
 def test_what_is_kept_of_a_place_is_named_without_its_secrets(tmp_path: Path) -> None:
