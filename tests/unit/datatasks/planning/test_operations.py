@@ -23,7 +23,7 @@ from forebay.datatasks.planning.operations import (
     shares_of,
     window_hours,
 )
-from forebay.datatasks.plans.plan import SourcePlan
+from forebay.datatasks.plans.plan import SourcePlan, plan_text, skipped_text
 from forebay.datatasks.sources.common.contract.base import Scan
 from forebay.datatasks.sources.common.contract.borders import Proposed
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
@@ -244,3 +244,28 @@ def test_where_only_reading_can_count_the_rows_are_unknown() -> None:
         found = operations.listed(share(), Scan(tasks, ["digest"], 1), 0, "")
         assert (found.plan.rows, found.plan.tasks) == (rows, len(counts))
         assert found.plan.reason == ("" if counts else "no rows")
+
+
+KEY = "2026-03-01"
+
+
+def test_plans_in_a_line(tmp_path: Path) -> None:
+    with stages(tmp_path, ("a", "b")) as project:
+        for name in ("a", "b"):
+            MEMORY[name] = table([noon(0)])
+            project.source(0, name)
+        project.sink(0)
+        found = project.ledger.plan(KEY, 1)
+    assert (plan_text(found), skipped_text(found)) == ("generation 1: a 1 row, b 1 row", "")
+    a, b = found.sources["a"], found.sources["b"]
+    changed = {
+        "a": a.model_copy(update={"rows": None}),
+        "b": b.model_copy(update={"rows": 0, "reason": "skipped: no marker"}),
+        "c": b.model_copy(update={"source": "c", "rows": 12_345, "reason": "no rows"}),
+    }
+    odd = found.model_copy(update={"sources": changed})
+    assert plan_text(odd) == (
+        "generation 1: a an unknown number of rows, b 0 rows (skipped: no marker), "
+        "c 12,345 rows (no rows)"
+    )
+    assert skipped_text(odd) == "b (no marker)"
