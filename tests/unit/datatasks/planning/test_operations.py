@@ -23,7 +23,7 @@ from forebay.datatasks.planning.operations import (
     shares_of,
     window_hours,
 )
-from forebay.datatasks.plans.plan import SourcePlan, plan_text, skipped_text
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan, plan_text, skipped_text
 from forebay.datatasks.sources.common.contract.base import Scan
 from forebay.datatasks.sources.common.contract.borders import Proposed
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
@@ -150,26 +150,6 @@ def test_windows_that_are_not_over_are_left_to_their_own_scan(tmp_path: Path) ->
             listed.list_window("2020-01-01")
 
 
-@pytest.mark.parametrize(("late", "waits"), [("skip", "0s"), ("fail", "0s"), ("fail", "1m")])
-def test_a_late_source_fails_or_is_left_out(tmp_path: Path, late: str, waits: str) -> None:
-    ready = {"late": late, "wait": waits}
-    with stages(tmp_path, source={"ready": ready}) as found:
-        MEMORY["a"] = table([noon(0)])
-        found.late["a"] = START
-        clock = iter([found.now, found.now + timedelta(minutes=2)])
-        listed = operation(found, 1)
-        listed.clock = lambda: next(clock, found.now + timedelta(minutes=2))
-        key = found.window(0).key
-        if late == "skip":
-            skipped = listed.list_window(key)
-            assert skipped.plan.reason == "skipped: no marker"
-            assert (skipped.tasks.num_rows, skipped.plan.fingerprint) == (0, "skipped")
-        else:
-            waited = " after 1m" if waits == "1m" else ""
-            with pytest.raises(NotReadyError, match=f"is not complete{waited}: no marker"):
-                listed.list_window(key)
-
-
 def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path) -> None:
     streams = {"both": {"sources": ["a", "b"]}, "alone": {"sources": ["c"]}}
     with stages(tmp_path, ("a", "b", "c"), dataset={"streams": streams}) as found:
@@ -209,7 +189,7 @@ def test_a_source_is_looked_at_soon_and_then_more_rarely_until_the_deadline(
         told: list[tuple[str, str, str]] = []
         listed = operation(found, 2)
         listed.waiting = lambda *facts: told.append(facts)
-        with pytest.raises(NotReadyError):
+        with pytest.raises(NotReadyError, match="is not complete after 20s: no marker"):
             listed.list_window(found.window(0).key)
         assert slept[0] == 0.05
         assert all(later <= 1.5 * earlier + 1e-9 for earlier, later in pairwise(slept))
@@ -246,26 +226,17 @@ def test_where_only_reading_can_count_the_rows_are_unknown() -> None:
         assert found.plan.reason == ("" if counts else "no rows")
 
 
-KEY = "2026-03-01"
-
-
-def test_plans_in_a_line(tmp_path: Path) -> None:
-    with stages(tmp_path, ("a", "b")) as project:
-        for name in ("a", "b"):
-            MEMORY[name] = table([noon(0)])
-            project.source(0, name)
-        project.sink(0)
-        found = project.ledger.plan(KEY, 1)
-    assert (plan_text(found), skipped_text(found)) == ("generation 1: a 1 row, b 1 row", "")
-    a, b = found.sources["a"], found.sources["b"]
-    changed = {
-        "a": a.model_copy(update={"rows": None}),
-        "b": b.model_copy(update={"rows": 0, "reason": "skipped: no marker"}),
-        "c": b.model_copy(update={"source": "c", "rows": 12_345, "reason": "no rows"}),
+def test_plans_in_a_line() -> None:
+    sources = {
+        "a": plan(rows=1),
+        "b": plan(source="b", rows=0, reason="skipped: no marker"),
+        "c": plan(source="c", rows=12_345, reason="no rows"),
+        "d": plan(source="d", rows=None),
     }
-    odd = found.model_copy(update={"sources": changed})
-    assert plan_text(odd) == (
-        "generation 1: a an unknown number of rows, b 0 rows (skipped: no marker), "
-        "c 12,345 rows (no rows)"
+    fields = {"window": "2026-03-01", "generation": 1, "start": START, "end": START + DAY}
+    found = WindowPlan.model_validate(fields | {"sources": sources, "fingerprint": "x"})
+    assert plan_text(found) == (
+        "generation 1: a 1 row, b 0 rows (skipped: no marker), c 12,345 rows (no rows), "
+        "d an unknown number of rows"
     )
-    assert skipped_text(odd) == "b (no marker)"
+    assert skipped_text(found) == "b (no marker)"

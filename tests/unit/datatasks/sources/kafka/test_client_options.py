@@ -140,8 +140,6 @@ BASE = {"bootstrap": "localhost:9092", "topic": "clicks"}
     "options",
     [
         {},
-        {"format": "json"},
-        {"format": "avro", "schema_file": "a.avsc"},
         {"format": "avro", "schema_ids": {"7": "a.avsc", 8: "b.avsc"}},
         {"format": "protobuf", "schema_file": "a.desc", "message_type": "shop.Click"},
         {"format": "protobuf", "schema_ids": {0: "a.desc"}, "message_type": "shop.Click"},

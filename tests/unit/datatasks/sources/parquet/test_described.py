@@ -72,16 +72,6 @@ def test_what_says_to_which_window_rows_belong(tmp_path: Path) -> None:
     assert source(tmp_path, hourly, event_time=None).cut == "the hour in their path"
 
 
-def test_a_column_of_another_type_is_found_and_refused(tmp_path: Path) -> None:
-    rows = table(evenly(START, 3, HOUR))
-    write(tmp_path / "data/x.parquet", rows.set_column(1, "n", pa.array(["a", "b", "c"])))
-    opened = source(tmp_path)
-    [finding] = opened.findings()
-    assert (finding.path, finding.code) == (("columns", "n"), "column-type")
-    with pytest.raises(DataError, match="stored as string, which cannot be read as int"):
-        read(opened, days(1))
-
-
 def test_options_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"window_path: .*unknown placeholder"):
         source(tmp_path, {"path": "data", "window_path": "{dat}/*"})

@@ -1,10 +1,11 @@
-"""The kind `parquet`: exact planned rows, resume, damage, one listing, odd places."""
+"""The kind `parquet`: exact planned rows, damage, wrong statistics, one listing, odd places."""
 
 from __future__ import annotations
 
 import errno
 import re
-from datetime import timedelta
+import struct
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ from support.parquet_source import (
 
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.parquet import footers
-from forebay.datatasks.tasks import Position
+from forebay.datatasks.tasks import Chunk, Position
 from forebay.errors import DataError, InfrastructureError
+from forebay.system.instants import to_us
 from forebay.testing.source_suite import tasks_of
 
 
@@ -140,22 +142,6 @@ def test_other_ways_to_store_times(tmp_path: Path, stored: str) -> None:
     assert [numbers(read(opened, days(3), index)) for index in range(3)] == [[2], [3], [4]]
 
 
-def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
-    write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)))
-    (tmp_path / "data/y.parquet").write_bytes(b"not Parquet at all")
-    with pytest.raises(DataError, match=r"data/y\.parquet cannot be read"):
-        source(tmp_path).scan(days(1))
-    opened = source(tmp_path, bad_rows="dead_letter")
-    spans = days(2)
-    for index, good in ((0, 5), (1, 0)):
-        tasks = tasks_of(opened.scan(spans), spans, index)
-        chunks = [chunk for task in tasks for chunk in open_task(opened, task)]
-        assert len(numbers(chunks)) == good
-        dead = [each for chunk in chunks for each in chunk.dead]
-        assert [each.location["file"] for each in dead] == ["y.parquet"]
-        assert sum(task.rows or 0 for task in tasks) == good + 1
-
-
 def test_an_unreadable_file_counts_only_where_its_path_says(tmp_path: Path) -> None:
     write(tmp_path / "data/2026-03-01/x.parquet", table(evenly(START, 5, HOUR)))
     (tmp_path / "data/2026-03-02").mkdir()
@@ -198,29 +184,6 @@ def test_a_file_that_vanishes_after_planning(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(DataError, match="is gone: plan the window again"):
         list(open_task(opened, task))
-
-
-def test_a_file_that_breaks_between_two_readers_loses_the_rest_of_it(tmp_path: Path) -> None:
-    path = write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)))
-    opened = source(tmp_path, bad_rows="dead_letter")
-    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
-    first = next(open_task(opened, task, chunk_rows=3))
-    rot(path, bytes(path.stat().st_size))
-    (rest,) = open_task(opened, task, first.end)
-    assert (numbers([first]), numbers([rest])) == ([0, 1, 2], [])
-    assert [each.rows for each in rest.dead] == [2]
-
-
-def test_a_cut_file_that_breaks_between_two_readers_is_an_error(tmp_path: Path) -> None:
-    """How many of its rows belong to the window can no longer be told."""
-    times = evenly(START + 20 * HOUR, 8, HOUR)
-    path = write(tmp_path / "data/x.parquet", table([*times[::2], *times[1::2]]))
-    opened = source(tmp_path, bad_rows="dead_letter")
-    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
-    first = next(open_task(opened, task, chunk_rows=2))
-    rot(path, bytes(path.stat().st_size))
-    with pytest.raises(DataError, match=r"x\.parquet became unreadable while it was being read"):
-        list(open_task(opened, task, first.end))
 
 
 def test_a_file_whose_path_names_no_time_is_not_passed_over(tmp_path: Path) -> None:
@@ -388,3 +351,76 @@ def test_a_path_is_no_name(tmp_path: Path) -> None:
     assert "there is no column 'at.x'" in opened.findings()[0].message
     with pytest.raises(DataError, match=r"x\.parquet: there is no column 'at\.x'"):
         opened.scan(days(1))
+
+
+SECOND = timedelta(seconds=1)
+
+
+def misstate(path: Path, said: dict[datetime, datetime]) -> None:
+    """Replace bounds in the footer: a writer's mistake."""
+    content = path.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = content[start:]
+    for true, wrong in said.items():
+        assert footer.count(struct.pack("<q", to_us(true)))
+        footer = footer.replace(struct.pack("<q", to_us(true)), struct.pack("<q", to_us(wrong)))
+    path.write_bytes(content[:start] + footer)
+
+
+def outside(chunks: list[Chunk]) -> list[int]:
+    """Of the rows in reading order: whether they are before the window, or after it."""
+    return [
+        side
+        for chunk in chunks
+        for side in (len(chunk.rows) * [0] if chunk.outside is None else chunk.outside.tolist())
+    ]
+
+
+def test_a_row_after_what_statistics_say_is_read_and_counted(tmp_path: Path) -> None:
+    times = [START + HOUR, START + DAY + HOUR]
+    misstate(write(tmp_path / "data/x.parquet", table([*times])), {times[1]: START + 2 * HOUR})
+    opened = source(tmp_path)
+    first = read(opened, days(2))
+    assert (numbers(first), outside(first)) == ([0, 1], [0, 1])
+    assert numbers(read(opened, days(2), 1)) == []
+
+
+def test_bounds_that_contradict_each_other_say_nothing(tmp_path: Path) -> None:
+    times = [START + HOUR, START + DAY + HOUR]
+    path = write(tmp_path / "data/x.parquet", table([*times]))
+    misstate(path, {times[0]: START + 9 * DAY})
+    assert [numbers(read(source(tmp_path), days(2), day)) for day in range(2)] == [[0], [1]]
+
+
+@pytest.mark.parametrize("day", range(4))
+def test_a_row_beyond_a_group_that_is_cut_goes_with_its_nearest_time(
+    tmp_path: Path, day: int
+) -> None:
+    """Of five days, the group says to have two: each window is planned alone, and none is lost."""
+    times = [START, START + DAY, START + 2 * DAY - SECOND, START + 3 * DAY + HOUR]
+    said = {times[0]: START + DAY - SECOND, times[3]: START + 2 * DAY}
+    misstate(write(tmp_path / "data/x.parquet", table([*times])), said)
+    chunks = read(source(tmp_path), days(4)[day : day + 1])
+    expected = {0: ([0], [0]), 1: ([1, 2], [0, 0]), 2: ([3], [1])}
+    assert (numbers(chunks), outside(chunks)) == expected.get(day, ([], []))
+
+
+def test_rows_of_a_path_are_of_its_time_whatever_theirs_is(tmp_path: Path) -> None:
+    write(tmp_path / "data/2026-03-01/x.parquet", table([START, START + DAY]))
+    options = {"path": "data", "window_path": "{date}/*.parquet"}
+    chunks = read(source(tmp_path, options), days(2))
+    assert (numbers(chunks), outside(chunks)) == ([0, 1], [0, 0])
+
+
+def test_times_beyond_nanoseconds_stay_what_they_are(tmp_path: Path) -> None:
+    """As INT96, year 2554 would be 1970 where it becomes nanoseconds."""
+    later = START + timedelta(microseconds=2**64 // 1000)
+    rows = table([START, later, datetime(9999, 12, 31, tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)])
+    path = write(tmp_path / "data/x.parquet", rows, use_deprecated_int96_timestamps=True)
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).physical_type == "INT96"
+    opened = source(tmp_path)
+    chunks = read(opened, days(1), columns=("n", "at"))
+    assert numbers(chunks) == [0]
+    assert pa.concat_batches([chunk.batch for chunk in chunks])["at"].to_pylist() == [START]
+    midnight = later.replace(hour=0, minute=0, second=0, microsecond=0)
+    assert numbers(read(opened, days(1, midnight))) == [1]

@@ -129,11 +129,6 @@ def test_patterns_that_say_no_time(text: str, message: str) -> None:
         time_pattern(text)
 
 
-def test_no_day_of_the_calendar() -> None:
-    with pytest.raises(pa.ArrowInvalid):
-        path_times(pa.array(["2026-02-30/a"]), time_pattern("{date}/*"))
-
-
 @given(st.integers(0, 2**32), st.booleans())
 def test_a_folder_names_the_time_it_was_made_from(second: int, hourly: bool) -> None:
     pattern = time_pattern("{date}/{hour}/*" if hourly else "{date}/*")
