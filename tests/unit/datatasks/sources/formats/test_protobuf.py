@@ -108,8 +108,7 @@ def test_schemas_that_are_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", [0, 1, 300])
 def test_framing_says_which_type_of_the_file_it_is(tmp_path: Path, before: int) -> None:
     path = file_of(tmp_path, FIELDS, before)
-    written = Written({7: path}, MESSAGE_TYPE)
-    reader = decoder_named("protobuf", ["i"], COLUMNS, written=written)
+    reader = decoder_named("protobuf", ["i"], COLUMNS, written=Written({7: path}, MESSAGE_TYPE))
     message = protobuf_writer(path, MESSAGE_TYPE, 7)({"i": 5})
     wanted = {0: b"\0", 1: b"\2\2", 300: b"\2\xd8\x04"}[before]
     assert message == b"\0\0\0\0\x07" + wanted + b"\x08\x05"
@@ -119,8 +118,7 @@ def test_framing_says_which_type_of_the_file_it_is(tmp_path: Path, before: int) 
     told = "its framing names another message type of its schema's file"
     assert decoded.bad_messages == {1: told, 2: told}
     if not before:
-        spelled_out = b"\0\0\0\0\x07\2\0\x08\x05"
-        assert decode(reader, [spelled_out]).batch.to_pylist() == [{"i": 5}]
+        assert decode(reader, [b"\0\0\0\0\x07\2\0\x08\x05"]).batch.to_pylist() == [{"i": 5}]
 
 
 def test_messages_that_are_none(tmp_path: Path) -> None:
@@ -159,8 +157,7 @@ def test_a_wrong_wire_type_is_said(tmp_path: Path) -> None:
 
 
 def test_values_that_do_not_fit_are_bad_rows(tmp_path: Path) -> None:
-    path = file_of(tmp_path, FIELDS)
-    reader = reader_of(path, COLUMNS)
+    reader = reader_of(file_of(tmp_path, FIELDS), COLUMNS)
     values = [b"\x1a\x01a", b"\x1a\x01\xff", b"\x32\x01\xff", b"\x1a\x01b"]
     decoded = decode(reader, values)
     assert list(decoded.bad_rows) == [1, 2]
@@ -193,8 +190,7 @@ def test_what_is_inside_of_other_messages_takes_no_memory(tmp_path: Path) -> Non
 
 
 def test_more_than_the_limit_is_not_read(tmp_path: Path) -> None:
-    path = file_of(tmp_path, FIELDS)
-    reader = reader_of(path, COLUMNS, limits=MessageLimits(bytes=1 << 20))
+    reader = reader_of(file_of(tmp_path, FIELDS), COLUMNS, limits=MessageLimits(bytes=1 << 20))
     small, large = b"\x08\x05", b"\x3a\x80\x80\x02" + b"\x01" * (1 << 15)
     decoded = decode(reader, [small, large, small])
     assert decoded.batch.num_rows == 2

@@ -142,8 +142,7 @@ def test_a_damaged_segment_is_named_or_counted(tmp_path: Path, damage: str) -> N
     path.write_bytes(content)
     with pytest.raises(DataError, match="cannot be read"):
         numbers(source(tmp_path))
-    opened = source(tmp_path, bad_rows="dead_letter")
-    chunks = read(opened)
+    chunks = read(source(tmp_path, bad_rows="dead_letter"))
     dead = sum(row.rows for chunk in chunks for row in chunk.dead)
     assert (len(values(chunks)) + dead, dead > 0, chunks[-1].end) == (50, True, Position(1, 0))
 

@@ -250,8 +250,7 @@ def test_a_new_partition_that_the_older_stream_plans_first(
 
 
 def test_one_late_segment_moves_no_border(planner: Planner) -> None:
-    late = START - 2 * HOUR
-    planner.send(*minutes(0), *minutes(1), late, *minutes(2))
+    planner.send(*minutes(0), *minutes(1), START - 2 * HOUR, *minutes(2))
     assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11, 12]]
 
 

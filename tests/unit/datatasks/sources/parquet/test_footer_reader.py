@@ -158,8 +158,7 @@ def test_kills_from_outside_say_nothing_of_the_files_before(tmp_path: Path) -> N
 
 
 def test_a_crash_that_does_not_come_again_is_nobodys(tmp_path: Path) -> None:
-    contents = {"a": "x", "b": f"once {tmp_path / 'b'}", "c": "x"}
-    assert errors_of(contents) == ["", "", ""]
+    assert errors_of({"a": "x", "b": f"once {tmp_path / 'b'}", "c": "x"}) == ["", "", ""]
     often = {str(number): f"once {tmp_path}/{number}" for number in range(6)}
     with pytest.raises(InfrastructureError, match="nothing in it explains that"):
         errors_of({"first": "x"} | often)

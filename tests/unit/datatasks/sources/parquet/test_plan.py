@@ -167,13 +167,9 @@ STAMP, DATE, NO_BOUNDS = pa.timestamp("us", "UTC"), pa.date32(), {"has_min_max":
 def test_what_statistics_say_of_the_times_of_a_row_group(
     stored: pa.DataType, statistics: dict[str, Any] | None, expected: Any
 ) -> None:
-    known: dict[str, Any] = {
-        "has_min_max": True,
-        "has_null_count": True,
-        "null_count": 0,
-        "num_values": 2,
-    }
-    known |= {"physical_type": "INT64", "logical_type": "", "min_raw": 3, "max_raw": 5}
+    known = {"has_min_max": True, "has_null_count": True, "null_count": 0, "num_values": 2}
+    types: dict[str, Any] = {"physical_type": "INT64", "logical_type": ""}
+    known |= types | {"min_raw": 3, "max_raw": 5}
     found = bounds_of(None if statistics is None else SimpleNamespace(**known | statistics), stored)
     if expected in {None, ALL_NULL}:
         expected = (UNKNOWN, UNKNOWN, TO_READ if expected is None else ALL_NULL)

@@ -31,11 +31,6 @@ def test_no_pieces() -> None:
     assert to_tasks(RowRanges.of([]), paths(0)).equals(TASK_SCHEMA.empty_table())
 
 
-def test_files_of_different_hours_are_not() -> None:
-    tasks = to_tasks(whole_files([10, 10, 10], [5, 3, 5]), paths(3))
-    assert (tasks["hour"].to_pylist(), tasks["rows"].to_pylist()) == ([3, 5], [10, 20])
-
-
 def test_each_hour_s_rows_are_counted_from_its_first() -> None:
     small = BUNDLE_ROWS // 4
     tasks = to_tasks(whole_files([small] * 9, [0, 0, 0, 1, 1, 1, 1, 1, 1]), paths(9))

@@ -142,8 +142,7 @@ def test_hours_are_counted_from_the_start_of_the_span_and_stay_inside() -> None:
 @given(st.lists(st.integers(-5, 4 * HOUR), max_size=9), st.integers(-3, 3).map(HOUR.__mul__))
 def test_hours_of_one_hour_are_those_of_each_row(values: list[int], start: int) -> None:
     """Where all rows are of one hour none is divided."""
-    end = start + 3 * HOUR
-    found = hours_within(np.array(values, np.int64) + start, start, end)
+    found = hours_within(np.array(values, np.int64) + start, start, start + 3 * HOUR)
     assert found.dtype == np.int32
     assert found.tolist() == [max(0, min(value, 3 * HOUR - 1)) // HOUR for value in values]
 
