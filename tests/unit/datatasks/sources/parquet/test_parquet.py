@@ -185,6 +185,18 @@ def test_a_file_that_vanishes_after_planning(tmp_path: Path) -> None:
         list(open_task(opened, task))
 
 
+def test_a_cut_file_that_breaks_between_two_readers_is_an_error(tmp_path: Path) -> None:
+    """How many of its rows belong to the window can no longer be told."""
+    times = evenly(START + 20 * HOUR, 8, HOUR)
+    path = write(tmp_path / "data/x.parquet", table([*times[::2], *times[1::2]]))
+    opened = source(tmp_path, bad_rows="dead_letter")
+    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
+    first = next(open_task(opened, task, chunk_rows=2))
+    rot(path, bytes(path.stat().st_size))
+    with pytest.raises(DataError, match=r"x\.parquet became unreadable while it was being read"):
+        list(open_task(opened, task, first.end))
+
+
 def test_a_file_whose_path_names_no_time_is_not_passed_over(tmp_path: Path) -> None:
     options = {"path": "data", "window_path": "date={date}/*.parquet"}
     write(tmp_path / "data/date=2026-03-01/x.parquet", table(evenly(START, 3, HOUR)))
