@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config.specs.windows import Interval
-from forebay.datatasks.plans.plan import SourcePlan
-from forebay.datatasks.tasks import Chunk, DataTask, DeadRow, Position, TaskProgress, further
+from forebay.datatasks.tasks import Chunk, Position, TaskProgress, further
 
 PROGRESS = st.builds(
     TaskProgress,
@@ -42,16 +38,3 @@ def test_rows_of_a_chunk_have_positions_and_its_end_comes_after_them() -> None:
         end=Position(1, 4),
     )
     assert [chunk.position(row) for row in range(4)] == [(0, 7), (1, 0), (1, 4), (1, 4)]
-
-
-def test_what_tasks_plans_and_rows_are_unless_it_is_said() -> None:
-    start = TaskProgress(position=Position(0, 0))
-    assert (start.rows_read, start.dead_rows, start.ended) == (0, 0, False)
-    now = datetime(2026, 3, 1, tzinfo=UTC)
-    row = {"hour": 0, "partition": "", "ranges": [], "rows": None, "cut": False}
-    task = DataTask.of_row(row, "a/0", "a", "2026-03-01", Interval(now, now))
-    assert (task.generation, task.hour_base) == (1, 0)
-    assert DataTask.model_validate(task.model_dump(exclude={"hour_base"})).hour_base == 0
-    plan = {"stream": "a", "source": "a", "feed": "batch", "tasks": 0, "files": 0, "rows": 0}
-    assert SourcePlan.model_validate(plan | {"data_from": now, "data_to": now}).hour_base == 0
-    assert DeadRow(position=Position(0, 0), location={}, reason="bad").rows == 1

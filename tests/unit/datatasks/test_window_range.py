@@ -22,11 +22,6 @@ def ads(**dataset: Any) -> PipelineSpec:
     return pipeline(["a"], dataset={"end": "2026-03-10", **dataset})
 
 
-def test_a_range_includes_both_ends() -> None:
-    keys = [window.key for window in parse_range(ads(), "2026-03-01", "2026-03-03")]
-    assert keys == ["2026-03-01", "2026-03-02", "2026-03-03"]
-
-
 @pytest.mark.parametrize(
     ("first", "last", "message"),
     [

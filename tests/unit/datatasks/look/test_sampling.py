@@ -78,8 +78,7 @@ def test_times_are_those_that_windows_are_cut_by(source: Source) -> None:
 
 
 def test_rows_are_spread_over_spans_and_bounded(source: Source) -> None:
-    spans = spread_spans(EVERYTHING, 6, HOUR)
-    found = sample_rows(source, spans, [NUMBER], SampleLimits(), 30)
+    found = sample_rows(source, spread_spans(EVERYTHING, 6, HOUR), [NUMBER], SampleLimits(), 30)
     numbers = np.asarray(found.table.column(NUMBER))
     assert (len(numbers), len(set(numbers.tolist()))) == (30, 30)
     assert set((numbers // ROWS).tolist()) == set(range(HOURS))
@@ -117,8 +116,7 @@ def test_spread_spans_are_disjoint_and_inside() -> None:
     assert over.start <= found[0].start
     assert found[-1].end <= over.end
     assert sum((each.end - each.start for each in found), timedelta(0)) == 12 * HOUR
-    hours_of_day = {each.start.hour for each in found}
-    assert len(hours_of_day) > 6
+    assert len({each.start.hour for each in found}) > 6
 
 
 def test_wide_spans_are_the_whole_interval() -> None:

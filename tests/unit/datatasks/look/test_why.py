@@ -100,3 +100,6 @@ def test_trained_windows_leave_no_listings(project: Stages) -> None:
     mark_trained(project.ledger, KEY, 1)
     listings.drop_trained()
     assert listings.windows() == {KEY: {"b"}, "2026-03-02": {"a", "b"}}, "b has other rows now"
+    project.source(0, "a", by="r#3")
+    listings.drop_trained()
+    assert listings.windows()[KEY] == {"a", "b"}, "asked for again since"

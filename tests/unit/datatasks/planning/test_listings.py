@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.model_lines import mark_trained
 from support.stages import noon, stages, table
 from support.there import there
 
@@ -18,7 +17,6 @@ from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.planning.operations import Listed, scan_shares, shares_of
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.listing_rows import listed_for
-from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.errors import DataError
 from forebay.home.paths import Home
@@ -54,14 +52,9 @@ def test_what_is_stored_is_read(listings: Listings, answer: Listed, home: Home) 
     assert found.listed.tasks.equals(answer.tasks)
     assert listed_for(home, "ads", "a", KEY) == "r#0"
     assert Ledger(home, "ads").windows() == []
-
-
-def test_the_newest_answer_replaces_the_one_before(listings: Listings, answer: Listed) -> None:
-    listings.store(KEY, answer, asked_by="r#0", at=NOW)
     empty = Listed(answer.plan, answer.tasks.slice(0, 0))
     listings.store(KEY, empty, asked_by="r#1", at=NOW)
-    found = there(listings.read("a", KEY))
-    assert (found.head.asked_by, found.listed.tasks.num_rows) == ("r#1", 0)
+    assert there(listings.read("a", KEY)).listed.tasks.num_rows == 0
 
 
 def test_damaged_tasks_are_named(listings: Listings, answer: Listed, home: Home) -> None:
@@ -105,26 +98,6 @@ def test_drop(listings: Listings, answer: Listed) -> None:
     assert listings.windows() == {"2026-03-02": {"a"}}
     listings.drop("2026-03-02")
     assert listings.windows() == {}
-
-
-def test_what_a_trained_plan_holds_is_forgotten(
-    listings: Listings, answer: Listed, home: Home
-) -> None:
-    ledger = Ledger(home, "ads")
-    listings.store(KEY, answer, asked_by="r#0", at=NOW)
-    listings.ask("a", KEY, "r#0", NOW)
-    listings.store("2026-03-02", answer, asked_by="r#0", at=NOW)
-    span = {"start": answer.plan.data_from, "end": answer.plan.data_to}
-    fields = {"window": KEY, "generation": 1, "sources": {"a": answer.plan}, "fingerprint": "x"}
-    ledger.record_plan(WindowPlan.model_validate(span | fields), {})
-    listings.drop_trained()
-    assert listings.windows().keys() == {KEY, "2026-03-02"}, "it is not trained yet"
-    mark_trained(ledger, KEY, 1)
-    listings.drop_trained()
-    assert listings.windows().keys() == {"2026-03-02"}
-    listings.store(KEY, answer, asked_by="r#1", at=NOW)
-    listings.drop_trained()
-    assert listings.windows().keys() == {KEY, "2026-03-02"}, "asked for again since"
 
 
 def test_whoever_reads_rows_imports_no_arrow() -> None:

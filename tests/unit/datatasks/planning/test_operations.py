@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.stages import DAY, START, memory_source, noon, pipeline, stages, table
@@ -20,8 +21,9 @@ from forebay.datatasks.planning.operations import (
     fingerprint_of,
     identity_of,
     shares_of,
+    window_hours,
 )
-from forebay.datatasks.plans.plan import SourcePlan
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan, plan_text, skipped_text
 from forebay.datatasks.sources.common.contract.base import Scan
 from forebay.datatasks.sources.common.contract.borders import Proposed
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
@@ -32,17 +34,10 @@ from forebay.errors import ConfigError, DataError, NotReadyError
 WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-02")
 
 
-def share(stream: dict[str, Any] | None = None, **source: Any) -> Any:
-    spec = pipeline(("a",), dataset={"streams": {"s": {"sources": ["a"], **(stream or {})}}})
+def share(**source: Any) -> Any:
+    spec = pipeline(("a",))
     ((found,),) = shares_of(spec, {"a": memory_source("a", **source)}, [WINDOW]).values()
     return found
-
-
-def test_a_share_is_the_window_moved_back_by_the_offset() -> None:
-    found = share({"offset": "24h"})
-    assert (found.whole.start, found.whole.end, found.span) == (START, START + DAY, found.whole)
-    assert (found.reason, found.hour_base, found.feed) == ("", 0, "batch")
-    assert share({"feed": "stream"}).feed == "stream"
 
 
 @pytest.mark.parametrize(
@@ -75,6 +70,14 @@ def test_a_source_that_two_streams_read_has_shares_of_both() -> None:
     assert of == [("a@x", "x", "batch"), ("a@y", "y", "stream")]
     assert [each.offset_seconds for each in plans] == [0, 7 * 86_400]
     assert plans[0].data_from - plans[1].data_from == 7 * DAY
+
+
+@pytest.mark.parametrize("base", [0, 6])
+def test_hours_are_moved_and_stay_small(base: int) -> None:
+    hours = np.array([0, 1, 17], np.int32)
+    found = window_hours(hours, base)
+    assert (found.tolist(), found.dtype) == ([base, 1 + base, 17 + base], np.int32)
+    assert hours.tolist() == [0, 1, 17]
 
 
 @pytest.mark.parametrize("streams", [{"x": ["a", "a"]}, {"x": ["a"], "y": ["a"]}])
@@ -147,26 +150,6 @@ def test_windows_that_are_not_over_are_left_to_their_own_scan(tmp_path: Path) ->
             listed.list_window("2020-01-01")
 
 
-@pytest.mark.parametrize(("late", "waits"), [("skip", "0s"), ("fail", "0s"), ("fail", "1m")])
-def test_a_late_source_fails_or_is_left_out(tmp_path: Path, late: str, waits: str) -> None:
-    ready = {"late": late, "wait": waits}
-    with stages(tmp_path, source={"ready": ready}) as found:
-        MEMORY["a"] = table([noon(0)])
-        found.late["a"] = START
-        clock = iter([found.now, found.now + timedelta(minutes=2)])
-        listed = operation(found, 1)
-        listed.clock = lambda: next(clock, found.now + timedelta(minutes=2))
-        key = found.window(0).key
-        if late == "skip":
-            skipped = listed.list_window(key)
-            assert skipped.plan.reason == "skipped: no marker"
-            assert (skipped.tasks.num_rows, skipped.plan.fingerprint) == (0, "skipped")
-        else:
-            waited = " after 1m" if waits == "1m" else ""
-            with pytest.raises(NotReadyError, match=f"is not complete{waited}: no marker"):
-                listed.list_window(key)
-
-
 def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path) -> None:
     streams = {"both": {"sources": ["a", "b"]}, "alone": {"sources": ["c"]}}
     with stages(tmp_path, ("a", "b", "c"), dataset={"streams": streams}) as found:
@@ -206,7 +189,7 @@ def test_a_source_is_looked_at_soon_and_then_more_rarely_until_the_deadline(
         told: list[tuple[str, str, str]] = []
         listed = operation(found, 2)
         listed.waiting = lambda *facts: told.append(facts)
-        with pytest.raises(NotReadyError):
+        with pytest.raises(NotReadyError, match="is not complete after 20s: no marker"):
             listed.list_window(found.window(0).key)
         assert slept[0] == 0.05
         assert all(later <= 1.5 * earlier + 1e-9 for earlier, later in pairwise(slept))
@@ -241,3 +224,19 @@ def test_where_only_reading_can_count_the_rows_are_unknown() -> None:
         found = operations.listed(share(), Scan(tasks, ["digest"], 1), 0, "")
         assert (found.plan.rows, found.plan.tasks) == (rows, len(counts))
         assert found.plan.reason == ("" if counts else "no rows")
+
+
+def test_plans_in_a_line() -> None:
+    sources = {
+        "a": plan(rows=1),
+        "b": plan(source="b", rows=0, reason="skipped: no marker"),
+        "c": plan(source="c", rows=12_345, reason="no rows"),
+        "d": plan(source="d", rows=None),
+    }
+    fields = {"window": "2026-03-01", "generation": 1, "start": START, "end": START + DAY}
+    found = WindowPlan.model_validate(fields | {"sources": sources, "fingerprint": "x"})
+    assert plan_text(found) == (
+        "generation 1: a 1 row, b 0 rows (skipped: no marker), c 12,345 rows (no rows), "
+        "d an unknown number of rows"
+    )
+    assert skipped_text(found) == "b (no marker)"

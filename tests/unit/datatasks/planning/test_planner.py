@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from support.model_lines import mark_trained
 from support.stages import let_count, table
@@ -95,16 +95,6 @@ def test_plan_ahead_bounds_a_scan(ledger: Ledger) -> None:
     source = memory_source("a", noons("2020-03-01"))
     spec = pipeline({"history": {"sources": ["a"]}}, plan_ahead_windows=4)
     assert plan(ledger, spec, [source], "2020-03-01", "2020-03-10").storage_calls == 3
-
-
-def test_offsets_move_what_is_read(ledger: Ledger) -> None:
-    source = memory_source("a", noons("2020-03-01", "2020-03-01", "2020-03-03"))
-    spec = pipeline({"history": {"sources": ["a"], "offset": "24h"}})
-    report = plan(ledger, spec, [source], "2020-03-01", "2020-03-04")
-    assert rows(report) == [{"a": 0}, {"a": 2}, {"a": 0}, {"a": 1}]
-    assert reasons(report, "a") == ["no rows", "", "no rows", ""]
-    second = report.plans[1].sources["a"]
-    assert (second.data_from, second.data_to) == (at("2020-03-01"), at("2020-03-02"))
 
 
 def test_starts_and_ends_clip_windows(ledger: Ledger) -> None:
@@ -205,19 +195,6 @@ class _Late(MemorySource):
         return type(found)(ready=not late, reason="no marker" if late else "")
 
 
-@pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", _Late)
-
-
-@pytest.mark.usefixtures("late")
-def test_late_data_fails_the_run_and_earlier_windows_are_kept(ledger: Ledger) -> None:
-    source = memory_source("a", noons("2020-03-01", "2020-03-02"))
-    with pytest.raises(NotReadyError, match="window 2020-03-03: source 'a' is not complete"):
-        plan(ledger, ONE, [source], "2020-03-01", "2020-03-04")
-    assert ledger.windows() == ["2020-03-01", "2020-03-02"]
-
-
 def test_what_is_recorded_has_no_hole(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     class LateA(MemorySource):
         def readiness(self, span: Interval) -> Readiness:
@@ -232,29 +209,20 @@ def test_what_is_recorded_has_no_hole(ledger: Ledger, monkeypatch: pytest.Monkey
     assert ledger.windows() == []
 
 
-@pytest.mark.usefixtures("late")
 def test_late_data_is_skipped_by_policy_and_planned_when_it_comes(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = memory_source("a", noons("2020-03-02", "2020-03-03"), ready={"late": "skip"})
-    report = plan(ledger, ONE, [source], "2020-03-02", "2020-03-03")
+    monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", _Late)
+    ready, minutes = {"wait": "1h", "late": "skip"}, count(step=9)
+    source = memory_source("a", noons("2020-03-02", "2020-03-03"), ready=ready)
+    clock: dict[str, Any] = {"clock": lambda: NOW + timedelta(minutes=next(minutes))}
+    report = plan(ledger, ONE, [source], "2020-03-02", "2020-03-03", **clock)
     assert rows(report) == [{"a": 1}, {"a": 0}]
     assert reasons(report, "a") == ["", "skipped: no marker"]
+    assert ledger.history("2020-03-03")[0]["event"] == "waiting"
     monkeypatch.setattr("forebay.datatasks.sources.memory.source.MemorySource", MemorySource)
     again = plan(ledger, ONE, [source], "2020-03-02", "2020-03-03")
     assert (rows(again), [p.generation for p in again.plans]) == ([{"a": 1}, {"a": 1}], [1, 2])
-
-
-@pytest.mark.usefixtures("late")
-def test_waiting_is_bounded_for_all_windows_together(ledger: Ledger) -> None:
-    source = memory_source("a", noons("2020-03-03"), ready={"wait": "1s", "late": "skip"})
-    started = datetime.now(UTC)
-    days = ONE.dataset.grid.between("2020-03-03", "2020-03-09")
-    more: dict[str, Any] = {"warm_start": None, "clock": lambda: datetime.now(UTC)}
-    report = plan_windows(ledger.home.root, ONE, {"a": source}, ledger, days, **more)
-    assert 0.9 < (datetime.now(UTC) - started).total_seconds() < 5
-    assert len(set(reasons(report, "a"))) == 1
-    assert ledger.history("2020-03-03")[0]["event"] == "waiting"
 
 
 def test_each_stream_plans_its_own_rows_of_a_source_that_both_read(ledger: Ledger) -> None:
@@ -283,66 +251,9 @@ def test_an_error_of_one_source_is_raised_after_the_others_have_ended(ledger: Le
     assert ledger.windows() == []
 
 
-# What upstream Primus tests of its windows (research: TestTimeRangeIterator and its end-to-end
-# test), as windows, starts and ends of ours.
-
-
-def test_primus_4_hours_over_midnight_and_year_end(ledger: Ledger) -> None:
-    times = [at("2020-12-31T23:30"), at("2021-01-01T00:30")]
-    source = memory_source("a", times)
-    spec = pipeline({"s": {"sources": ["a"]}}, window="1h")
-    report = plan(ledger, spec, [source], "2020-12-31T23", "2021-01-01T00")
-    assert [p.window for p in report.plans] == ["2020-12-31T23", "2021-01-01T00"]
-    assert (rows(report), sorted(ledger.windows())) == ([{"a": 1}, {"a": 1}], ledger.windows())
-
-
-def test_primus_5_an_hourly_range_in_daily_windows_is_clipped_to_it(ledger: Ledger) -> None:
-    daily = memory_source("A", noons("2020-01-01"), starts="2020-01-01", ends="2020-01-02")
-    hours = [at("2020-01-01") + timedelta(hours=n, minutes=5) for n in range(48)]
-    hourly = memory_source("B", hours, starts="2020-01-01T13:00", ends="2020-01-02T13:00")
-    spec = pipeline({"s": {"sources": ["A", "B"]}})
-    report = plan(ledger, spec, [daily, hourly], "2020-01-01", "2020-01-03")
-    assert rows(report) == [{"A": 1, "B": 11}, {"A": 0, "B": 13}, {"A": 0, "B": 0}]
-    assert ledger.tasks("2020-01-01", 1)["hour"].to_pylist() == [12, *range(13, 24)]
-
-
-def test_primus_6_no_windows_is_nothing_to_do(ledger: Ledger) -> None:
+def test_no_windows_is_nothing_to_do(ledger: Ledger) -> None:
     sources = {"a": memory_source("a", noons("2020-01-01"))}
-    root, clock = ledger.home.root, lambda: NOW
-    report = plan_windows(root, ONE, sources, ledger, [], warm_start=None, clock=clock)
+    report = plan_windows(
+        ledger.home.root, ONE, sources, ledger, [], warm_start=None, clock=lambda: NOW
+    )
     assert (report.plans, report.storage_calls, report.reused) == ([], 0, 0)
-
-
-def test_primus_20_daily_and_hourly_files_of_one_stream_go_out_in_order(
-    ledger: Ledger, tmp_path: Path
-) -> None:
-    """Files of days 1 to 4 and of hours 0 and 1 of day 1: days' hours in between, in order."""
-    for day in range(1, 5):
-        write(tmp_path / f"daily/date=2020-01-0{day}/x.parquet", at(f"2020-01-0{day}T00:00"))
-    for hour in range(2):
-        write(tmp_path / f"hourly/2020-01-01/0{hour}/x.parquet", at(f"2020-01-01T0{hour}:00"))
-    daily = parquet_source("daily", "date={date}/*.parquet")
-    hourly = parquet_source("hourly", "{date}/{hour}/*.parquet")
-    spec = pipeline({"s": {"sources": ["daily", "hourly"]}})
-    report = plan(ledger, spec, [daily, hourly], "2020-01-01", "2020-01-04")
-    order = [
-        (p.window, Ledger.data_task(tasks, row, p).task_id)
-        for p in report.plans
-        for tasks in [ledger.tasks(p.window, 1)]
-        for row in range(tasks.num_rows)
-    ]
-    assert order == [
-        *(("2020-01-01", task_id) for task_id in ("daily/0", "hourly/0", "hourly/1")),
-        *((f"2020-01-0{day}", "daily/0") for day in (2, 3, 4)),
-    ]
-    assert sum(sum(r or 0 for r in each.values()) for each in rows(report)) == 24
-
-
-def write(path: Path, start: datetime) -> None:
-    path.parent.mkdir(parents=True)
-    pq.write_table(table([start + timedelta(minutes=n) for n in range(4)]), path)
-
-
-def parquet_source(name: str, window_path: str) -> SourceSpec:
-    options = {"path": name, "window_path": window_path}
-    return declared_source(name, kind="parquet", options=options, starts="2020-01-01")

@@ -62,8 +62,7 @@ def test_a_marker_of_a_day_is_looked_for_once_for_its_hours(
 ) -> None:
     mark(tmp_path / "data/date=2026-03-01")
     source = open_source(spec("parquet", window_path="date={date}/*.parquet"), tmp_path)
-    found = [each.ready for each in source.readiness_of(SPANS)]
-    assert found == [True] * 24 + [False] * 24
+    assert [each.ready for each in source.readiness_of(SPANS)] == [True] * 24 + [False] * 24
     assert asked == ["exists date=2026-03-01/_END", "exists date=2026-03-02/_END"]
 
 

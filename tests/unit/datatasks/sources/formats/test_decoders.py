@@ -52,7 +52,6 @@ def test_json_timestamps(text: str, wanted: datetime | None) -> None:
 
 
 POISON = {
-    "a tombstone": None,
     "nothing": b"",
     "blanks": b"  \n",
     "a null, which ends the process inside Arrow": b"null",
@@ -65,16 +64,11 @@ POISON = {
     "a word for a float": b'{"f": "1.5"}',
     "a bool for a float": b'{"f": true}',
     "two objects": b'{"i": 1}{"i": 2}',
-    "a list": b'[{"i": 1}]',
     "a number": b"5",
-    "an open object": b'{"i": 1',
     "an unquoted key": b"{i: 1}",
     "no UTF-8": b'{"s": "\xff"}',
     "no UTF-8 in another column": b'{"x": "\xff"}',
     "half a surrogate pair": b'{"s": "\\ud800"}',
-    "a word for an int": b'{"i": "x"}',
-    "a number for a text": b'{"s": 1}',
-    "an int too large": b'{"i": 9223372036854775808}',
     "a fraction for an int": b'{"i": 1.5}',
     "a bool for an int": b'{"i": true}',
     "an int for a bool": b'{"b": 1}',
@@ -82,17 +76,16 @@ POISON = {
     "more digits than a float has": b'{"f": ' + b"1" * 400 + b"}",
     "more digits than a number has": b'{"x": ' + b"1" * 5000 + b"}",
     "a time too far": b'{"t": 99999999999999999}',
-    "a value for a list": b'{"li": 1}',
     "a word in a list of ints": b'{"li": [1, "x"]}',
     "deep nesting": b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "UTF-16": '{"i": 1}'.encode("utf-16"),
 }
 
 
-@pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
-def test_one_bad_json_message_leaves_the_others_alone(poison: bytes | None) -> None:
+@pytest.mark.parametrize("poison", POISON)
+def test_one_bad_json_message_leaves_the_others_alone(poison: str) -> None:
     good = json_message(ROW)
-    decoded = decode(decoder("json"), [good, poison, good])
+    decoded = decode(decoder("json"), [good, POISON[poison], good])
     assert (decoded.batch.to_pylist(), decoded.messages.tolist()) == ([ROW, ROW], [0, 2])
     assert list(decoded.bad_messages) == [1]
     assert decoded.bad_messages[1]
@@ -254,7 +247,9 @@ def test_json_ints_are_exact(text: str, wanted: int | None) -> None:
     ],
 )
 def test_why_a_json_message_cannot_be_read(message: bytes | None, says: str) -> None:
-    (reason,) = decode(decoder("json"), [message]).bad_messages.values()
+    decoded = decode(decoder("json"), [b"{}", message, b"{}"])
+    assert decoded.messages.tolist() == [0, 2]
+    (reason,) = decoded.bad_messages.values()
     assert reason.startswith(says)
     assert len(reason) <= 200
     if "…" in says or "1111" in says:

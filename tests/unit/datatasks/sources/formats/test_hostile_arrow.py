@@ -47,8 +47,7 @@ def taken() -> Iterator[Callable[[], int]]:
 def decode(
     values: list[bytes | None], *columns: str, limits: MessageLimits | None = None
 ) -> Decoded:
-    decoder = ArrowDecoder(columns, DECLARED, limits or MessageLimits())
-    (found,) = decoder.decode(values)
+    (found,) = ArrowDecoder(columns, DECLARED, limits or MessageLimits()).decode(values)
     return found
 
 
@@ -165,8 +164,7 @@ def test_what_nobody_declared_is_not_decoded(name: str, taken: Callable[[], int]
         columns = reader.read_all().rename_columns(["bomb"]).slice(0, 1).combine_chunks()
     value = message({"i": ONE, "bomb": columns["bomb"].chunk(0), "x": _WORDS}, "zstd")
     before = taken()
-    found = decode([value], "x", "i")
-    assert found.batch.to_pydict() == {"x": ["a"], "i": [7]}, other
+    assert decode([value], "x", "i").batch.to_pydict() == {"x": ["a"], "i": [7]}, other
     assert taken() - before < 8 << 20
 
 

@@ -1,14 +1,20 @@
-"""A relative address of a catalog starts at the project, whatever its folder is called."""
+"""Catalogs: relative addresses start at the project; one that never answers is an error in time."""
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from support.iceberg_tables import CATALOG, TABLE, append
 
+from forebay.datatasks.sources.iceberg import table as iceberg_table
 from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError, resolved
+from forebay.errors import InfrastructureError
 
 
 @pytest.mark.parametrize("name", ["100%20", "p%q", "p?q", "p#q", "p q", "\u00fc"])
@@ -29,3 +35,36 @@ def test_addresses_that_are_absolute_or_of_others_stay(tmp_path: Path) -> None:
     assert resolved(same, tmp_path) == same
     with pytest.raises(NoTableError, match=r"there is no catalog file .*/no.db"):
         IcebergTable({"type": "sql", "uri": "sqlite:///no.db"}, TABLE, tmp_path).load()
+
+
+SETTINGS = b'{"defaults": {}, "overrides": {}}'
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+
+
+def serve(listening: socket.socket, answers: int) -> None:
+    taken = []
+    with suppress(OSError):  # closed by the test
+        while True:
+            taken.append(listening.accept()[0])
+            taken[-1].recv(1 << 16)
+            if len(taken) <= answers:
+                taken[-1].sendall(ANSWER % (len(SETTINGS), SETTINGS))
+
+
+@pytest.fixture(params=[0, 1])
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        how = {"args": (listening, request.param), "daemon": True}
+        threading.Thread(target=serve, **how).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("how", [{}, {"type": "rest"}, {"token": "not-one"}])
+def test_it_is_an_error_in_time(
+    address: str, how: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iceberg_table, "ANSWER_SECONDS", 0.5)
+    table = IcebergTable({"uri": address, **how}, "shop.history", tmp_path)
+    with pytest.raises(InfrastructureError, match="timed out"):
+        table.load()

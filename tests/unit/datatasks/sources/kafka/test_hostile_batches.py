@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -30,8 +31,10 @@ from forebay.datatasks.sources.kafka.wire import records
 from forebay.datatasks.sources.kafka.wire.codecs import (
     GZIP,
     LZ4,
+    NONE,
     SNAPPY,
     ZSTD,
+    CodecError,
     TooLargeError,
     decompress,
 )
@@ -69,7 +72,7 @@ def chunks(found: list[MessageBatch], policy: Any = "dead_letter") -> list[Chunk
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD], ids=["gzip", "snappy", "lz4", "zstd"])
 def test_nothing_is_decompressed_further_than_allowed(codec: int) -> None:
-    body = compressed(codec, bytes(300 << 20))
+    body = compressed(codec, bytes(64 << 20))
     pool = pa.proxy_memory_pool(pa.default_memory_pool())
     before = pa.default_memory_pool()
     pa.set_memory_pool(pool)
@@ -82,14 +85,6 @@ def test_nothing_is_decompressed_further_than_allowed(codec: int) -> None:
     assert len(decompress(codec, compressed(codec, bytes(MOST)), MOST)) == MOST
     with pytest.raises(TooLargeError):
         decompress(codec, compressed(codec, bytes(MOST + 1)), MOST)
-
-
-def test_blocks_of_snappy_are_counted_together() -> None:
-    block = compressed(SNAPPY, bytes(MOST // 2))
-    framed = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
-    framed += 3 * (struct.pack(">i", len(block)) + block)
-    with pytest.raises(TooLargeError, match="takes 1,572,864 bytes"):
-        decompress(SNAPPY, framed, MOST)
 
 
 @pytest.mark.guarantee(
@@ -178,12 +173,12 @@ def of_old(last: int, values: list[bytes], magic: int, codec: int) -> bytes:
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [0, GZIP], ids=["plain", "gzip"])
 def test_formats_that_nobody_bounds_are_refused_with_their_place(magic: int, codec: int) -> None:
-    values = [b'{"i": 2}', b'{"i": 2}'] if codec == 0 else [bytes(200 << 20), b"x"]
+    values = [b'{"i": 2}', b'{"i": 2}'] if codec == 0 else [bytes(100 << 20), b"x"]
     old = of_old(102, values, magic, codec)
     before = psutil.Process().memory_info().rss
     parts = (record_batch(100, [b'{"i": 1}']), old, record_batch(103, [b'{"i": 3}']))
     found = [batch for part in parts for batch in read(part)]
-    assert psutil.Process().memory_info().rss < before + (100 << 20)
+    assert psutil.Process().memory_info().rss < before + (50 << 20)
     (chunk,) = chunks(found)
     assert (chunk.batch.to_pydict(), sum(dead.rows for dead in chunk.dead)) == ({"i": [1, 3]}, 2)
     assert {dead.location["offset"] for dead in chunk.dead} <= {101, 102}
@@ -252,3 +247,53 @@ def test_lengths_that_are_damaged_are_named(length: int, magic: int) -> None:
     damaged[16] = magic
     with pytest.raises(CorruptRecordError, match=r"clicks.*partition=0\) at offset"):
         read(bytes(damaged))
+
+
+BODY = bytes(range(256)) * 700
+
+
+def xerial(blocks: list[bytes]) -> bytes:
+    """Java's framing: a header of 16 bytes, then blocks with their length."""
+    header = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+    return header + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
+def test_every_codec(codec: int) -> None:
+    assert decompress(codec, compressed(codec, BODY), len(BODY)) == BODY
+
+
+def test_blocks_of_snappy() -> None:
+    parts = [BODY[first : first + 32768] for first in range(0, len(BODY), 32768)]
+    blocks = xerial([compressed(SNAPPY, part) for part in parts])
+    assert decompress(SNAPPY, blocks, len(BODY)) == BODY
+    with pytest.raises(TooLargeError, match="takes 1,572,864 bytes"):
+        decompress(SNAPPY, xerial([compressed(SNAPPY, bytes(MOST // 2))] * 3), MOST)
+
+
+def test_a_codec_that_is_not_there_yet() -> None:
+    with pytest.raises(CodecError, match="has the unknown compression codec 9"):
+        decompress(9, BODY, MOST)
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 255, 16_383, 16_385, len(BODY) - 1])
+def test_bare_snappy_blocks_of_any_size(size: int) -> None:
+    assert decompress(SNAPPY, compressed(SNAPPY, BODY[:size]), MOST) == BODY[:size]
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_what_does_not_decompress_leaves_nothing_in_memory(codec: int) -> None:
+    """A topic full of such batches took all memory of whoever read it."""
+
+    def fail(times: int) -> int:
+        for _ in range(times):
+            with pytest.raises(CodecError):
+                decompress(codec, b"garbage, and no body of any codec", MOST)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = fail(20)
+        assert fail(200) - before < 1 << 20
+    finally:
+        tracemalloc.stop()

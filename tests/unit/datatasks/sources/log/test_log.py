@@ -93,7 +93,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_row_ids_are_of_partition_and_offset(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log", 7)
     for n in range(3):
-        writer.append(rows(n * 5, 5), START + HOUR * n)
+        writer.append(rows(n * 5, 5), START + HOUR * (n + 1) - MILLISECOND)
     opened = source(tmp_path)
     tasks = tasks_of(opened.scan(DAYS), DAYS, 0)
     assert [(task.hour, task.partition, len(task.ranges)) for task in tasks] == [(0, "7", 3)]
@@ -142,8 +142,7 @@ def test_a_damaged_segment_is_named_or_counted(tmp_path: Path, damage: str) -> N
     path.write_bytes(content)
     with pytest.raises(DataError, match="cannot be read"):
         numbers(source(tmp_path))
-    opened = source(tmp_path, bad_rows="dead_letter")
-    chunks = read(opened)
+    chunks = read(source(tmp_path, bad_rows="dead_letter"))
     dead = sum(row.rows for chunk in chunks for row in chunk.dead)
     assert (len(values(chunks)) + dead, dead > 0, chunks[-1].end) == (50, True, Position(1, 0))
 
@@ -212,14 +211,6 @@ def test_a_segment_without_rows_is_no_task(tmp_path: Path) -> None:
     assert source(tmp_path).scan(DAYS).tasks.num_rows == 0
 
 
-def test_a_position_at_the_end_of_a_segment_is_the_start_of_the_next(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path / "log", 0)
-    for first in (0, 4):
-        writer.append(rows(first, 4), START)
-    ends = [chunk.end for chunk in read(source(tmp_path), chunk_rows=3)]
-    assert ends == [(0, 2), (1, 0), (1, 2), (2, 0)]
-
-
 def test_a_segment_has_as_many_rows_as_its_name_can_say(tmp_path: Path) -> None:
     many = pa.table({"n": pa.nulls(10**8)})
     with pytest.raises(ValueError, match="at most 99999999 rows, not 100000000"):
@@ -237,15 +228,6 @@ def test_equal_commit_times_are_fine_and_earlier_ones_are_not(tmp_path: Path) ->
     with pytest.raises(ValueError, match="must not fall"):
         other.append(rows(0, 1), begin - MILLISECOND)
     assert other.append(rows(0, 1), begin) is not None, "no commit is before 1970"
-
-
-def test_an_hour_is_that_of_the_commit(tmp_path: Path) -> None:
-    LogWriter(tmp_path / "log", 0).append(rows(0, 1), START + HOUR - MILLISECOND)
-    opened = source(tmp_path)
-    scan = opened.scan(DAYS)
-    (chunk,) = opened.open(tasks_of(scan, DAYS, 0)[0], None, ["n"], 10)
-    assert (chunk.hours.tolist(), chunk.end) == ([0], Position(1, 0))
-    assert [len(each) for each in scan.fingerprints] == [32, 32]
 
 
 def test_a_damaged_segment_ends_where_the_next_begins(tmp_path: Path) -> None:
@@ -283,9 +265,6 @@ def text_source(root: Path, table: pa.Table, **more: Any) -> Source:
     options = pa.ipc.IpcWriteOptions(compression=more.pop("compression", None))
     with pa.ipc.new_file(path, table.schema, options=options) as file:
         file.write_table(table)
-    damaged = more.pop("damaged", None)
-    if damaged is not None:
-        path.write_bytes(damaged(path.read_bytes()))
     return source(root, columns={"s": "string"}, **more)
 
 
@@ -295,17 +274,13 @@ def read_texts(opened: Source) -> tuple[list[str], list[tuple[int, str]]]:
     return values(chunks, "s"), dead
 
 
-def wrong_offset(content: bytes) -> bytes:
-    offsets = np.arange(0, 8 * 31, 8, np.int32)
-    wrong = offsets.copy()
-    wrong[20] = 2**31 - 1
-    assert content.count(offsets.tobytes()) == 1
-    return content.replace(offsets.tobytes(), wrong.tobytes())
-
-
 def test_a_wrong_offset_is_not_followed(tmp_path: Path) -> None:
     table = pa.table({"s": [f"text {n:03}" for n in range(30)]})
-    opened = text_source(tmp_path, table, damaged=wrong_offset, bad_rows="dead_letter")
+    opened = text_source(tmp_path, table, bad_rows="dead_letter")
+    (path,) = (tmp_path / "log/0").glob("*.arrow")
+    offsets = np.arange(0, 8 * 31, 8, np.int32)
+    right, offsets[20] = offsets.tobytes(), 2**31 - 1
+    path.write_bytes(path.read_bytes().replace(right, offsets.tobytes()))
     texts, [(count, reason)] = read_texts(opened)
     assert (texts, count) == ([], 30)
     assert "offset for slot 20 out of bounds: 2147483647 > 240" in reason
@@ -326,9 +301,9 @@ def test_views_of_a_segment_are_dead_letters_or_an_error(tmp_path: Path) -> None
 
 
 def test_columns_of_a_segment_that_nobody_declared_are_not_decoded(tmp_path: Path) -> None:
-    words = pa.array(["a" * (300 << 20)])
+    words = pa.array(["a" * (30 << 20)])
     long = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), words)
-    zeros, view = pa.array([np.zeros(1 << 26)]), words.cast(pa.string_view())
+    zeros, view = pa.array([np.zeros(1 << 23)]), words.cast(pa.string_view())
     table = pa.table({"s": ["a"], "long": long, "zeros": zeros, "view": view})
     opened = text_source(tmp_path, table, compression="zstd")
     pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
@@ -343,7 +318,7 @@ def test_columns_of_a_segment_that_nobody_declared_are_not_decoded(tmp_path: Pat
 @pytest.mark.parametrize("kind", ["values", "a dictionary", "a text in many rows"])
 def test_a_bomb_in_a_segment_is_not_decoded(tmp_path: Path, kind: str) -> None:
     words = pa.array(["a" * (300 << 20)])
-    rows = 1 if kind != "a text in many rows" else 1000
+    rows = 1 if kind != "a text in many rows" else 300
     column = words
     if kind != "values":
         text = words if rows == 1 else pa.array(["a" * (1 << 20)])

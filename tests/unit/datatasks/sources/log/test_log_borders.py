@@ -17,6 +17,7 @@ from forebay.datatasks.planning.border_rows import DecidedBorders
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.plans.plan_rows import store_plan
+from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.errors import DataError, FencedError
@@ -59,14 +60,17 @@ class Planner:
             found.append(path)
         return found
 
+    def opened(self, starts: datetime | None = None) -> Source:
+        fields = {"kind": "log", "options": self.options, "columns": {"n": "int"}}
+        spec = SourceSpec.model_validate({"name": "clicks", "starts": starts, **fields})
+        borders = DecidedBorders(database_of(Home(self.root / "home")), "ads", "clicks")
+        return open_source(spec, self.root, borders)
+
     def ids(self, *hours: int, starts: datetime | None = None) -> list[list[int]]:
         return self.rows_of([span(number) for number in hours], starts)
 
     def rows_of(self, spans: list[Interval], starts: datetime | None = None) -> list[list[int]]:
-        fields = {"kind": "log", "options": self.options, "columns": {"n": "int"}}
-        spec = SourceSpec.model_validate({"name": "clicks", "starts": starts, **fields})
-        borders = DecidedBorders(database_of(Home(self.root / "home")), "ads", "clicks")
-        with closing(open_source(spec, self.root, borders)) as source:
+        with closing(self.opened(starts)) as source:
             scan = source.scan(spans)
             tasks = [tasks_of(scan, spans, index) for index in range(len(spans))]
             chunks = [
@@ -210,13 +214,6 @@ def test_nobody_can_tell_what_was_trimmed_before_the_first_plan(planner: Planner
     assert planner.ids(1) == [[4, 5, 6, 7]]
 
 
-def test_a_new_partition_begins_at_its_beginning(planner: Planner) -> None:
-    planner.send(*minutes(0))
-    assert planner.ids(0) == [[0, 1, 2, 3]]
-    planner.send(START + 30 * MINUTE, *minutes(1), partition=1)
-    assert planner.ids(1) == [[4, 5, 6, 7, 8]]
-
-
 def test_a_new_partition_begins_at_its_beginning_in_each_stream(planner: Planner) -> None:
     """Streams read the hours, and hours that are half an hour older, whoever plans first."""
 
@@ -253,8 +250,7 @@ def test_a_new_partition_that_the_older_stream_plans_first(
 
 
 def test_one_late_segment_moves_no_border(planner: Planner) -> None:
-    late = START - 2 * HOUR
-    planner.send(*minutes(0), *minutes(1), late, *minutes(2))
+    planner.send(*minutes(0), *minutes(1), START - 2 * HOUR, *minutes(2))
     assert planner.ids(0, 1, 2) == [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11, 12]]
 
 
@@ -376,9 +372,7 @@ def test_a_log_of_years_to_come_is_not_waited_for(planner: Planner) -> None:
 
 def test_a_log_of_wrong_times_is_one_finding(planner: Planner) -> None:
     planner.send(datetime(1970, 1, 21, tzinfo=UTC), datetime(1970, 1, 22, tzinfo=UTC))
-    fields = {"kind": "log", "options": {"path": "log"}, "columns": {"n": "int"}}
-    spec = SourceSpec.model_validate({"name": "clicks", **fields})
-    with closing(open_source(spec, planner.root)) as source:
+    with closing(planner.opened()) as source:
         (found,) = source.findings()
         planner.send(START)
         assert source.findings() == []

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from support.stages import memory_source
-from support.there import there
 
-from forebay.config.specs.windows import Interval
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.sources.common.contract.base import Source
 from forebay.datatasks.sources.memory.source import MEMORY
@@ -38,14 +35,3 @@ def test_columns_that_are_not_as_declared(opened: Source) -> None:
     (finding,) = opened.findings()
     assert (finding.path, finding.code) == (("columns", "n"), "column-type")
     assert opened.describe().newest is None
-
-
-def test_a_table_as_declared(opened: Source) -> None:
-    MEMORY["a"] = pa.table({"at": pa.array([5], pa.timestamp("us", "UTC")), "n": [1]})
-    assert opened.findings() == []
-    described = opened.describe()
-    assert described.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
-    assert there(described.newest).microsecond == 5
-    day = datetime(1970, 1, 1, tzinfo=UTC)
-    scan = opened.scan([Interval(day, day + timedelta(days=1))])
-    assert [len(each) for each in scan.fingerprints] == [32]

@@ -1,4 +1,4 @@
-"""The kind `parquet`: what is found, reported and refused before rows are read; markers."""
+"""The kind `parquet`: what is found, looked at and refused before rows are read; markers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from support.parquet_source import DAY, START, days, evenly, numbers, read, source, table, write
 
 from forebay.config.specs.windows import HOUR
+from forebay.datatasks.sources.common.contract.base import Scan, Source
+from forebay.datatasks.sources.common.files.path_times import FOLDERS_MAX
 from forebay.errors import ConfigError, DataError
 
 
@@ -20,7 +22,11 @@ def test_nothing_matched(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is empty"):
         source(tmp_path).scan(days(1))
     assert source(tmp_path, starts="2026-03-01").scan(days(2)).fingerprints[0]
-    assert "is empty" in source(tmp_path).describe().empty_reason
+    for path in ("data", "data/*.parquet"):
+        said = source(tmp_path, {"path": path}).describe().empty_reason
+        below = "" if "*" in path else " (*.parquet below it)"
+        assert said.startswith(f"nothing matches {path}{below}: ")
+        assert "is empty" in said
     (tmp_path / "data/a.csv").write_text("x")
     for more in ({}, {"starts": "2026-03-01"}):
         with pytest.raises(DataError, match=r"data contains a\.csv"):
@@ -29,11 +35,16 @@ def test_nothing_matched(tmp_path: Path) -> None:
     assert finding.path == ("options", "path")
 
 
-def test_the_newest_time_may_be_of_no_year(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("at", "newest"), [(2**62, datetime.max.replace(tzinfo=UTC)), (None, None)]
+)
+def test_the_newest_time_may_be_of_no_year(
+    tmp_path: Path, at: int | None, newest: datetime | None
+) -> None:
     """`preview` ended by an error of Python."""
-    far = pa.array([2**62], pa.timestamp("us", "UTC"))
+    far = pa.array([at], pa.timestamp("us", "UTC"))
     write(tmp_path / "data/x.parquet", pa.table({"at": far, "n": [1]}))
-    assert source(tmp_path).describe().newest == datetime.max.replace(tzinfo=UTC)
+    assert source(tmp_path).describe().newest == newest
 
 
 @pytest.mark.guarantee(
@@ -61,16 +72,6 @@ def test_what_says_to_which_window_rows_belong(tmp_path: Path) -> None:
     assert source(tmp_path, hourly, event_time=None).cut == "the hour in their path"
 
 
-def test_a_column_of_another_type_is_found_and_refused(tmp_path: Path) -> None:
-    rows = table(evenly(START, 3, HOUR))
-    write(tmp_path / "data/x.parquet", rows.set_column(1, "n", pa.array(["a", "b", "c"])))
-    opened = source(tmp_path)
-    [finding] = opened.findings()
-    assert (finding.path, finding.code) == (("columns", "n"), "column-type")
-    with pytest.raises(DataError, match="stored as string, which cannot be read as int"):
-        read(opened, days(1))
-
-
 def test_options_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"window_path: .*unknown placeholder"):
         source(tmp_path, {"path": "data", "window_path": "{dat}/*"})
@@ -84,13 +85,6 @@ def test_the_newest_time_and_the_folders_are_described(tmp_path: Path) -> None:
     found = source(tmp_path).describe()
     assert (found.partitions, found.newest) == (["a", "b"], START + HOUR * 9)
     assert found.columns == {"at": "timestamp[us, tz=UTC]", "n": "int64"}
-
-
-def test_files_without_any_time_have_no_newest_one(tmp_path: Path) -> None:
-    rows = table(evenly(START, 3, HOUR))
-    nulls = pa.nulls(3, rows.schema.field("at").type)
-    write(tmp_path / "data/x.parquet", rows.set_column(0, rows.schema.field("at"), nulls))
-    assert source(tmp_path).describe().newest is None
 
 
 def test_the_first_and_the_newest_file_are_compared(tmp_path: Path) -> None:
@@ -115,14 +109,6 @@ def test_a_newest_file_that_is_broken_is_described_so(tmp_path: Path) -> None:
     assert "b.parquet cannot be read" in source(tmp_path).describe().empty_reason
 
 
-def test_what_was_looked_for_is_named_as_it_was_written(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    plain, pattern = (source(tmp_path, {"path": path}) for path in ("data", "data/*.parquet"))
-    found = plain.describe().empty_reason
-    assert found.startswith("nothing matches data (*.parquet below it): ")
-    assert pattern.describe().empty_reason.startswith("nothing matches data/*.parquet: ")
-
-
 def test_the_newest_time_of_paths_is_the_end_of_the_last(tmp_path: Path) -> None:
     write(tmp_path / "data/date=2026-03-01/a.parquet", table([START]))
     opened = source(tmp_path, {"path": "data", "window_path": "date={date}/*.parquet"})
@@ -134,3 +120,77 @@ def test_the_newest_time_is_looked_for_in_the_last_16_files(tmp_path: Path) -> N
         hours = {0: 100, 1: 50}.get(number, number)
         write(tmp_path / f"data/{number:02d}.parquet", table([START + HOUR * hours]))
     assert source(tmp_path).describe().newest == START + HOUR * 50
+
+
+DAYS = 40
+BY_DAY = {"path": "data", "window_path": "date={date}/*.parquet"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for number in range(DAYS):
+        write(day(tmp_path, number), table([START + DAY * number] * 3))
+    return tmp_path
+
+
+def day(root: Path, number: int) -> Path:
+    return root / "data" / f"date={START + DAY * number:%Y-%m-%d}" / "rows.parquet"
+
+
+def paths(scan: Scan) -> list[str]:
+    return [each["path"] for ranges in scan.tasks["ranges"].to_pylist() for each in ranges]
+
+
+def test_it_is_what_planning_sees(root: Path) -> None:
+    spans = [days(DAYS)[number] for number in (3, 7)]
+    looked, scanned = source(root, BY_DAY).look(spans), source(root, BY_DAY).scan(spans)
+    assert looked.fingerprints == scanned.fingerprints
+    assert looked.tasks.equals(scanned.tasks)
+    assert looked.storage_calls == 2 + 2  # listings and footers
+    assert paths(looked) == ["date=2026-03-04/rows.parquet", "date=2026-03-08/rows.parquet"]
+
+
+def test_other_folders_are_not_looked_at(root: Path) -> None:
+    span = days(DAYS)[3:4]
+    before = source(root, BY_DAY).look(span)
+    (root / "data" / "stray.parquet").write_bytes(b"no file of Parquet")
+    assert source(root, BY_DAY).look(span).fingerprints == before.fingerprints
+
+
+def test_what_came_and_what_went_is_seen(root: Path) -> None:
+    span = days(DAYS)[3:4]
+    day(root, 3).with_name("more.parquet").write_bytes(day(root, 3).read_bytes())
+    assert len(paths(source(root, BY_DAY).look(span))) == 2
+    for path in day(root, 3).parent.iterdir():
+        path.unlink()
+    day(root, 3).parent.rmdir()
+    assert paths(source(root, BY_DAY).look(span)) == []
+
+
+@pytest.mark.parametrize(
+    "glob", [{"path": "data/*/rows.parquet"}, {"window_path": "date={date}*/rows.parquet"}]
+)
+def test_folders_that_have_to_be_searched_for_are_listed_all(
+    root: Path, glob: dict[str, str]
+) -> None:
+    options = BY_DAY | glob
+    looked = source(root, options).look(days(1))
+    assert looked.fingerprints == source(root, options).scan(days(1)).fingerprints
+
+
+def test_many_folders_are_one_listing(root: Path) -> None:
+    def listings(opened: Source, count: int) -> int:
+        return opened.look(days(count)).storage_calls - count
+
+    assert listings(source(root, BY_DAY), FOLDERS_MAX) == FOLDERS_MAX
+    assert listings(source(root, BY_DAY), FOLDERS_MAX + 1) == 1
+
+
+def test_folders_without_leading_zeros_are_found(tmp_path: Path) -> None:
+    pattern = "year={year}/month={month}/day={day}/*.parquet"
+    opened = source(tmp_path, {"path": "data", "window_path": pattern})
+    write(tmp_path / "data/year=2026/month=3/day=4/rows.parquet", table([START + DAY * 3]))
+    span = days(DAYS)[3:4]
+    looked = opened.look(span)
+    assert paths(looked) == ["year=2026/month=3/day=4/rows.parquet"]
+    assert looked.fingerprints == opened.scan(span).fingerprints

@@ -21,7 +21,7 @@ from forebay.datatasks.sources.common.cautious import child
 from forebay.datatasks.sources.common.row_groups.planner import Footer
 from forebay.datatasks.sources.parquet import footer_process, footer_reader, footers
 from forebay.datatasks.sources.parquet.footer_reader import COMMAND, FooterAnswer, FooterReader
-from forebay.datatasks.sources.parquet.footers import read_footers, read_schemas
+from forebay.datatasks.sources.parquet.footers import read_footers
 from forebay.errors import DataError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
 
@@ -91,14 +91,6 @@ def test_a_footer_that_aborts_is_named_and_others_are_read(tmp_path: Path) -> No
     assert set(psutil.Process().children()) <= set(before)
 
 
-def test_columns_are_read_by_the_same_child(tmp_path: Path) -> None:
-    paths = files(tmp_path, 2, set())
-    Path(paths[1]).write_bytes(b"no file of this kind")
-    schema, reason = read_schemas(paths, opened, str)
-    assert schema.names == ["at", "n"]
-    assert "magic bytes" in reason
-
-
 @pytest.mark.guarantee(
     "a Parquet footer kills whoever parses it while a window is planned",
     "red with the file and the signal, or a dead letter by policy; the other files are planned",
@@ -166,8 +158,7 @@ def test_kills_from_outside_say_nothing_of_the_files_before(tmp_path: Path) -> N
 
 
 def test_a_crash_that_does_not_come_again_is_nobodys(tmp_path: Path) -> None:
-    contents = {"a": "x", "b": f"once {tmp_path / 'b'}", "c": "x"}
-    assert errors_of(contents) == ["", "", ""]
+    assert errors_of({"a": "x", "b": f"once {tmp_path / 'b'}", "c": "x"}) == ["", "", ""]
     often = {str(number): f"once {tmp_path}/{number}" for number in range(6)}
     with pytest.raises(InfrastructureError, match="nothing in it explains that"):
         errors_of({"first": "x"} | often)
@@ -255,15 +246,6 @@ def test_a_footer_that_is_too_large_is_not_read(
     (reason,) = read_footers(files(tmp_path, 1, set()), opened, str, "at")
     assert isinstance(reason, str)
     assert "at most 100 are read" in reason
-
-
-def test_texts_as_times_are_judged_by_whoever_plans(tmp_path: Path) -> None:
-    texts = pa.table({"at": ["2026-03-01T00:00:00Z"], "n": [1]})
-    path = str(write(tmp_path / "a.parquet", texts))
-    (footer,) = read_footers([path], opened, str, "at")
-    assert isinstance(footer, Footer)
-    with pytest.raises(DataError, match="there is no column 'ta': did you mean 'at'"):
-        read_footers([path], opened, str, "ta")
 
 
 def test_ctrl_c_is_not_for_the_process_that_reads_footers(tmp_path: Path) -> None:

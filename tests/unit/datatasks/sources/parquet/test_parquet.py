@@ -1,10 +1,11 @@
-"""The kind `parquet`: exact planned rows, resume, damage, one listing, odd places."""
+"""The kind `parquet`: exact planned rows, damage, wrong statistics, one listing, odd places."""
 
 from __future__ import annotations
 
 import errno
 import re
-from datetime import timedelta
+import struct
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,10 @@ from support.parquet_source import (
 )
 
 from forebay.config.specs.windows import Interval
-from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.sources.parquet import footers
-from forebay.datatasks.tasks import Position
+from forebay.datatasks.tasks import Chunk, Position
 from forebay.errors import DataError, InfrastructureError
-from forebay.home.paths import Home
+from forebay.system.instants import to_us
 from forebay.testing.source_suite import tasks_of
 
 
@@ -82,14 +82,9 @@ def test_one_listing_whatever_the_number_of_windows(tmp_path: Path) -> None:
     for n in range(20):
         folder = tmp_path / f"data/date={(START + DAY * n).date()}"
         write(folder / "x.parquet", table(evenly(START + DAY * n, 24, HOUR)))
-    options = {"path": "data", "window_path": "date={date}/*.parquet"}
-    first = source(tmp_path, options)
-    first.cache = PlanCache(Home(tmp_path))
-    assert first.scan(days(1)).storage_calls == 1 + 1, "a listing, and the footer of one file"
-    assert first.scan(days(20)).storage_calls == 1 + 19, "known footers are not read again"
-    again = source(tmp_path, options)
-    again.cache = PlanCache(Home(tmp_path))
-    assert again.scan(days(20)).storage_calls == 1
+    opened = source(tmp_path, {"path": "data", "window_path": "date={date}/*.parquet"})
+    assert opened.scan(days(1)).storage_calls == 1 + 1, "a listing, and the footer of one file"
+    assert opened.scan(days(20)).storage_calls == 1 + 20
 
 
 def test_only_row_groups_that_cross_a_border_are_read_to_plan(tmp_path: Path) -> None:
@@ -98,31 +93,6 @@ def test_only_row_groups_that_cross_a_border_are_read_to_plan(tmp_path: Path) ->
     crossing = sum(1 for low in range(0, 480, 32) if low // 24 != (low + 31) // 24)
     assert (scan.storage_calls, sum(scan.tasks["rows"].to_pylist())) == (1 + 1 + crossing, 480)
     assert not any(scan.tasks["cut"].to_pylist()), "sorted rows need no cutting while reading"
-
-
-@pytest.mark.parametrize("count", [3, 300])
-def test_few_and_many_columns(tmp_path: Path, count: int) -> None:
-    rows = table(evenly(START, 100, timedelta(minutes=1)))
-    names = [f"c{n}" for n in range(count)]
-    for name in names:
-        rows = rows.append_column(name, pa.array(np.arange(100) / 3))
-    write(tmp_path / "data/x.parquet", rows)
-    columns = {"at": "timestamp", "n": "int"} | dict.fromkeys(names, "float")
-    opened = source(tmp_path, columns=columns)
-    assert opened.findings() == []
-    chunks = read(opened, days(1), columns=tuple(names))
-    assert chunks[0].batch.num_columns == count
-    assert sum(chunk.batch.num_rows for chunk in chunks) == 100
-
-
-def test_resuming_does_not_read_earlier_row_groups(tmp_path: Path) -> None:
-    rows = table(evenly(START, 1000, timedelta(seconds=1)))
-    path = write(tmp_path / "data/x.parquet", rows, row_group_size=100)
-    opened = source(tmp_path)
-    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
-    damage_file(path)
-    chunks = list(open_task(opened, task, Position(0, 250), chunk_rows=100))
-    assert numbers(chunks) == list(range(250, 1000))
 
 
 def test_row_ids_are_of_the_path_below_the_folder_and_the_row_in_the_file(tmp_path: Path) -> None:
@@ -171,22 +141,6 @@ def test_other_ways_to_store_times(tmp_path: Path, stored: str) -> None:
     assert [numbers(read(opened, days(3), index)) for index in range(3)] == [[2], [3], [4]]
 
 
-def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
-    write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)))
-    (tmp_path / "data/y.parquet").write_bytes(b"not Parquet at all")
-    with pytest.raises(DataError, match=r"data/y\.parquet cannot be read"):
-        source(tmp_path).scan(days(1))
-    opened = source(tmp_path, bad_rows="dead_letter")
-    spans = days(2)
-    for index, good in ((0, 5), (1, 0)):
-        tasks = tasks_of(opened.scan(spans), spans, index)
-        chunks = [chunk for task in tasks for chunk in open_task(opened, task)]
-        assert len(numbers(chunks)) == good
-        dead = [each for chunk in chunks for each in chunk.dead]
-        assert [each.location["file"] for each in dead] == ["y.parquet"]
-        assert sum(task.rows or 0 for task in tasks) == good + 1
-
-
 def test_an_unreadable_file_counts_only_where_its_path_says(tmp_path: Path) -> None:
     write(tmp_path / "data/2026-03-01/x.parquet", table(evenly(START, 5, HOUR)))
     (tmp_path / "data/2026-03-02").mkdir()
@@ -221,27 +175,14 @@ def test_damaged_pages_balance(tmp_path: Path, hit: str) -> None:
     assert sum(task.rows or 0 for task in rescanned) == 300
 
 
-def test_files_that_vanish_or_shrink_after_planning(tmp_path: Path) -> None:
-    path = write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)))
+def test_a_file_that_vanishes_after_planning(tmp_path: Path) -> None:
+    path = write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)), row_group_size=4)
     opened = source(tmp_path, bad_rows="dead_letter")
-    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
-    write(path, table(evenly(START, 3, HOUR)))
-    with pytest.raises(DataError, match=r"x\.parquet was changed after it was planned"):
-        list(open_task(opened, task))
+    [task, *_] = tasks_of(opened.scan(days(1)), days(1), 0)
+    assert opened.location(task, Position(0, 4)) == {"file": "x.parquet", "row_group": 1, "row": 4}
     path.unlink()
     with pytest.raises(DataError, match="is gone: plan the window again"):
         list(open_task(opened, task))
-
-
-def test_a_file_that_breaks_between_two_readers_loses_the_rest_of_it(tmp_path: Path) -> None:
-    path = write(tmp_path / "data/x.parquet", table(evenly(START, 5, HOUR)))
-    opened = source(tmp_path, bad_rows="dead_letter")
-    [task] = tasks_of(opened.scan(days(1)), days(1), 0)
-    first = next(open_task(opened, task, chunk_rows=3))
-    rot(path, bytes(path.stat().st_size))
-    (rest,) = open_task(opened, task, first.end)
-    assert (numbers([first]), numbers([rest])) == ([0, 1, 2], [])
-    assert [each.rows for each in rest.dead] == [2]
 
 
 def test_a_cut_file_that_breaks_between_two_readers_is_an_error(tmp_path: Path) -> None:
@@ -295,17 +236,11 @@ def test_rows_whose_time_contradicts_their_path_stay_in_the_path_s_window(tmp_pa
     options = {"path": "data", "window_path": "{date}/*.parquet"}
     times = [START - DAY, START + HOUR, None, START + DAY * 3]
     write(tmp_path / "data/2026-03-01/x.parquet", table(times))
-    assert sorted(numbers(read(source(tmp_path, options), days(1)))) == [0, 1, 2, 3]
+    chunks = read(source(tmp_path, options), days(1))
+    assert (numbers(chunks), outside(chunks)) == ([0, 1, 2, 3], [0, 0, 0, 0])
     halves = [Interval(START, START + HOUR), Interval(START + HOUR, START + DAY)]
     opened = source(tmp_path, options)
     assert [numbers(read(opened, halves, index)) for index in (0, 1)] == [[0, 2], [1, 3]]
-
-
-def test_where_a_row_lies(tmp_path: Path) -> None:
-    write(tmp_path / "data/x.parquet", table(evenly(START, 10, HOUR)), row_group_size=4)
-    opened = source(tmp_path)
-    [task] = tasks_of(opened.scan(days(1)), days(1), 0)[:1]
-    assert opened.location(task, Position(0, 5)) == {"file": "x.parquet", "row_group": 1, "row": 5}
 
 
 def ranges_of(scan: Any) -> list[tuple[int, int, int, int, int]]:
@@ -381,3 +316,116 @@ def test_a_row_without_a_time_has_the_first_hour_of_its_path(tmp_path: Path) -> 
     opened = source(tmp_path, {"path": "data", "window_path": "date={date}/*.parquet"})
     (chunk,) = read(opened, days(1))
     assert chunk.hours.tolist() == [0, 5]
+
+
+LATER = START + 3 * DAY
+TIMES = pa.timestamp("us", "UTC")
+
+
+def stored(name: str, others: dict[str, Any]) -> pa.Table:
+    """The column of times comes after those that it might be taken for."""
+    times = pa.array([START, START, START, START + DAY], TIMES)
+    return pa.table({**others, name: times, "n.y": [5, 6, 7, 8]})
+
+
+OTHERS = {
+    "at.x": {"at": [{"x": LATER}] * 4, "At.X": [LATER] * 4, "n": [{"y": "text"}] * 4},
+    "at.list.element": {"at": [[LATER]] * 4, "n.y.z": [1, 2, 3, 4]},
+    "at.key_value.key": {"at": pa.array([[(LATER, 1)]] * 4, pa.map_(TIMES, pa.int64()))},
+    "a.b.c": {"a": [{"b": {"c": LATER}}] * 4, "a.b": [{"c": LATER}] * 4},
+    "a..b": {"a.": [{"b": LATER}] * 4, "a": [{".b": LATER, "": {"b": LATER}}] * 4},
+    'it\'s "`.`"': {"it's": [LATER] * 4, "`.`": [LATER] * 4, 'IT\'S "`.`"': [LATER] * 4},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_name_is_no_path(tmp_path: Path, name: str) -> None:
+    """Of one row group statistics say the window, the other is cut."""
+    write(tmp_path / "data/x.parquet", stored(name, OTHERS[name]), row_group_size=2)
+    opened = source(tmp_path, columns={name: "timestamp", "n.y": "int"}, event_time=name)
+    assert opened.findings() == []
+    scan = opened.scan(days(4))
+    found = [
+        [
+            tuple(row.values())
+            for task in tasks_of(scan, days(4), day)
+            for chunk in open_task(opened, task, columns=("n.y", name))
+            for row in chunk.batch.to_pylist()
+        ]
+        for day in range(4)
+    ]
+    assert found == [[(5, START), (6, START), (7, START)], [(8, START + DAY)], [], []]
+
+
+def test_a_path_is_no_name(tmp_path: Path) -> None:
+    write(tmp_path / "data/x.parquet", pa.table({"at": [{"x": START}] * 2, "n": [1, 2]}))
+    opened = source(tmp_path, columns={"at.x": "timestamp", "n": "int"}, event_time="at.x")
+    assert "there is no column 'at.x'" in opened.findings()[0].message
+    with pytest.raises(DataError, match=r"x\.parquet: there is no column 'at\.x'"):
+        opened.scan(days(1))
+
+
+SECOND = timedelta(seconds=1)
+
+
+def misstate(path: Path, said: dict[datetime, datetime]) -> None:
+    """Replace bounds in the footer: a writer's mistake."""
+    content = path.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = content[start:]
+    for true, wrong in said.items():
+        assert footer.count(struct.pack("<q", to_us(true)))
+        footer = footer.replace(struct.pack("<q", to_us(true)), struct.pack("<q", to_us(wrong)))
+    path.write_bytes(content[:start] + footer)
+
+
+def outside(chunks: list[Chunk]) -> list[int]:
+    """Of the rows in reading order: whether they are before the window, or after it."""
+    return [
+        side
+        for chunk in chunks
+        for side in (len(chunk.rows) * [0] if chunk.outside is None else chunk.outside.tolist())
+    ]
+
+
+def test_a_row_after_what_statistics_say_is_read_and_counted(tmp_path: Path) -> None:
+    times = [START + HOUR, START + DAY + HOUR]
+    misstate(write(tmp_path / "data/x.parquet", table([*times])), {times[1]: START + 2 * HOUR})
+    opened = source(tmp_path)
+    first = read(opened, days(2))
+    assert (numbers(first), outside(first)) == ([0, 1], [0, 1])
+    assert numbers(read(opened, days(2), 1)) == []
+
+
+def test_bounds_that_contradict_each_other_say_nothing(tmp_path: Path) -> None:
+    times = [START + HOUR, START + DAY + HOUR]
+    path = write(tmp_path / "data/x.parquet", table([*times]))
+    misstate(path, {times[0]: START + 9 * DAY})
+    assert [numbers(read(source(tmp_path), days(2), day)) for day in range(2)] == [[0], [1]]
+
+
+@pytest.mark.parametrize("day", range(4))
+def test_a_row_beyond_a_group_that_is_cut_goes_with_its_nearest_time(
+    tmp_path: Path, day: int
+) -> None:
+    """Of five days, the group says to have two: each window is planned alone, and none is lost."""
+    times = [START, START + DAY, START + 2 * DAY - SECOND, START + 3 * DAY + HOUR]
+    said = {times[0]: START + DAY - SECOND, times[3]: START + 2 * DAY}
+    misstate(write(tmp_path / "data/x.parquet", table([*times])), said)
+    chunks = read(source(tmp_path), days(4)[day : day + 1])
+    expected = {0: ([0], [0]), 1: ([1, 2], [0, 0]), 2: ([3], [1])}
+    assert (numbers(chunks), outside(chunks)) == expected.get(day, ([], []))
+
+
+def test_times_beyond_nanoseconds_stay_what_they_are(tmp_path: Path) -> None:
+    """As INT96, year 2554 would be 1970 where it becomes nanoseconds."""
+    later = START + timedelta(microseconds=2**64 // 1000)
+    rows = table([START, later, datetime(9999, 12, 31, tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)])
+    path = write(tmp_path / "data/x.parquet", rows, use_deprecated_int96_timestamps=True)
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).physical_type == "INT96"
+    opened = source(tmp_path)
+    chunks = read(opened, days(1), columns=("n", "at"))
+    assert numbers(chunks) == [0]
+    assert pa.concat_batches([chunk.batch for chunk in chunks])["at"].to_pylist() == [START]
+    midnight = later.replace(hour=0, minute=0, second=0, microsecond=0)
+    assert numbers(read(opened, days(1, midnight))) == [1]

@@ -1,12 +1,16 @@
-"""Footers with impossible claims, or that take long: named by policy, in bounded time."""
+"""Footers: times of row groups; impossible claims, or that take long, in bounded time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.cpu_limits import cpu_limit
 from support.hostile.forged_footers import Claim, forged_file
@@ -15,8 +19,16 @@ from support.parquet_source import DAY, START, days, evenly, numbers, read, sour
 from forebay.config.specs.windows import HOUR
 from forebay.datatasks.sources.common.row_groups import planner
 from forebay.datatasks.sources.common.row_groups.planner import Candidates
-from forebay.datatasks.sources.common.values.times import Spans
+from forebay.datatasks.sources.common.values.times import HOUR_US, Spans
 from forebay.datatasks.sources.parquet import footer_process
+from forebay.datatasks.sources.parquet.footer_process import (
+    ALL_NULL,
+    KNOWN,
+    TO_READ,
+    UNKNOWN,
+    bounds_of,
+)
+from forebay.datatasks.sources.parquet.footers import RowGroups, group_times
 from forebay.datatasks.sources.parquet.plan import ParquetPlanner
 from forebay.errors import DataError
 from forebay.system.instants import to_us
@@ -96,3 +108,85 @@ def test_a_file_is_opened_once_for_all_row_groups_that_are_cut(tmp_path: Path) -
     planner = ParquetPlanner(opened, "at", "fail", str)
     found = planner.ranges(Candidates(pa.array([path]), footers, None, None), Spans(days(1)))
     assert (found.rows.sum(), planner.reads, calls) == (48, 16, [path])
+
+
+def group(tmp_path: Path, hours: list[int | None]) -> pq.ParquetFile:
+    times = pa.array(
+        [None if hour is None else hour * HOUR_US for hour in hours], pa.timestamp("us", "UTC")
+    )
+    pq.write_table(pa.table({"at": times}), tmp_path / "x.parquet")
+    return pq.ParquetFile(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("hours", "bounds", "expected"),
+    [
+        ([3, 1, 2], None, [3, 1, 2]),
+        ([3, None, 2], None, [3, 2, 2]),  # with the earliest
+        *(([None, None], (4, 6), [4, 4]), ([3, None, 5], (4, 6), [4, 4, 5]), ([], None, [])),
+    ],
+)
+def test_each_row_has_a_time(
+    tmp_path: Path, hours: list[int | None], bounds: tuple[int, int] | None, expected: list[int]
+) -> None:
+    span = None if bounds is None else (bounds[0] * HOUR_US, bounds[1] * HOUR_US)
+    found = group_times(group(tmp_path, hours), 0, "at", span)
+    assert found.tolist() == [hour * HOUR_US for hour in expected]
+
+
+def test_a_time_after_the_bounds_is_their_last(tmp_path: Path) -> None:
+    found = group_times(group(tmp_path, [9]), 0, "at", (4 * HOUR_US, 6 * HOUR_US))
+    assert found.tolist() == [6 * HOUR_US - 1]
+
+
+def test_a_row_group_without_any_time_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="row group 0 holds no time in 'at' at all"):
+        group_times(group(tmp_path, [None, None]), 0, "at", None)
+
+
+STAMP, DATE, NO_BOUNDS = pa.timestamp("us", "UTC"), pa.date32(), {"has_min_max": False}
+
+
+@pytest.mark.parametrize(
+    ("stored", "statistics", "expected"),
+    [
+        (STAMP, {}, (3, 5, KNOWN)),
+        (pa.timestamp("ms"), {}, (3_000, 5_000, KNOWN)),
+        (pa.timestamp("ns"), {"physical_type": "INT96"}, None),
+        (pa.int64(), {}, None),
+        (DATE, {"physical_type": "INT32"}, (3 * 24 * HOUR_US, 5 * 24 * HOUR_US, KNOWN)),
+        (DATE, {}, None),
+        (pa.int32(), {"physical_type": "INT32"}, None),
+        (STAMP, NO_BOUNDS | {"num_values": 0, "null_count": 7}, ALL_NULL),
+        (STAMP, NO_BOUNDS | {"num_values": 0, "null_count": 0}, None),
+        (STAMP, NO_BOUNDS | {"num_values": 3, "null_count": 7}, None),
+        (STAMP, NO_BOUNDS | {"num_values": 0, "has_null_count": False, "null_count": 7}, None),
+        (STAMP, None, None),
+    ],
+)
+def test_what_statistics_say_of_the_times_of_a_row_group(
+    stored: pa.DataType, statistics: dict[str, Any] | None, expected: Any
+) -> None:
+    known = {"has_min_max": True, "has_null_count": True, "null_count": 0, "num_values": 2}
+    types: dict[str, Any] = {"physical_type": "INT64", "logical_type": ""}
+    known |= types | {"min_raw": 3, "max_raw": 5}
+    found = bounds_of(None if statistics is None else SimpleNamespace(**known | statistics), stored)
+    if expected in {None, ALL_NULL}:
+        expected = (UNKNOWN, UNKNOWN, TO_READ if expected is None else ALL_NULL)
+    assert found == expected
+
+
+def test_the_file_that_was_asked_about_last_is_remembered() -> None:
+    opened: list[str] = []
+
+    def open_file(path: str) -> BytesIO:
+        opened.append(path)
+        stored = BytesIO()
+        pq.write_table(pa.table({"n": range(10)}), stored, row_group_size=4)
+        return BytesIO(stored.getvalue())
+
+    groups = RowGroups(open_file)
+    assert [groups.location("a", row)["row_group"] for row in (0, 3, 4, 9)] == [0, 0, 1, 2]
+    groups.location("b", 0)
+    groups.location("a", 0)
+    assert opened == ["a", "b", "a"]

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.record_files import framed, json_rows, tf_example, tf_rows
+from support.record_files import WRITERS, framed, json_rows, tf_example, tf_rows
 from support.record_mutants import mutants, outcome
 
 from forebay.config.specs.sources import ColumnType
 from forebay.datatasks.sources.formats.json_rows import JsonDecoder
-from forebay.datatasks.sources.records import blocks, json_lines, tf_examples
+from forebay.datatasks.sources.records import blocks, json_lines, lines, tf_examples
 from forebay.datatasks.sources.records.csv_lines import CsvLines
 from forebay.datatasks.sources.records.json_lines import JsonLines
 from forebay.datatasks.sources.records.kind import CsvKind, JsonKind, TfrecordKind
@@ -96,27 +96,23 @@ def test_lines_are_numbered_as_an_editor_does(monkeypatch: pytest.MonkeyPatch) -
     assert b"".join(value for each in found for value in each.values()) == b"{}{}{}"
 
 
-def test_a_line_that_is_too_long_is_a_bad_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (blocks, json_lines):
-        monkeypatch.setattr(module, "RECORD_BYTES_MAX", 50, raising=False)
-    monkeypatch.setattr("forebay.datatasks.sources.records.lines.RECORD_BYTES_MAX", 50)
-    long = b'{"s": "' + b"x" * 200 + b'"}'
-    content = b"\n".join([b'{"i":1}', long, b'{"i":2}', long])
-    for step in (7, 60, 1000):
-        records = JsonLines(["i"], DECLARED, JsonKind.Options(path="x"))
-        found = outcome(records, content, step)
-        assert [row and row["i"] for row, _ in found] == [1, None, 2, None]
-        assert ["at most 50 are read" in reason for _, reason in found] == [False, True] * 2
-
-
-def test_an_example_that_is_too_long_is_a_bad_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["json", "tfrecord"])
+def test_a_record_that_is_too_long_is_a_bad_one_alone(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where a piece holds it and what follows: blocks of Snappy may be large."""
-    for module in (blocks, tf_examples):
-        monkeypatch.setattr(module, "RECORD_BYTES_MAX", 50)
-    content = tf_rows(pa.table({"i": [1, 2, 3, 4], "s": [None, "x" * 200, None, "x" * 200]}))
+    for module in (blocks, json_lines, lines, tf_examples):
+        monkeypatch.setattr(module, "RECORD_BYTES_MAX", 50, raising=False)
+    content = WRITERS[kind](pa.table({"i": [1, 2, 3, 4], "s": [None, "x" * 200] * 2}))
     for step in (7, 60, 1000):
-        records = TfExamples(["i"], DECLARED, TfrecordKind.Options(path="x"))
-        found = outcome(records, content, step)
+        if kind == "json":
+            found = outcome(
+                JsonLines(["i"], DECLARED, JsonKind.Options(path="x")), content.strip(), step
+            )
+        else:
+            found = outcome(
+                TfExamples(["i"], DECLARED, TfrecordKind.Options(path="x")), content, step
+            )
         assert [row and row["i"] for row, _ in found] == [1, None, 3, None]
         assert ["at most 50 are read" in reason for _, reason in found] == [False, True] * 2
 

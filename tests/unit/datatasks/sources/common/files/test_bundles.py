@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 
 from forebay.datatasks.sources.common.files.bundles import (
     BUNDLE_ROWS,
-    SPLIT_ROWS,
     RowRanges,
     fingerprints,
     to_tasks,
@@ -34,20 +31,6 @@ def test_no_pieces() -> None:
     assert to_tasks(RowRanges.of([]), paths(0)).equals(TASK_SCHEMA.empty_table())
 
 
-def test_small_files_of_one_hour_are_bundled() -> None:
-    tasks = to_tasks(whole_files([1000] * 200), paths(200))
-    assert tasks.schema == TASK_SCHEMA
-    rows = tasks["rows"].to_pylist()
-    assert (sum(rows), len(rows)) == (200_000, -(-200_000 // BUNDLE_ROWS))
-    assert max(rows) < BUNDLE_ROWS + 1000
-    assert [len(ranges) * 1000 for ranges in tasks["ranges"].to_pylist()] == rows
-
-
-def test_files_of_different_hours_are_not() -> None:
-    tasks = to_tasks(whole_files([10, 10, 10], [5, 3, 5]), paths(3))
-    assert (tasks["hour"].to_pylist(), tasks["rows"].to_pylist()) == ([3, 5], [10, 20])
-
-
 def test_each_hour_s_rows_are_counted_from_its_first() -> None:
     small = BUNDLE_ROWS // 4
     tasks = to_tasks(whole_files([small] * 9, [0, 0, 0, 1, 1, 1, 1, 1, 1]), paths(9))
@@ -56,19 +39,13 @@ def test_each_hour_s_rows_are_counted_from_its_first() -> None:
 
 def test_a_task_has_64_times_1024_rows_and_a_file_that_is_split_four_times_as_many() -> None:
     assert to_tasks(whole_files([1024] * 66), paths(66))["rows"].to_pylist() == [65_536, 2_048]
-    groups = RowRanges.of([(0, 0, 0, n * 1024, (n + 1) * 1024, 1024, 1) for n in range(257)])
-    assert to_tasks(groups, paths(1))["rows"].to_pylist() == [262_144, 1_024]
-
-
-def test_a_big_file_is_split_at_row_groups() -> None:
-    group = 50_000
-    ranges = RowRanges.of([(0, 0, 0, n * group, (n + 1) * group, group, 1) for n in range(20)])
-    tasks = to_tasks(ranges, paths(1))
-    ranges = [row_range for ranges in tasks["ranges"].to_pylist() for row_range in ranges]
-    assert len(ranges) == tasks.num_rows == -(-1_000_000 // SPLIT_ROWS)
-    assert all(one["end"] == other["first"] for one, other in pairwise(ranges))
-    assert all(row_range["first"] % group == 0 for row_range in ranges)
-    assert max(tasks["rows"].to_pylist()) < SPLIT_ROWS + group
+    uneven = [300_000, 250_000, 250_000, 200_000]
+    for size, count, wanted in ((1024, 257, [262_144, 1_024]), (50_000, 20, uneven)):
+        groups = [(0, 0, 0, n * size, (n + 1) * size, size, 1) for n in range(count)]
+        tasks = to_tasks(RowRanges.of(groups), paths(1))
+        assert (tasks.schema, tasks["rows"].to_pylist()) == (TASK_SCHEMA, wanted)
+        ranges = [each for task in tasks["ranges"].to_pylist() for each in task]
+        assert [each["end"] for each in ranges] == np.cumsum(wanted).tolist()
 
 
 def test_tasks_of_several_hours_are_in_the_order_of_hours() -> None:

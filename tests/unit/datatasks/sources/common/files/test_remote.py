@@ -55,14 +55,19 @@ def test_a_server_that_is_not_there(s3_access: None) -> None:
     assert raised.value.exit_code == 4
 
 
-def test_options_that_its_client_does_not_take(s3_access: None) -> None:
-    with pytest.raises(ConfigError, match=r"options\.storage cannot be used: .*'endpiont'"):
-        files({"endpiont": "http://127.0.0.1:9"}).listing()
-
-
-def test_a_url_without_a_bucket(s3_access: None) -> None:
-    with pytest.raises(ConfigError, match="s3://: it names no bucket"):
-        files(KEYS, "s3://").listing()
+@pytest.mark.parametrize(
+    ("storage", "place", "says"),
+    [
+        ({"endpiont": "a"}, "s3://lake", r"options\.storage cannot be used: .*'endpiont'"),
+        (KEYS, "s3://", "s3://: it names no bucket"),
+        ({}, "no://lake", "no://lake: Protocol not known: no"),
+    ],
+)
+def test_places_that_are_none(
+    s3_access: None, storage: dict[str, str], place: str, says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        files(storage, place).listing()
 
 
 @pytest.mark.parametrize("name", ["loop", "file", "n" * 300])
@@ -71,11 +76,6 @@ def test_a_path_that_is_no_folder_is_wrong_and_not_the_machine(tmp_path: Path, n
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match=rf"{name}.*correct `path`"):
         Files(f"{name}/data/*", tmp_path, {}, (".parquet",)).listing()
-
-
-def test_a_scheme_that_nothing_is_installed_for() -> None:
-    with pytest.raises(ConfigError, match="no://lake: Protocol not known: no"):
-        files({}, "no://lake").listing()
 
 
 def test_the_extra_is_asked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,7 @@ from forebay.datatasks.sources.common.streams.odd_times import odd_times, settle
     ],
 )
 def test_which_times_are_odd(times: list[int], odd: list[int]) -> None:
-    found = odd_times(np.array(times, np.int64), 10, 100)
-    assert np.flatnonzero(found).tolist() == odd
+    assert np.flatnonzero(odd_times(np.array(times, np.int64), 10, 100)).tolist() == odd
 
 
 def test_an_odd_run_goes_with_what_follows_it() -> None:

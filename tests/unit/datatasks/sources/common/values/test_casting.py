@@ -176,31 +176,31 @@ def bad_rows(array: pa.Array, declared: ColumnType) -> set[int]:
     return set(fit(pa.record_batch([array], names=["x"]), ["x"], {"x": declared}).bad)
 
 
-def some(values: list[Any], more: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
-    return st.lists(st.one_of(st.none(), st.sampled_from(values), more), min_size=1, max_size=30)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+LISTS_OF_INTS = st.lists(st.integers(0, 2**64 - 1), max_size=3)
+STORED_AS = {pa.date32(): pa.int32(), pa.date64(): pa.int64()}
+
+
+def some(
+    values: list[Any], more: st.SearchStrategy[Any], stored: pa.DataType, declared: ColumnType
+) -> st.SearchStrategy[tuple[pa.Array, ColumnType]]:
+    drawn = st.one_of(st.none(), st.sampled_from(values), more)
+    return st.lists(drawn, min_size=1, max_size=30).map(
+        lambda each: (pa.array(each, STORED_AS.get(stored, stored)).cast(stored), declared)
+    )
 
 
 @settings(max_examples=200, deadline=None)
 @given(
     st.one_of(
-        some(INT64_BORDERS, st.floats()).map(lambda v: (pa.array(v, pa.float64()), INT)),
-        some([0.5, 2.0], st.floats(width=16)).map(lambda v: (pa.array(v, pa.float16()), INT)),
-        some(ODD_TEXTS, st.datetimes().map(str)).map(lambda v: (pa.array(v, pa.string()), TIME)),
-        some([2**63 // 10**6], st.integers(-(2**63), 2**63 - 1)).map(
-            lambda v: (pa.array(v, pa.timestamp("s")), TIME)
-        ),
-        some([2**63 // 10**3], st.integers(-(2**63), 2**63 - 1)).map(
-            lambda v: (pa.array(v, pa.timestamp("ms")), TIME)
-        ),
-        some([2**63 // 86_400_000_000], st.integers(-(2**31), 2**31 - 1)).map(
-            lambda v: (pa.array(v, pa.int32()).cast(pa.date32()), TIME)
-        ),
-        some([2**63 // 1000], st.integers(-(2**62), 2**62)).map(
-            lambda v: (pa.array(v, pa.int64()).cast(pa.date64()), TIME)
-        ),
-        some([[2**63], [1, None]], st.lists(st.integers(0, 2**64 - 1), max_size=3)).map(
-            lambda v: (pa.array(v, pa.list_(pa.uint64())), ColumnType.LIST_INT)
-        ),
+        some(INT64_BORDERS, st.floats(), pa.float64(), INT),
+        some([0.5, 2.0], st.floats(width=16), pa.float16(), INT),
+        some(ODD_TEXTS, st.datetimes().map(str), pa.string(), TIME),
+        some([2**63 // 10**6], INT64, pa.timestamp("s"), TIME),
+        some([2**63 // 10**3], INT64, pa.timestamp("ms"), TIME),
+        some([2**63 // 86_400_000_000], st.integers(-(2**31), 2**31 - 1), pa.date32(), TIME),
+        some([2**63 // 1000], st.integers(-(2**62), 2**62), pa.date64(), TIME),
+        some([[2**63], [1, None]], LISTS_OF_INTS, pa.list_(pa.uint64()), ColumnType.LIST_INT),
     )
 )
 def test_values_beside_others_fit_as_they_do_alone(case: tuple[pa.Array, ColumnType]) -> None:
@@ -212,16 +212,16 @@ def test_values_beside_others_fit_as_they_do_alone(case: tuple[pa.Array, ColumnT
 @pytest.mark.parametrize(
     ("values", "declared"),
     [
-        (pa.array(np.full(1_000_000, 2**63, np.uint64)), INT),
-        (pa.array([f"soon {number}" for number in range(1_000_000)]), TIME),
+        (pa.array(np.full(200_000, 2**63, np.uint64)), INT),
+        (pa.array([f"soon {number}" for number in range(200_000)]), TIME),
     ],
 )
-def test_a_million_bad_values_are_quick(values: pa.Array, declared: ColumnType) -> None:
-    with cpu_limit("one cast for each would take more than 20 s", 8):
+def test_very_many_bad_values_are_quick(values: pa.Array, declared: ColumnType) -> None:
+    with cpu_limit("one cast for each would take more than 4 s", 2):
         bad = fit(pa.record_batch([values], names=["x"]), ["x"], {"x": declared}).bad
     assert len(bad) == len(values)
     assert "9223372036854775808" in bad[0] or "soon 0" in bad[0]
-    assert "like 999,999 others of its batch" in bad[999_999]
+    assert "like 199,999 others of its batch" in bad[199_999]
 
 
 def test_values_of_python_as_declared() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from forebay.config.specs.base import parse_instant
 from forebay.config.specs.sources import ColumnType
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.values.casting import odd_values
+from forebay.datatasks.sources.common.values.far_times import are_far, far_words, shown_time
 from forebay.datatasks.sources.common.values.times import (
     UNKNOWN,
     Spans,
@@ -24,35 +24,26 @@ from forebay.datatasks.sources.common.values.times import (
     is_time,
     times_of,
 )
-from forebay.system.instants import from_us, to_us
+from forebay.system.instants import to_us
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR = 3_600_000_000
 MOMENTS = st.integers(-20, 60)
 
 
-@given(st.integers(-(10**15), 10**15))
-def test_microseconds_there_and_back(value: int) -> None:
-    instant = EPOCH + timedelta(microseconds=value)
-    assert (to_us(instant), from_us(value)) == (value, instant)
+def test_days_and_dictionaries() -> None:
+    days = pa.array([date(1970, 1, 2), None])
+    instants = days.cast(pa.timestamp("ns")).dictionary_encode()
+    texts = pa.array(["1970-01-02", None]).dictionary_encode()
+    for stored in (days, days.cast(pa.date64()), texts, instants):
+        assert times_of(stored).tolist() == [24 * HOUR, UNKNOWN]
 
 
-@pytest.mark.parametrize(
-    ("stored", "value"),
-    [
-        *((stored, date(1970, 1, 2)) for stored in (pa.date32(), pa.date64())),
-        *((pa.string(), day) for day in ("1970-01-02", "1970-01-02T00:00:00")),
-        *((pa.string(), f"1970-01-02{end}") for end in (" 01:00:00+01:00", "T00:00:00Z")),
-        (pa.dictionary(pa.int8(), pa.string()), "1970-01-02"),
-    ],
-)
-def test_days_texts_and_dictionaries(stored: pa.DataType, value: Any) -> None:
-    assert times_of(pa.array([value, None]).cast(stored)).tolist() == [24 * HOUR, UNKNOWN]
-
-
-def test_a_dictionary_of_instants_is_read_as_instants() -> None:
-    stored = pa.array([1_500, None], pa.timestamp("ns"))
-    assert times_of(stored.dictionary_encode()).tolist() == times_of(stored).tolist()
+def test_what_is_a_time() -> None:
+    for stored in (pa.timestamp("s"), pa.date32(), pa.dictionary(pa.int8(), pa.timestamp("us"))):
+        assert is_time(stored)
+    for stored in (pa.string(), pa.int64(), pa.dictionary(pa.int8(), pa.string())):
+        assert not is_time(stored)
 
 
 DAYS = st.sampled_from(
@@ -96,23 +87,6 @@ def test_bytes_that_are_no_text_are_no_time() -> None:
     """As some formats let them be: that alone must not end the reading of their neighbours."""
     array = pa.array([b"2026-03-01", b"2026-0\xb6-01", b"2026-W09-7"]).view(pa.string())
     assert odd_values(array, ColumnType.TIMESTAMP).tolist() == [False, True, False]
-
-
-@pytest.mark.parametrize(
-    ("stored", "wanted"),
-    [
-        *(
-            (pa.timestamp("s"), True),
-            (pa.date32(), True),
-            (pa.string(), False),
-            (pa.int64(), False),
-        ),
-        (pa.dictionary(pa.int8(), pa.timestamp("us")), True),
-        (pa.dictionary(pa.int8(), pa.string()), False),
-    ],
-)
-def test_what_is_a_time(stored: pa.DataType, wanted: bool) -> None:
-    assert is_time(stored) is wanted
 
 
 def instant(hours: int, microseconds: int = 0) -> datetime:
@@ -168,8 +142,7 @@ def test_hours_are_counted_from_the_start_of_the_span_and_stay_inside() -> None:
 @given(st.lists(st.integers(-5, 4 * HOUR), max_size=9), st.integers(-3, 3).map(HOUR.__mul__))
 def test_hours_of_one_hour_are_those_of_each_row(values: list[int], start: int) -> None:
     """Where all rows are of one hour none is divided."""
-    end = start + 3 * HOUR
-    found = hours_within(np.array(values, np.int64) + start, start, end)
+    found = hours_within(np.array(values, np.int64) + start, start, start + 3 * HOUR)
     assert found.dtype == np.int32
     assert found.tolist() == [max(0, min(value, 3 * HOUR - 1)) // HOUR for value in values]
 
@@ -177,3 +150,51 @@ def test_hours_of_one_hour_are_those_of_each_row(values: list[int], start: int) 
 @given(st.lists(st.integers(0, 3), max_size=6))
 def test_hours_fall_where_one_is_before_the_one_before_it(hours: list[int]) -> None:
     assert falls(np.array(hours, np.int32)) == (sorted(hours) != hours)
+
+
+NOW = to_us(datetime(2026, 11, 1, tzinfo=UTC))
+AT = to_us(datetime(2026, 3, 1, 5, tzinfo=UTC))
+
+
+def test_what_is_far() -> None:
+    year = timedelta(days=365) // timedelta(microseconds=1)
+    times = [UNKNOWN, -1, 0, year - 1, year, AT, NOW, NOW + 10 * year, NOW + 10 * year + 1]
+    far = are_far(np.array(times), NOW)
+    assert far.tolist() == [False, True, True, True, False, False, False, False, True]
+    near = timedelta(microseconds=1)
+    assert are_far(np.array([NOW, NOW + 2]), NOW, near).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("value", "stored", "read", "fits"),
+    [
+        (AT // 1000, "int", "milliseconds", "seconds"),
+        (AT * 1000, "int", "milliseconds", "microseconds"),
+        (AT * 10**3, "timestamp[us, tz=UTC]", "microseconds", "nanoseconds"),
+        (AT // 10**6, "timestamp[us]", "microseconds", "seconds"),
+        (AT // 10**6, "timestamp[ns]", "nanoseconds", "milliseconds"),
+        (AT * 10**3, "timestamp[s]", "seconds", "milliseconds"),
+    ],
+)
+def test_the_unit_that_fits_is_named(value: int, stored: str, read: str, fits: str) -> None:
+    assert are_far(np.array([value]), NOW).all()
+    words = far_words(value, NOW, stored)
+    assert f", read as {read}; as {fits} it would be 2026-03-01 0" in words
+
+
+@pytest.mark.parametrize("value", [0, -1, -1000, -1_000_000])
+def test_no_time(value: int) -> None:
+    assert far_words(value, NOW).endswith(": 0 or -1 in place of a time")
+
+
+def test_what_no_unit_explains() -> None:
+    assert far_words(-(10**15), NOW) == "1938-04-24 22:13:20+00:00"
+    last = to_us(datetime.max.replace(tzinfo=UTC))
+    assert far_words(last, NOW, "timestamp[ms]").startswith("after the year 9999, read as millisec")
+
+
+def test_a_time_of_no_year_is_shown() -> None:
+    """`preview` ended with an OverflowError of Python."""
+    assert shown_time(None) is None
+    assert shown_time(AT) == datetime(2026, 3, 1, 5, tzinfo=UTC)
+    assert shown_time(AT * 1000) == f"{AT * 1000} microseconds after 1970"
