@@ -212,6 +212,7 @@ class JobStatus(Message):
     unmet: why the limits of a process do not hold as wanted, by process.
     acted_on: the version of what is wanted that its processes have.
     hung: processes that were ended because they made no progress, and why; the newest ones.
+    peaks: the most memory of each process, in bytes, as far as it was seen.
     phases: seconds by what the supervisor did: start, run, stop.
     """
 
@@ -231,6 +232,7 @@ class JobStatus(Message):
     submitted_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    peaks: dict[str, int] = Field(default_factory=dict)
     phases: dict[str, float] = Field(default_factory=dict)
 
     @property

@@ -128,14 +128,9 @@ class LocalExecution:
         found = usage_of(self.identity)
         if found is None:
             return None
-        seconds, resident_bytes = found
         used = self._group.usage() if self._group is not None else None
-        return Usage(
-            cpu_seconds=seconds,
-            throttled_seconds=used.throttled_seconds if used else None,
-            memory_bytes=resident_bytes,
-            memory_peak_bytes=used.memory_peak_bytes if used else None,
-        )
+        throttled_seconds = used.throttled_seconds if used is not None else None
+        return Usage(found.cpu_seconds, throttled_seconds, *found[1:])
 
     def end(self, grace_seconds: float) -> None:
         self.process.terminate()

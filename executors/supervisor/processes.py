@@ -21,7 +21,7 @@ from forebay.executors.job.folder import (
     registered_path,
 )
 from forebay.executors.job.request import JobRequest, JobStatus
-from forebay.executors.planes.base import Ended, EndReason, Execution, Launch, Plane, Resized
+from forebay.executors.planes.base import Ended, EndReason, Execution, Launch, Plane, Resized, Usage
 from forebay.executors.poison.suspicions import Suspicions
 from forebay.executors.roles.resources import Desired, Resources
 from forebay.executors.roles.table import Role
@@ -187,6 +187,12 @@ class JobProcesses:
     def pids(self) -> dict[str, int]:
         running = {name: one.process.running for name, one in self._processes.items()}
         return {name: one.identity.pid for name, one in running.items() if one is not None}
+
+    def usages(self) -> dict[str, Usage]:
+        """Of all that run."""
+        running = {name: one.process.running for name, one in self._processes.items()}
+        found = {name: one.usage() for name, one in running.items() if one is not None}
+        return {name: each for name, each in found.items() if each is not None}
 
     def want(self, found: Desired | None) -> None:
         """From the next tick on."""

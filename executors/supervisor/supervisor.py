@@ -27,6 +27,7 @@ from forebay.executors.roles.table import SUPERVISOR, Role, roles
 from forebay.executors.supervisor.commands import RoleCommands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.supervisor.reporter import StateReporter
+from forebay.executors.supervisor.sampler import Sampler
 from forebay.home.database.open import database_of
 from forebay.home.runtime import processes_of_job
 from forebay.system.files.locks import FileLock
@@ -149,8 +150,12 @@ class Supervisor:
         self, processes: JobProcesses, status: JobStatus, reporter: StateReporter
     ) -> JobStatus:
         """Tick until the job is over; the result is the status without its last facts."""
+        sampler = Sampler(self._folder.path)
         while True:
             processes.want(reporter.desired)
+            if sampler.is_due():
+                sampler.sample(processes.usages())
+                status = self._changed(status, peaks=dict(sampler.peaks))
             changed, outcome = processes.tick()
             if outcome is not None:
                 if outcome.error is None:

@@ -17,6 +17,7 @@ from forebay.commands.shared.output import (
     Output,
     OutputFormat,
     instant,
+    is_terminal,
     note,
     option,
 )
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.25
 # The state is read less often than the files: it may be in a database on another host.
 STATE_SECONDS = 1.0
+TOP_SECONDS = 2.0
 _COLUMNS = ("job", "state", "windows", "submitted", "took")
 _LOG_FILES_MAX = 1_000
 
@@ -127,6 +129,67 @@ def logs(
             note(f"job {found.job_id} {_ENDS.get(state, state).format(job=found.job_id)}")
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+@group.command()
+def top(job: JobId, output: Form = OutputFormat.TEXT) -> None:
+    """Show what the processes of a job use, and what holds it back, until it ends or Ctrl-C.
+
+    Where this is not a terminal, and as JSON, it is shown once.
+    """
+    import click
+
+    from forebay.executors.job.stored_jobs import stored_job
+
+    found = _job(job)
+    if not found.is_here:
+        raise UsageError(f"job {found.job_id} belongs to another host: what it uses is seen there")
+    shown = Output(output)
+    if shown.is_json or not is_terminal():
+        _show_measure(found, shown)
+        return
+    try:
+        while True:
+            click.clear()
+            _show_measure(found, shown)
+            if not stored_job(found.home, found.job_id).status.is_active:
+                return
+            time.sleep(TOP_SECONDS)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _show_measure(job: StoredJob, shown: Output) -> None:
+    from forebay.config.specs.base import format_mib
+    from forebay.executors.job.measures import newest_measure
+
+    found = newest_measure(job.folder.path)
+    if shown.is_json:
+        shown.json(None if found is None else found.model_dump(mode="json"))
+        return
+    if found is None:
+        shown.line(f"job {job.job_id}: nothing is measured yet")
+        return
+    word, figure = found.bottleneck
+    phases = ", ".join(f"{name} {share:.0%}" for name, share in found.phases.items())
+    rows = ", ".join(f"{name} {rate:,.0f}" for name, rate in found.rows_per_second.items())
+    shown.line(
+        f"job         {job.job_id}, the {found.interval_seconds:.0f} s to {found.at:%H:%M:%S}Z"
+    )
+    shown.line(f"bottleneck  {word}: {figure}")
+    shown.line(f"trainer     {phases or '-'}")
+    shown.line(f"rows/s      {rows or '-'}")
+    rows_of = [
+        {
+            "process": name,
+            "cores": each.cpu_cores,
+            "throttled": None if each.throttled_share is None else f"{each.throttled_share:.0%}",
+            "memory": None if each.memory_bytes is None else format_mib(each.memory_bytes),
+            "peak": None if each.memory_peak_bytes is None else format_mib(each.memory_peak_bytes),
+        }
+        for name, each in found.processes.items()
+    ]
+    shown.table(rows_of, ["process", "cores", "throttled", "memory", "peak"])
 
 
 @group.command()

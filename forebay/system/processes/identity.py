@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping
@@ -72,13 +73,23 @@ class ProcessIdentity(Message):
         return False
 
 
-def usage_of(process: ProcessIdentity) -> tuple[float, int] | None:
-    """CPU seconds, with children that have ended, and resident bytes; None once it has ended."""
-    with suppress(psutil.NoSuchProcess):
+class ProcessUsage(NamedTuple):
+    """cpu_seconds: with those of children that have ended. Bytes are of resident memory."""
+
+    cpu_seconds: float
+    memory_bytes: int
+    memory_peak_bytes: int
+
+
+def usage_of(process: ProcessIdentity) -> ProcessUsage | None:
+    """What a process uses; None once it has ended."""
+    with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         found = psutil.Process(process.pid)
-        times, memory = found.cpu_times(), found.memory_info()
-        if process.alive():
-            return sum(times[:4]), int(memory.rss)
+        times, resident_bytes = found.cpu_times(), int(found.memory_info().rss)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        peak = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+        if process.alive() and peak is not None:
+            return ProcessUsage(sum(times[:4]), resident_bytes, int(peak[1]) << 10)
     return None
 
 

@@ -1,0 +1,87 @@
+"""Measures the processes of a job every few seconds."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forebay.errors import DataError, InfrastructureError
+from forebay.executors.job.measures import MEASURES_NAME, Measure, ProcessMeasure, shares
+from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.planes.base import Usage
+from forebay.system.files.durable import append_lines, read_lines, write_atomically
+
+INTERVAL_SECONDS = 5.0
+LINES_MAX = 2_000
+_LOG = logging.getLogger(__name__)
+
+
+class Sampler:
+    """Writes measures beside the job. peaks: of memory, in bytes by process, over all its starts."""
+
+    def __init__(self, job_dir: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        self.peaks: dict[str, int] = {}
+        self._job_dir = job_dir
+        self._interval = interval_seconds
+        self._at = time.monotonic()
+        self._lines = 0
+        self._usages: dict[str, Usage] = {}
+        self._progress = Progress()
+
+    def is_due(self) -> bool:
+        return time.monotonic() - self._at >= self._interval
+
+    def sample(self, usages: Mapping[str, Usage]) -> None:
+        """What cannot be measured or stored now is no reason to end a job: it is logged."""
+        now = time.monotonic()
+        seconds, self._at = now - self._at, now
+        try:
+            progress = read_progress(self._job_dir) or Progress()
+            measure = self._measure(usages, progress, seconds)
+            self._store(measure)
+        except (OSError, DataError, InfrastructureError) as error:
+            _LOG.warning("no measures of the last %.0f s: %s", seconds, error)
+            return
+        self._usages, self._progress = dict(usages), progress
+
+    def _measure(self, usages: Mapping[str, Usage], progress: Progress, seconds: float) -> Measure:
+        rows = {name: float(count) for name, count in progress.rows.items()}
+        rows_before = {name: float(count) for name, count in self._progress.rows.items()}
+        return Measure(
+            at=datetime.now(UTC),
+            interval_seconds=round(seconds, 2),
+            processes={name: self._process(name, each, seconds) for name, each in usages.items()},
+            phases=shares(self._progress.phases_seconds, progress.phases_seconds, seconds),
+            rows_per_second=shares(rows_before, rows, seconds),
+        )
+
+    def _process(self, name: str, now: Usage, seconds: float) -> ProcessMeasure:
+        before = self._usages.get(name, Usage(cpu_seconds=0.0, throttled_seconds=0.0))
+        highest = max(now.memory_peak_bytes or 0, now.memory_bytes or 0)
+        self.peaks[name] = max(highest, self.peaks.get(name, 0))
+        return ProcessMeasure(
+            cpu_cores=_rate(before.cpu_seconds, now.cpu_seconds, seconds),
+            throttled_share=_rate(before.throttled_seconds, now.throttled_seconds, seconds),
+            memory_bytes=now.memory_bytes,
+            memory_peak_bytes=self.peaks[name],
+        )
+
+    def _store(self, measure: Measure) -> None:
+        path = self._job_dir / MEASURES_NAME
+        append_lines(path, measure.model_dump_json(exclude_none=True) + "\n")
+        self._lines += 1
+        if self._lines >= LINES_MAX:
+            kept = read_lines(path)[::-2][::-1]
+            write_atomically(path, "".join(f"{line}\n" for line in kept))
+            self._lines, self._interval = len(kept), self._interval * 2
+
+
+def _rate(before: float | None, now: float | None, seconds: float) -> float | None:
+    """Per second; a counter that is lower than before began again at 0."""
+    if now is None:
+        return None
+    grown = now - before if before is not None and before <= now else now
+    return round(grown / seconds, 3)
