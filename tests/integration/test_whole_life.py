@@ -24,7 +24,6 @@ TRANSACTIONS_MAX = 15
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One project for both: to record its frames takes longer than to live."""
     return tmp_path_factory.mktemp("lives")
 
 

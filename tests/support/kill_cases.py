@@ -162,13 +162,15 @@ class KillCase:
             assert 0 < offset <= sealed[partition]
 
 
-def expected(project: Project, day: int = 0) -> dict[str, independent.Sums]:
+def expected(
+    project: Project, day: int = 0, history_where: str = "true"
+) -> dict[str, independent.Sums]:
     """Sums of a window's rows by tools that share nothing with Forebay."""
     start = FIRST_DAY + day * DAY
     first_ms, end_ms = (int(at.timestamp() * 1000) for at in (start, start + DAY))
     history, topic = f"date={start - DAY:%Y-%m-%d}/*.parquet", project.topic
     return {
-        "history": independent.parquet_sums(project.files, files=history),
+        "history": independent.parquet_sums(project.files, history_where, history),
         "clicks": (
             independent.kafka_sums(topic.bootstrap, topic.name, first_ms, end_ms)
             if topic
