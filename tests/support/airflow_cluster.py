@@ -69,8 +69,6 @@ def _instant(text: str) -> datetime:
 
 @dataclass
 class Airflow:
-    """The embedded Airflow of a project, started and stopped as a user does."""
-
     project: Project
     endpoint: Endpoint | None = None
     started_seconds: float = 0.0
@@ -163,14 +161,12 @@ class Airflow:
     # Ask --------------------------------------------------------------------------------------
 
     def runs(self, pipeline: Pipeline) -> list[Run]:
-        """All runs of a pipeline in the order of their windows."""
         return [Run.of(found) for found in self.api.dag_runs(pipeline.name)]
 
     def run(self, pipeline: Pipeline, run_id: str) -> Run:
         return Run.of(self.api.dag_run(pipeline.name, run_id))
 
     def run_of(self, pipeline: Pipeline, number: int) -> Run:
-        """The newest run of a window."""
         found = [run for run in self.runs(pipeline) if run.window == pipeline.window(number)]
         assert found, f"{pipeline.name} has no run of {pipeline.key(number)}"
         return found[-1]
@@ -179,7 +175,6 @@ class Airflow:
         return {task["task_id"]: task for task in self.api.task_instances(run.dag_id, run.run_id)}
 
     def states(self, run: Run) -> dict[str, str | None]:
-        """States by task id, in the DAG's order."""
         return {name: task["state"] for name, task in self.tasks(run).items()}
 
     def log(self, run: Run, task_id: str, attempt: int | None = None) -> str:
@@ -194,7 +189,6 @@ class Airflow:
         return found
 
     def xcoms(self, run: Run, task_id: str) -> dict[str, Any]:
-        """Everything that a task left in Airflow, by key."""
         path = f"/dags/{run.dag_id}/dagRuns/{quote(run.run_id)}/taskInstances/{task_id}/xcomEntries"
         keys = [entry["key"] for entry in self.http.get(path)["xcom_entries"]]
         return {key: self.api.xcom(run.dag_id, run.run_id, task_id, key) for key in keys}
@@ -267,8 +261,6 @@ class Airflow:
     def task_is(
         self, pipeline: Pipeline, run: Run, task_id: str, state: str, seconds: float
     ) -> Json:
-        """Wait until a task has a state; the task instance."""
-
         def look() -> Json | None:
             task = self.api.task_instance(run.dag_id, run.run_id, task_id)
             return task if task["state"] == state else None
@@ -285,7 +277,6 @@ def now() -> datetime:
 
 
 def diagnosis(project: Project, api: AirflowApi, dag_ids: Sequence[str]) -> str:
-    """Components, import errors, runs with their tasks, logs of tasks that are not done, jobs."""
     parts = [
         _said("components", lambda: [project.forebay("status", check=False).stdout]),
         _said("import errors", lambda: (_FAULT.format(**each) for each in api.import_errors())),

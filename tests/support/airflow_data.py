@@ -35,7 +35,6 @@ class Stored:
     offset: timedelta = timedelta(0)
 
     def expected(self, root: Path, start: datetime, end: datetime) -> independent.Sums:
-        """Rows and row sums of windows [start, end), from the stored files alone."""
         low, high = start - self.offset, end - self.offset
         folder = root / "data" / self.folder
         if self.kind == "log":

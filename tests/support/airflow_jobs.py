@@ -55,7 +55,6 @@ class WindowJob:
         return find_job(Home(self.airflow.project.home), self.job_id)
 
     def used_rows(self) -> int:
-        """Rows that this generation's trainers have used so far, from the mapped counter."""
         key = self.pipeline.key(self.number)
         return used_rows(self.airflow.project, key, self.generation, self.pipeline.name)
 
@@ -90,7 +89,6 @@ class WindowJob:
         return signal_first(lambda: self.status().get("pids", {}), role, number, _LOOK_SECONDS)
 
     def processes(self) -> list[psutil.Process]:
-        """Everything alive that carries the job's id, supervisor included."""
         found = []
         for process in job_processes(self.airflow.project):
             with suppress(psutil.NoSuchProcess):

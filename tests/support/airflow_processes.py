@@ -72,7 +72,6 @@ def gone(processes: list[psutil.Process], seconds: float = GONE_SECONDS) -> list
 
 
 def processes_of(airflow: Airflow) -> list[psutil.Process]:
-    """Everything alive that belongs to the project: by its home, and below its components."""
     home = str(airflow.project.home)
     found: dict[int, psutil.Process] = {}
     for process in psutil.process_iter():

@@ -72,7 +72,6 @@ def module_name(file: Path) -> str:
 
 
 def written_pages() -> list[Path]:
-    """README, CHANGELOG, CONTRIBUTING and docs/, but what programs write."""
     pages = [*Path().glob("*.md"), *Path("docs").rglob("*.md")]
     return [page for page in pages if page not in GENERATED]
 
@@ -82,7 +81,6 @@ def words(page: Path) -> int:
 
 
 def imported_modules(file: Path) -> set[str]:
-    """First parts of the names that a file imports."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):

@@ -51,7 +51,6 @@ def captures(folder: Path) -> dict[str, str]:
 
 
 def _shown(project: Project, *arguments: str) -> str:
-    """The command as it is typed, and all that stays on the terminal."""
     seen = in_terminal(forebay(*arguments), project.root, {"FOREBAY_HOME": str(project.home)})
     assert seen.exit_code == 0, seen.text
     printed = "\n".join(seen.lines).strip("\n")

@@ -67,7 +67,6 @@ class DataPath:
         return self.home.job("job")
 
     def plan(self, first: str, last: str) -> None:
-        """Plan the windows, write the job's folder, and make those in which they are trained."""
         ledger = Ledger(self.home, "ads")
         windows = self.pipeline.dataset.grid.between(first, last)
         report = plan_windows(

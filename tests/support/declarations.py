@@ -192,7 +192,6 @@ def write(config: Path, files: dict[str, Value]) -> None:
 
 
 def dump(value: Value) -> str:
-    """A value as YAML without anchors, keys in their order."""
     return yaml.dump(value, Dumper=_Plain, sort_keys=False, width=200)
 
 
@@ -203,8 +202,6 @@ class _Plain(yaml.CSafeDumper):
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a model of the JSON Schema, at one place of one file."""
-
     file: str
     path: KeyPath  # of the mapping that holds the key
     definition: str
@@ -216,7 +213,6 @@ class Key:
 
 
 def keys_of_models(schema: Value, files: dict[str, Value]) -> Iterator[Key]:
-    """Every key of every model that the files hold, found by following the schema."""
     for file, value in files.items():
         root = "SourceSpec" if file.startswith("sources/") else "PipelineSpec"
         yield from _follow(schema, {"$ref": f"#/$defs/{root}"}, value, file, ())
@@ -286,7 +282,6 @@ def renamed(value: Value, path: KeyPath, old: str, new: str, *, alone: set[str])
 
 
 def key_place(text: str, path: KeyPath, key: str) -> tuple[int, int]:
-    """Line and column of a key, found without Forebay."""
     node: Any = yaml.compose(text, Loader=yaml.CSafeLoader)
     for part in path:
         if isinstance(part, int):

@@ -31,8 +31,6 @@ class Scenario:
 
 @dataclass(frozen=True)
 class InlineRun:
-    """How a run ended: its state, its tasks' states and what they returned, the whole log."""
-
     state: str
     tasks: dict[str, str | None]
     returned: dict[str, Any]

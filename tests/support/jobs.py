@@ -90,8 +90,6 @@ def of_another_host(job: ToldJob) -> None:
 
 @dataclass
 class ToldJob:
-    """A job of pipeline `ads`, window 2026-03-01, generation 1."""
-
     home: Home
     job_id: str = "ads.main.2026-03-01.g1"
 

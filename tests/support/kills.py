@@ -110,7 +110,6 @@ def job_processes(project: Project) -> list[psutil.Process]:
 
 
 def kill_tree(project: Project, run: subprocess.Popen[str]) -> None:
-    """SIGKILL the submitter and every process of its job."""
     run.kill()
     for process in job_processes(project):
         process.kill()

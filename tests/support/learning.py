@@ -20,7 +20,6 @@ THREADS = 2
 
 
 def dataset(features: dict[str, Any], **changed: Any) -> DatasetSpec:
-    """A dataset of one source `s` with event id `e` and label `y`."""
     plain = {
         "start": "2013-01-01",
         "event_id": "e",
@@ -85,7 +84,6 @@ def declared_towers(
 def make_towers(
     *paradigms: str, columns: dict[str, str] = COLUMNS, sources: int = 2, **declared: Any
 ) -> Any:
-    """A TowersLearner of `declared_towers`."""
     start_tensorflow(THREADS)
     from forebay.mixture.make_learner import make_learner
 

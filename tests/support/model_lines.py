@@ -62,13 +62,11 @@ def record_link(
 
 
 def record(chain: ModelChain, trained: Link) -> None:
-    """Store a link, and a plan of its generation where there is none."""
     plan_empty(Ledger(chain.home, chain.pipeline), trained.window, trained.generation)
     chain.record(trained)
 
 
 def plan_empty(ledger: Ledger, window: str, generation: int = 1) -> None:
-    """A plan without sources, where the window has none of this generation."""
     if generation not in ledger.generations(window):
         ledger.record_plan(empty_plan(window, generation), {})
 
@@ -86,7 +84,6 @@ def empty_plan(window: str, generation: int = 1) -> WindowPlan:
 
 
 def mark_trained(ledger: Ledger, window: str, generation: int, line: str = "main") -> None:
-    """Store that a line has trained a window: no rows, no parent."""
     chain = ModelChain(ledger.home, ledger.pipeline, line)
     if chain.link(window, generation) is None:
         chain.record(link(window, generation=generation))

@@ -84,7 +84,6 @@ def mounted(*words: str) -> Iterator[None]:
 
 
 def without_postgres(folder: Path) -> Path:
-    """A copy of /etc that knows neither PostgreSQL's account nor ours."""
     copy = folder / "etc"
     subprocess.run(["cp", "-a", "/etc", str(copy)], check=True)
     for path in (copy / name for name in ACCOUNT_FILES):

@@ -32,7 +32,6 @@ class SecretSearch:
         self._forms = sorted({form for secret in secrets for form in forms(secret)})
 
     def found_in(self, where: str, content: bytes) -> list[str]:
-        """Where secrets are, with what is around them."""
         found = []
         for form in self._forms:
             at = content.find(form)

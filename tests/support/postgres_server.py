@@ -63,7 +63,6 @@ class PostgresServer:
             self.resume()
 
     def suspend(self) -> None:
-        """Stop all its processes, the one first that starts others."""
         for process in self._processes():
             process.suspend()
 
@@ -105,7 +104,6 @@ class PostgresServer:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[PostgresServer]:
-    """A server of this folder's own."""
     layout = Layout(Home(folder))
     layout.create()
     place = database_place(layout)

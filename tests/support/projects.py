@@ -73,7 +73,6 @@ def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
 
 
 def with_column(table: pa.Table, name: str, values: Any) -> pa.Table:
-    """The same rows with other values of one column."""
     return table.set_column(table.schema.get_field_index(name), name, pa.array(values))
 
 
@@ -231,7 +230,6 @@ def ads_pipeline(model: str = "count", **job: Any) -> dict[str, Any]:
 
 
 def write_history(folder: Path, day: datetime, rows: int, files: int = 2, seed: int = 0) -> None:
-    """One day of batch rows in a few files, several row groups each."""
     table = rows_of_day(day, rows, seed)
     target = folder / f"date={day:%Y-%m-%d}"
     target.mkdir(parents=True, exist_ok=True)
@@ -244,7 +242,6 @@ def write_history(folder: Path, day: datetime, rows: int, files: int = 2, seed: 
 def parts_of(
     table: pa.Table, day: datetime, length: timedelta
 ) -> Iterator[tuple[pa.Table, datetime]]:
-    """Rows of each so long part of a day, and its end."""
     at, start = table.column("at").to_numpy(), np.datetime64(day.replace(tzinfo=None), "us")
     for number in range(DAY // length):
         low, high = np.searchsorted(at, [start + number * length, start + (number + 1) * length])
@@ -273,7 +270,6 @@ def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed:
 def publish_day(
     topic: Topic, day: datetime, rows: int, *, seed: int, message_rows: int = 1_000
 ) -> None:
-    """The same day as messages of at most `message_rows` rows."""
     from forebay.datatasks.sources.kafka.producer import publish_batches
 
     pieces = (

@@ -162,7 +162,6 @@ class Runs:
         return script
 
     def asked(self) -> list[tuple[str, int]]:
-        """Windows of the newest job, each with its generation."""
         windows = self.supervisors.started[-1].request.windows
         return [(each.key, each.generation) for each in windows]
 

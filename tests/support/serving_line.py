@@ -71,7 +71,6 @@ def put_model(home: Home, words: str) -> Stored:
 
 
 def publish(serving: Serving, window: str, generation: int = 1) -> str:
-    """As the publish stage does it; why it was kept back, if it was."""
     chain = serving.chain
     line = LineTarget(serving.project, serving.pipeline, chain.home, chain.line)
     window_at = serving.pipeline.dataset.grid.parse(window)

@@ -85,7 +85,6 @@ def connected(path: Path) -> Iterator[socket.socket]:
 def answer(
     path: Path, token: str | None = None, message: bytes = b"{}", *, packed: bool = False
 ) -> grpc.StatusCode:
-    """The code that a call with this token, or none, is answered with."""
     shown = [("authorization", f"Bearer {token}")] if token is not None else []
     how = grpc.Compression.Gzip if packed else None
     with channel(path) as opened:

@@ -63,7 +63,6 @@ class Capture:
 
     @property
     def silences(self) -> list[float]:
-        """Seconds between what was written, from the start to the end."""
         times = [0.0, *(at for at, _ in self.chunks), self.seconds]
         return [after - before for before, after in pairwise(times)]
 

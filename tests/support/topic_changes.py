@@ -24,8 +24,6 @@ _GONE_SECONDS = 10.0
 
 
 class Transactions:
-    """Writes messages, a transaction at a time."""
-
     def __init__(self, producer: Any, topic: str) -> None:
         self._producer, self._topic = producer, topic
 
@@ -55,7 +53,6 @@ def transactions(topic: Topic) -> Iterator[Transactions]:
 
 
 def delete_before(topic: Topic, offset: int, partition: int = 0) -> None:
-    """Delete the records before an offset, as retention does."""
     from kafka import KafkaAdminClient, TopicPartition
 
     with closing(KafkaAdminClient(bootstrap_servers=topic.bootstrap)) as admin:
@@ -84,7 +81,6 @@ def _configure(bootstrap: str, kind: Any, name: str, settings: Mapping[str, str]
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
-    """Delete a topic, and wait until the broker has it no more."""
     cluster.call("deleting a topic", lambda admin: admin.delete_topics([name]))
     deadline = time.monotonic() + _GONE_SECONDS
     while cluster.topic(name) is not None:

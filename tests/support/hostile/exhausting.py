@@ -41,7 +41,6 @@ def json_text(_folder: Path) -> Read:
 
 
 def segment(folder: Path) -> Read:
-    """A segment whose one batch is compressed."""
     table = pa.table({"f": np.zeros(_ROWS)})
     if not (folder / "log").exists():
         path = LogWriter(folder / "log", 0).append(table, DAY.start)

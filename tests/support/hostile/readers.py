@@ -38,7 +38,6 @@ Reader = Callable[[random.Random, Path], str]
 
 
 def read_batch(chance: random.Random, _folder: Path) -> str:
-    """A record batch, from the client's hook to the chunks of a task."""
     from kafka.errors import CorruptRecordError
 
     content = changed_batch(chance)
@@ -238,7 +237,6 @@ _WRITTEN_DECODERS: dict[tuple[str, Path, bool, int], Decoder] = {}
 
 
 def _segments(folder: Path) -> list[tuple[Path, Original]]:
-    """Sound segments of different forms, each in a partition of its own."""
     if folder not in _MADE:
         found = []
         for number, table in enumerate((plain(1), plain(40), odd(1), odd(40))):

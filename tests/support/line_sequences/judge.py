@@ -77,7 +77,6 @@ class Part:
 
     @property
     def limits(self) -> str:
-        """In words, what may have left rows out."""
         use = self.use
         found = f"offset {use.offset}, starts {use.starts}, ends {use.ends}, by {use.column!r}"
         return found + (", skipped" if self.skipped else "")
@@ -109,8 +108,6 @@ _NOTHING = Lineage({}, {}, {}, {}, {}, {}, {}, {})
 
 @dataclass
 class Judge:
-    """Looks at a home after each operation, and remembers what it has seen."""
-
     world: World
     declared: Declared
     plans: dict[tuple[str, int], dict[str, Part]] = field(default_factory=dict)
@@ -131,7 +128,6 @@ class Judge:
                 self._link(line, link, told)
 
     def begin_anew(self, line: str) -> None:
-        """The line has no window any more; plans and borders stay as they are."""
         for known in (self.lineages, self.links):
             for name in [each for each in known if each[0] == line]:
                 del known[name]
@@ -334,7 +330,6 @@ def may_have_rows(known: Mapping[datetime, int] | None, span: Span) -> bool:
 
 
 def _asked(use: Use, whole: Span) -> Span:
-    """The part of a span between `starts` and `ends`."""
     return max(whole[0], use.starts or whole[0]), min(whole[1], use.ends or whole[1])
 
 

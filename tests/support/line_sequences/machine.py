@@ -466,7 +466,6 @@ class Life:
         return unchanged and settled and begun and self._unmoved(line)
 
     def _unmoved(self, line: str) -> bool:
-        """Whether the line was trained by what is declared now."""
         uses = {use.name: use for use in self.declared.uses()}
         newest = self.facts["lines"][line]["newest"]
         by_same_uses = all(
@@ -494,7 +493,6 @@ class Life:
         return max(self._days(line), default=-1) + 1
 
     def _rows(self, line: str) -> dict[tuple[str, str], int]:
-        """Rows that the newest model of each window was trained on, by window and use."""
         newest = self.facts["lines"][line]["newest"]
         return {
             (window, use): count
@@ -503,7 +501,6 @@ class Life:
         }
 
     def _reached(self, line: str, partition: str) -> int:
-        """Up to which offset a line has read a partition of the log."""
         found = self.facts["lines"][line]
         if not found["order"]:
             return 0
@@ -527,7 +524,6 @@ def _one_of(random: Random, found: Sequence[T]) -> T:
 
 
 def _settled(line: Facts) -> set[str]:
-    """Windows of a line that were trained as they were planned last."""
     return {name for name, of in line["newest"].items() if line["planned"].get(name) == of}
 
 

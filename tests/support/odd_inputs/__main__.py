@@ -71,7 +71,6 @@ def one(
 
 
 def main() -> int:
-    """Run examples, print what is wrong; 0 if nothing is, and enough could be read."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--examples", type=int, default=1000)

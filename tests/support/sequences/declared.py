@@ -36,7 +36,6 @@ def number_of(instant: datetime) -> int:
 
 
 def instants(*numbers: float) -> tuple[str, ...]:
-    """Beginnings of days as they are declared."""
     return tuple(f"{day(number):%Y-%m-%dT%H:%M:%SZ}" for number in numbers)
 
 
@@ -86,7 +85,6 @@ def pipeline_of(*, warm: bool) -> dict[str, Any]:
 def project_of(
     root: Path, sources: Mapping[str, dict[str, Any]], pipeline: dict[str, Any]
 ) -> Project:
-    """The project below a folder, as commands read it."""
     specs = {
         name: SourceSpec.model_validate({"name": name, **copy.deepcopy(values)})
         for name, values in sources.items()

@@ -38,8 +38,6 @@ class Expected:
 
 @dataclass
 class Judge:
-    """Looks at a home after each operation, and remembers what it has seen."""
-
     log: Log
     files: Files
     borders: dict[str, dict[datetime, int]] = field(default_factory=dict)
@@ -50,7 +48,6 @@ class Judge:
     reached: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def look(self, facts: Facts) -> None:
-        """Raise AssertionError for anything that is wrong now."""
         assert facts["faults"] == []
         self._borders(facts["borders"])
         for plan in facts["plans"]:
@@ -115,7 +112,6 @@ class Judge:
     # Links ----------------------------------------------------------------------------------
 
     def _link(self, line: str, link: Facts) -> None:
-        """Rows of one trained window; a link never changes."""
         name = (line, link["window"], link["generation"])
         if name in self.links:
             assert self.links[name] == link, f"link {name} has changed"
@@ -187,7 +183,6 @@ class Judge:
         return found
 
     def planned_by(self, line: str) -> dict[str, int]:
-        """Windows that have a plan for a line, with the generation that it goes by."""
         found: dict[str, int] = self.facts["lines"][line]["planned"] if self.facts else {}
         return found
 
@@ -212,7 +207,6 @@ class Judge:
 
 
 def span_of(window: str) -> tuple[datetime, datetime]:
-    """The time of a window, or of a warm start, by its key."""
     texts = window.split("_")
     first, last = (
         datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (texts[0], texts[-1])

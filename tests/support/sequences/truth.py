@@ -147,8 +147,6 @@ class Rows:
 
 @dataclass
 class Log:
-    """The log below a folder, by partition."""
-
     folder: Path
     partitions: dict[str, Partition] = field(default_factory=dict)
 
@@ -233,7 +231,6 @@ class Files:
     changes: int = 0
 
     def write(self, source: str, name: str, file: File) -> None:
-        """Add a file, or replace it."""
         relative = f"date={file.day:%Y-%m-%d}/{name}.parquet"
         path = self.data / source / relative
         path.parent.mkdir(parents=True, exist_ok=True)

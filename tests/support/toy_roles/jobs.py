@@ -67,7 +67,6 @@ class ToyJobs:
         return submit(self.home, self.request(job_id, **job), SUPERVISOR)
 
     def serving(self, handle: JobHandle, *names: str) -> JobStatus:
-        """Wait until these processes do what the plan says."""
         for name in names or ("driver-0", "data-0", "trainer-0"):
             log = self.home.job(handle.job_id) / "logs" / f"{name}.log"
             eventually(lambda log=log: log.exists() and "serving" in log.read_text())
@@ -86,7 +85,6 @@ class ToyJobs:
 def processes_of(
     home: Path, holds: Callable[[Mapping[str, str]], bool] = lambda _environment: True
 ) -> list[psutil.Process]:
-    """All live processes whose environment names a home, and holds what else is asked of it."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):

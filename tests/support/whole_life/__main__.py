@@ -147,7 +147,6 @@ class Lives:
         _none(faults_at_the_end(target, self.rows))
 
     def _home(self, name: str) -> Path:
-        """Where a home is to be made, alone in a folder."""
         home = self.root / name / "home"
         shutil.rmtree(home.parent, ignore_errors=True)
         home.parent.mkdir(parents=True)

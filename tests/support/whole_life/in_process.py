@@ -38,7 +38,6 @@ def forked(work: Callable[[], object]) -> int:
 
 
 def code_of(pid: int) -> int:
-    """How a child ended, once it has."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

@@ -47,7 +47,6 @@ class Loss:
     chance: random.Random | None
 
     def entry(self, synced: int | None, now: int | None) -> int | None:
-        """Which inode a name leads to."""
         if synced == now or self.chance is None:
             return synced
         return self.chance.choice((synced, now))
