@@ -23,6 +23,7 @@ from forebay.executors.job.stored_jobs import find_job
 from forebay.home.paths import Home
 from support.airflow_pipelines import Pipeline
 from support.projects import Project
+from support.there import eventually
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -213,14 +214,8 @@ class Airflow:
         self, what: str, look: Callable[[], T | None], seconds: float, *pipelines: Pipeline
     ) -> T:
         """Wait until `look` finds something; what it found. In vain: all that is known."""
-        deadline = time.monotonic() + seconds
-        while not (found := look()):
-            if time.monotonic() > deadline:
-                raise AssertionError(
-                    f"after {seconds:g} s still not: {what}\n{self.diagnosis(*pipelines)}"
-                )
-            time.sleep(POLL_SECONDS)
-        return found
+        told = lambda: f"after {seconds:g} s not: {what}\n{self.diagnosis(*pipelines)}"  # noqa: E731
+        return eventually(look, seconds, told, POLL_SECONDS)
 
     def ended(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from forebay.home.paths import Home
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import Pipeline
 from support.kills import job_processes, signal_first, used_rows
+from support.there import eventually
 
 Json = dict[str, Any]
 # The window of time in which a job of some 100,000 rows is in its middle is short.
@@ -63,13 +63,11 @@ class WindowJob:
         return [pid for name, pid in pids.items() if name.startswith("trainer")]
 
     def wait_for_rows(self, rows: int, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self.used_rows() < rows:
-            assert time.monotonic() < deadline, (
-                f"{self.job_id}: only {self.used_rows()} rows after {seconds:g} s\n"
-                f"{self.airflow.diagnosis(self.pipeline)}"
-            )
-            time.sleep(_LOOK_SECONDS)
+        def told() -> str:
+            only = f"{self.job_id}: only {self.used_rows()} rows after {seconds:g} s"
+            return f"{only}\n{self.airflow.diagnosis(self.pipeline)}"
+
+        eventually(lambda: self.used_rows() >= rows, seconds, told, _LOOK_SECONDS)
 
     def kill(self, role: str) -> int:
         return self._signal(role, signal.SIGKILL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from support.kills import (
     wait_for_rows,
 )
 from support.projects import DAY, FIRST_DAY, Project
+from support.there import until
 from support.truth_rows import stored_of
 
 WINDOW = "2026-03-01"
@@ -206,9 +206,9 @@ def committed(project: Project) -> dict[int, int]:
     return independent.kafka_committed(topic.bootstrap, topic.name, "forebay.ads")
 
 
-def sealed_offsets(project: Project, window: str = WINDOW, generation: int = 1) -> dict[int, int]:
+def sealed_offsets(project: Project, window: str = WINDOW) -> dict[int, int]:
     """For each partition the first offset that the newest checkpoint does not hold as a whole."""
-    local = project.home / "training" / "ads" / "main" / window / f"g{generation}"
+    local = project.home / "training" / "ads" / "main" / window / "g1"
     seals = sorted((local / "checkpoints").glob("[0-9]*/seal.json"))
     final = stored_of(project.home, "ads", window, "checkpoint")
     if final is not None:
@@ -216,7 +216,7 @@ def sealed_offsets(project: Project, window: str = WINDOW, generation: int = 1) 
     if not seals:
         return {}
     progress = json.loads(seals[-1].read_text())["progress"]
-    tasks = Ledger(Home(project.home), "ads").tasks(window, generation)
+    tasks = Ledger(Home(project.home), "ads").tasks(window, 1)
     partitions = dict(
         zip(tasks["task_id"].to_pylist(), tasks["partition"].to_pylist(), strict=True)
     )
@@ -229,9 +229,4 @@ def sealed_offsets(project: Project, window: str = WINDOW, generation: int = 1) 
 
 def settles_at_the_seal(project: Project) -> bool:
     """Whether the committed offsets become those of the newest seal while nothing is sealed."""
-    deadline = time.monotonic() + COMMIT_SECONDS
-    while committed(project) != sealed_offsets(project):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
+    return until(lambda: committed(project) == sealed_offsets(project), COMMIT_SECONDS, 0.2)

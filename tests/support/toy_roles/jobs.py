@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.submit import submit
 from forebay.home.paths import Home
+from support.there import eventually
 
 TESTS = Path(__file__).parents[2]
 SUPERVISOR = (sys.executable, "-P", "-m", "support.toy_roles.supervisor")
@@ -39,13 +39,6 @@ SOURCE = {
     "columns": {"event": "int", "clicked": "int", "price": "float"},
     "ready": {"wait": "90s"},
 }
-
-
-def eventually(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @dataclass
