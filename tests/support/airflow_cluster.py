@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -33,7 +33,6 @@ POLL_SECONDS = 0.5
 # A page of Airflow's API costs about 50 ms of CPU, so many things are asked for in one.
 ENDED = frozenset({"success", "failed"})
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-_FAULT = "{filename}: {stack_trace}"
 _LOG_LINES = 25
 _SOUND = frozenset({"success", "skipped", "upstream_failed", None})
 
@@ -264,70 +263,42 @@ class Airflow:
         return self.until(what, look, seconds, pipeline)
 
     def diagnosis(self, *pipelines: Pipeline) -> str:
-        return diagnosis(self.project, self.api, [pipeline.name for pipeline in pipelines])
+        parts: list[str] = []
+        try:
+            parts.extend(_diagnosis(self, pipelines))  # what comes before an error stays
+        except (ForebayError, OSError, LookupError, AssertionError) as error:
+            parts.append(f"the rest is not to be had: {type(error).__name__}: {error}")
+        return "\n".join(parts)
 
 
 def now() -> datetime:
     return datetime.now(UTC)
 
 
-def diagnosis(project: Project, api: AirflowApi, dag_ids: Sequence[str]) -> str:
-    parts = [
-        _said("components", lambda: [project.forebay("status", check=False).stdout]),
-        _said("import errors", lambda: (_FAULT.format(**each) for each in api.import_errors())),
-        *(_said(f"runs of {name}", partial(_runs, api, name)) for name in dag_ids),
-        _said("jobs", lambda: _jobs(project)),
-        _said("component logs", lambda: _tails(project.home / "airflow/logs/components")),
-    ]
-    return "\n".join(parts)
-
-
-def _said(title: str, look: Callable[[], Iterable[str]]) -> str:
-    """A section; what cannot be asked for must not hide the rest."""
-    try:
-        text = "\n".join(look())
-    except (ForebayError, OSError, LookupError, AssertionError) as error:
-        text = f"not to be had: {type(error).__name__}: {error}"
-    return f"---- {title}\n{text}"
-
-
-def _runs(api: AirflowApi, dag_id: str) -> Iterator[str]:
-    for run in api.dag_runs(dag_id):
-        yield (
-            f"{run['dag_run_id']} {run['state']} window {run['data_interval_start']}"
-            f" from {run['start_date']} to {run['end_date']}"
-        )
-        tasks = api.task_instances(dag_id, run["dag_run_id"])
-        for task in tasks:
-            yield (
-                f"    {task['task_id']:24} {task['state']!s:18} try {task['try_number']}"
-                f" of {task['max_tries'] + 1} {task['start_date']} to {task['end_date']}"
-            )
-        if run["state"] != "success":
-            for task in tasks:
-                yield from _log(api, task)
-
-
-def _log(api: AirflowApi, task: Json) -> Iterator[str]:
-    if task["state"] in _SOUND:
-        return
-    lines = api.log(task["dag_id"], task["dag_run_id"], task["task_id"], max(1, task["try_number"]))
-    yield f"    log of {task['task_id']}:"
-    yield from (f"        {line}" for line in lines[-_LOG_LINES:])
-
-
-def _jobs(project: Project) -> Iterator[str]:
-    for folder in sorted((project.home / "jobs").glob("*")):
-        job = find_job(Home(project.home), folder.name)
-        text = "no status" if job is None else job.row.document
-        if '"succeeded"' in text:
-            continue
-        yield f"{folder.name}: {text}"
-        yield from _tails(folder / "logs")
+def _diagnosis(airflow: Airflow, pipelines: Sequence[Pipeline]) -> Iterator[str]:
+    """Components, jobs that have not succeeded; then what an API that is there says of runs."""
+    home, api = airflow.project.home, airflow.api
+    yield airflow.project.forebay("status", check=False).stdout
+    yield from _tails(home / "airflow/logs/components")
+    for folder in sorted((home / "jobs").glob("*")):
+        job = find_job(Home(home), folder.name)
+        if job is None or '"succeeded"' not in job.row.document:
+            yield f"{folder.name}: {job and job.row.document}"
+            yield from _tails(folder / "logs")
+    yield from (f"{each['filename']}: {each['stack_trace']}" for each in api.import_errors())
+    for run in (run for pipeline in pipelines for run in airflow.runs(pipeline)):
+        yield str(run)
+        for name, task in airflow.tasks(run).items():
+            times = f"try {task['try_number']}, {task['start_date']} to {task['end_date']}"
+            yield f"    {name:24} {task['state']!s:18} {times}"
+            if run.state != "success" and task["state"] not in _SOUND:
+                yield _end_of(airflow.log(run, name))
 
 
 def _tails(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("*.log")):
-        yield f"  {path.name}:"
-        lines = path.read_text(errors="replace").splitlines()
-        yield from (f"    {line}" for line in lines[-_LOG_LINES:])
+        yield f"  {path.name}:\n{_end_of(path.read_text(errors='replace'))}"
+
+
+def _end_of(text: str) -> str:
+    return "\n".join(f"        {line}" for line in text.splitlines()[-_LOG_LINES:])

@@ -71,15 +71,18 @@ class Lives:
         (self.root / "rows").write_text(json.dumps(found))
 
     def counted(self) -> dict[str, int]:
-        """See `operations`. An earlier call in this folder has prepared it too."""
-        counts = self.root / "counts"
-        if counts.exists():
-            return json.loads(counts.read_text())
-        self.prepare()
-        return self.operations()
+        """How many operations a life has that nobody ends: all, transactions, writes of files.
 
-    def operations(self) -> dict[str, int]:
-        """How many operations a life has that nobody ends: all, transactions, writes of files."""
+        An earlier call in this folder has prepared it too.
+        """
+        path = self.root / "counts"
+        if not path.exists():
+            self.prepare()
+            self._operations(path)
+        found: dict[str, int] = json.loads(path.read_text())
+        return found
+
+    def _operations(self, path: Path) -> None:
         home = self._home("whole")
         faults, disk = Faults(), WatchedDisk(home)
 
@@ -92,10 +95,9 @@ class Lives:
                 "transactions": faults.transactions,
                 "writes": disk.count,
             }
-            (self.root / "counts").write_text(json.dumps(counts))
+            path.write_text(json.dumps(counts))
 
         self.lived(lambda: _require(self.child(whole)))
-        return json.loads((self.root / "counts").read_text())
 
     def try_deaths(self, points: Sequence[int], cut_seed: int | None) -> None:
         """One life that leaves an image of its home at each point, and then a start with each.
@@ -122,7 +124,8 @@ class Lives:
         def each() -> None:
             _require(self.child(whole))  # rows name a process that is dead by now
             for point in points:
-                _say(point, self._tried(target, images / str(point), is_kill=cut_seed is None))
+                tried = self._tried(target, images / str(point), is_kill=cut_seed is None)
+                print(json.dumps({"point": point, "faults": tried}), flush=True)
 
         shutil.rmtree(images, ignore_errors=True)
         self.lived(each)
@@ -173,10 +176,6 @@ def _none(faults: Iterable[str]) -> None:
     found = list(faults)
     if found:
         raise AssertionError("; ".join(found))
-
-
-def _say(point: int, faults: list[str]) -> None:
-    print(json.dumps({"point": point, "faults": faults}), flush=True)
 
 
 def _require(code: int) -> None:
