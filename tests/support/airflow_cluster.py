@@ -95,7 +95,6 @@ class Airflow:
 
     @cached_property
     def http(self) -> HttpSession:
-        """What the client of the product does not ask for."""
         assert self.endpoint is not None
         return HttpSession(self.endpoint, 30)
 
@@ -147,16 +146,13 @@ class Airflow:
         self.http.post("/backfills", body)
 
     def backfills_complete(self, pipeline: Pipeline) -> None:
+        path = f"/backfills?dag_id={pipeline.name}"
         self.until(
             f"backfills of {pipeline.name} are complete",
-            lambda: all(each["completed_at"] for each in self.backfills(pipeline)),
+            lambda: all(each["completed_at"] for each in self.http.get(path)["backfills"]),
             90,
             pipeline,
         )
-
-    def backfills(self, pipeline: Pipeline) -> list[Json]:
-        found: list[Json] = self.http.get(f"/backfills?dag_id={pipeline.name}")["backfills"]
-        return found
 
     # Ask --------------------------------------------------------------------------------------
 
@@ -194,7 +190,6 @@ class Airflow:
         return {key: self.api.xcom(run.dag_id, run.run_id, task_id, key) for key in keys}
 
     def components(self) -> dict[str, Json]:
-        """Components of the embedded Airflow by name, as their keeper has written them down."""
         path = self.project.home / "airflow" / "endpoint.json"
         return {each["name"]: each for each in json.loads(path.read_text())["components"]}
 

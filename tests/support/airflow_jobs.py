@@ -41,7 +41,6 @@ class WindowJob:
         return self.airflow.project.home / "jobs" / self.job_id
 
     def status(self) -> Json:
-        """As it is stored; empty before the submission."""
         job = self._stored()
         found: Json = json.loads(job.row.document) if job is not None else {}
         return found

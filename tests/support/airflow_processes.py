@@ -46,7 +46,6 @@ def kill_component(airflow: Airflow, name: str, *pipelines: Pipeline) -> Kill:
 
 
 def kill_task(task: Json) -> list[psutil.Process]:
-    """SIGKILL the process that runs a task; it and what lived below it."""
     process = psutil.Process(task["pid"])
     processes = [process, *process.children(recursive=True)]
     process.kill()
@@ -63,7 +62,6 @@ def kill_worker(task: Json) -> list[psutil.Process]:
 
 
 def gone(processes: list[psutil.Process], seconds: float = GONE_SECONDS) -> list[str]:
-    """Command lines of those processes that are still alive at the deadline."""
     until(lambda: not any(map(_lives, processes)), seconds, 0.1)
     return [_text(process) for process in processes if _lives(process)]
 

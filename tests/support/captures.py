@@ -42,7 +42,6 @@ def masked(text: str) -> str:
 
 
 def captures(folder: Path) -> dict[str, str]:
-    """What people see, by the name of its block; trains two days, then the first one again."""
     project = ads_project(folder, days=2, rows=2_000)
     project.forebay("run", "ads", *_BOTH)
     cost = _shown(project, "explain", "ads", *_FIRST, "--reprocess")

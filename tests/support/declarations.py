@@ -240,7 +240,6 @@ def _follow(schema: Value, node: Value, value: Any, file: str, path: KeyPath) ->
 
 
 def _branches(schema: Value, node: Value, value: Value) -> Iterator[tuple[Value, str]]:
-    """Further schemas that hold for this value, or for the part of it that is named."""
     for branch in [*node.get("anyOf", []), *node.get("oneOf", [])]:
         if _fits(schema, branch, value):
             yield branch, ""
@@ -268,7 +267,6 @@ def models_and_keys(schema: Value) -> set[tuple[str, str]]:
 
 
 def renamed(value: Value, path: KeyPath, old: str, new: str, *, alone: set[str]) -> Value:
-    """A copy with one key renamed; of the mapping's other keys only those in `alone` stay."""
     copied = copy.deepcopy(value)
     mapping: Any = copied
     for part in path:
@@ -296,7 +294,6 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz_"
 
 
 def misspellings(key: str, letters: str = ALPHABET) -> set[str]:
-    """Every key with one letter left out, doubled in, changed or swapped with its neighbour."""
     found = {key[:i] + key[i + 1 :] for i in range(len(key))}
     found |= {key[:i] + key[i + 1] + key[i] + key[i + 2 :] for i in range(len(key) - 1)}
     for letter in letters:

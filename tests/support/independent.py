@@ -125,7 +125,6 @@ def kafka_ends(bootstrap: str, topic: str, instant_ms: int | None = None) -> dic
 
 
 def kafka_committed(bootstrap: str, topic: str, group: str) -> dict[int, int]:
-    """What a consumer group has committed, by partition; partitions without are left out."""
     with _consumer(bootstrap, topic, group) as (consumer, partitions):
         found = {place.partition: consumer.committed(place) for place in partitions}
     return {partition: offset for partition, offset in found.items() if offset is not None}

@@ -36,11 +36,6 @@ def status(project: Project) -> dict[str, Any]:
     return json.loads(jobs[0].row.document) if jobs else {}
 
 
-def progress_of(project: Project) -> dict[str, Any]:
-    folders = sorted((project.home / "jobs").glob("*/progress.json"))
-    return json.loads(folders[-1].read_text())
-
-
 def wait_for_rows(
     project: Project, window: str, rows: int, run: subprocess.Popen[str], seconds: float = 60
 ) -> None:

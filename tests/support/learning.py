@@ -124,6 +124,5 @@ def minibatch(feed: Feed, seed: int, rows: int = 64, sources: int = 2) -> Miniba
 
 
 def area(labels: Any, scores: Any) -> float:
-    """The share of pairs of a positive and a negative row whose scores are in their order."""
     above = scores[labels > 0.5][:, None] > scores[labels < 0.5][None, :]
     return float(above.mean())

@@ -90,8 +90,6 @@ def mark_trained(ledger: Ledger, window: str, generation: int, line: str = "main
 
 
 def replace_link(chain: ModelChain, trained: Link) -> None:
-    """Change what is stored of a link, as no training does."""
-
     def work(rows: Connection) -> None:
         line = line_rows.locked_line(rows, chain.pipeline, chain.line)
         old = line_rows.link_id(rows, line, trained.name)
@@ -109,7 +107,6 @@ def replace_link(chain: ModelChain, trained: Link) -> None:
 
 
 def keep_checkpoint(chain: ModelChain, trained: Link) -> Link:
-    """Something in the store in place of a final checkpoint."""
     return chain.add_file(trained, "checkpoint", put(chain.home))
 
 

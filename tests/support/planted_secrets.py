@@ -18,7 +18,6 @@ def in_address(password: str, address: str, driver: str = "") -> str:
 
 
 def nobody(address: str) -> str:
-    """The same address at a socket at which nobody answers."""
     return re.sub(r"host=[^&]*", "host=/tmp/nobody-answers-here", address)
 
 

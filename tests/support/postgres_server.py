@@ -55,7 +55,6 @@ class PostgresServer:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """It keeps its connections and accepts more, and says nothing."""
         self.suspend()
         try:
             yield

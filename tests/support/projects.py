@@ -49,7 +49,6 @@ def called(
 
 
 def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
-    """Rows sorted by time; whether a row is clicked depends on user and price."""
     random = np.random.default_rng(seed)
     seconds = np.sort(random.integers(0, 86_400_000_000, rows))
     user = random.zipf(1.3, rows) % 500
@@ -116,30 +115,22 @@ class Project:
         process: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """Call a command. process: in one of its own, with a limit."""
-        done = (
-            self._process(arguments, timeout_seconds)
-            if process
-            or arguments[0] in _PROCESSES
-            or "command" in vars(self)
-            or type(self).command is not Project.command
-            else called(arguments, self.root, self.env())
-        )
+        is_own = "command" in vars(self) or type(self).command is not Project.command
+        if process or is_own or arguments[0] in _PROCESSES:
+            done = subprocess.run(
+                self.command(*arguments),
+                cwd=self.root,
+                env=self.env(),
+                capture_output=True,
+                text=True,
+                timeout=timeout_seconds,
+                check=False,
+            )
+        else:
+            done = called(arguments, self.root, self.env())
         if check and done.returncode != 0:
             raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
-
-    def _process(
-        self, arguments: tuple[str, ...], timeout_seconds: float
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.root,
-            env=self.env(),
-            capture_output=True,
-            text=True,
-            timeout=timeout_seconds,
-            check=False,
-        )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -200,7 +191,6 @@ def _source(kind: str, path: str, starts: str, changes: dict[str, Any]) -> dict[
 
 
 def topic_source(topic: Topic, **changes: Any) -> dict[str, Any]:
-    """The same rows on Kafka; `options` are added to the topic's own."""
     options = {"bootstrap": topic.bootstrap, "topic": topic.name, **changes.pop("options", {})}
     return clicks_source(**{"kind": "kafka", "options": options, **changes})
 

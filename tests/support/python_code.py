@@ -15,7 +15,6 @@ TESTS = Path(__file__).parents[1]
 
 
 def printed(code: str, environment: Mapping[str, str], *arguments: str) -> str:
-    """What it prints, which has to end well."""
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -23,7 +22,6 @@ def printed(code: str, environment: Mapping[str, str], *arguments: str) -> str:
 
 
 def printed_json(code: str, environment: Mapping[str, str], *arguments: str) -> dict[str, Any]:
-    """What the last line that it prints says."""
     found: dict[str, Any] = json.loads(printed(code, environment, *arguments).splitlines()[-1])
     return found
 

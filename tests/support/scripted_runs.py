@@ -76,8 +76,6 @@ class Told:
 
 @dataclass
 class Runs:
-    """Runs over days of two sources: two rows and one row a day."""
-
     stages: Stages
     clock: Clock
     supervisors: ScriptedSupervisors

@@ -58,7 +58,6 @@ def train_next(chain: ModelChain) -> str:
 
 
 def put_model(home: Home, words: str) -> Stored:
-    """A tree whose every file names the model that it is part of."""
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         (model / "variables").mkdir(parents=True)

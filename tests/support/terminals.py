@@ -58,7 +58,6 @@ class Capture:
 
     @property
     def too_wide(self) -> list[str]:
-        """What a terminal would wrap."""
         return [line for line in self.drawn if width(line) > COLUMNS]
 
     @property

@@ -98,7 +98,6 @@ def plain(rows: int) -> pa.Table:
 
 
 def odd(rows: int) -> pa.Table:
-    """Declared columns in other types, among columns that nobody declared."""
     table = plain(rows)
     small = pa.array([n % 100 for n in range(rows)], pa.uint8())
     offsets = pa.array(np.arange(rows + 1) * 2, pa.int64())

@@ -137,7 +137,6 @@ class Judge:
         return datetime.fromisoformat(link["start"]), datetime.fromisoformat(link["end"])
 
     def has_changed(self, window: str, generation: int) -> bool:
-        """Whether files of a plan's window are not those that it was made from."""
         return any(
             within(self._times(part.use), *_asked(part.use, part.whole)) != part.rows
             for part in self.plans[window, generation].values()
@@ -257,7 +256,6 @@ class Judge:
 
     @staticmethod
     def _sums(name: Name, link: Facts, use: str, part: Part, before: Lineage) -> None:
-        """The model's own sums are those of the rows that it had to be trained on."""
         rows = sums_of(part.rows)
         if link["trained"][use] != rows:
             raise Fault("sums", f"{name}, {use}: {link['trained'][use]} and not {rows}")

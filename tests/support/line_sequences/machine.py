@@ -406,10 +406,9 @@ class Life:
         def told(line: str, link: Facts) -> Told:
             found = attempt(lambda: self.operations.why(link["window"], line))
             why = found.refusal or f"{found.answer.reason}; {found.answer.next}"
-            of_stage = isinstance(ended.answer, dict) and "state" in ended.answer
-            none = of_stage or ended.refusal  # a run that fails later prints none
-            notes = None if none else _notes(ended)
-            return Told(link, why, notes)
+            answer = ended.answer if isinstance(ended.answer, dict) else {}
+            none = "state" in answer or ended.refusal  # a run that fails later prints none
+            return Told(link, why, None if none else list(answer.get("notes", ())))
 
         self.judge.look(facts, told)
 
@@ -436,7 +435,6 @@ class Life:
                     raise Fault("a refusal changes why", f"{text}: {_words(ended)}")
 
     def _green(self, line: str, days: Sequence[int]) -> bool:
-        """Whether all that is trained can be asked for again, and nothing is done."""
         planned, newest = (self.facts["lines"][line][each] for each in ("planned", "newest"))
         if any(planned.get(window) != newest[window] for window in newest):
             return False
@@ -454,7 +452,6 @@ class Life:
     # What there is --------------------------------------------------------------------------
 
     def _is_healthy(self, line: str) -> bool:
-        """Whether nothing was ever changed that is not as it was: then a line goes on."""
         clicks, found = self.world.clicks, self.facts["lines"][line]
         whole = all(
             file.there for each in self.world.files.values() for file in each.by_path.values()
@@ -525,10 +522,6 @@ def _one_of(random: Random, found: Sequence[T]) -> T:
 
 def _settled(line: Facts) -> set[str]:
     return {name for name, of in line["newest"].items() if line["planned"].get(name) == of}
-
-
-def _notes(ended: Ended) -> list[str]:
-    return list(ended.answer.get("notes", ())) if isinstance(ended.answer, dict) else []
 
 
 def _words(ended: Ended) -> str:

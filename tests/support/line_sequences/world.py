@@ -80,10 +80,6 @@ class Files:
         file.there = not file.there
 
     def times(self, column: str) -> dict[Row, datetime]:
-        """The rows that are there and the time by which each is cut.
-
-        column: empty where paths say it: a row's own time counts inside its folder's day.
-        """
         later = SEEN_LATER if column == "seen" else timedelta(0)
         return {
             Row(file.path, row): time + later

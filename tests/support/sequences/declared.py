@@ -23,7 +23,6 @@ OFFSETS = {HISTORY: DAY, DAILY: timedelta(0), CLICKS: timedelta(0)}
 
 
 def day(number: float) -> datetime:
-    """The instant at which a day begins: 0 is the dataset's first."""
     return FIRST_DAY + number * DAY
 
 
@@ -42,7 +41,6 @@ def instants(*numbers: float) -> tuple[str, ...]:
 def sources_of(
     stream: dict[str, Any], columns: dict[str, str], silent_max: str
 ) -> dict[str, dict[str, Any]]:
-    """Each source as it is declared. stream: kind and options of the stream."""
     same = {
         "columns": columns,
         "event_time": "at",

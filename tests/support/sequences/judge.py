@@ -75,16 +75,13 @@ class Judge:
             ordered = [offset for _, offset in sorted(borders.items())]
             assert ordered == sorted(ordered), f"borders of {name} are not in order: {borders}"
             if name in self.log.partitions and self.log.partitions[name].sure:
-                self._foretold(self.log.partitions[name], borders, before)
+                place, known = self.log.partitions[name].place, self.borders.get(name, {})
+                for instant, foretold in foretold_borders(
+                    self.log.partitions[name], known, borders, before
+                ):
+                    words = f"partition {name}, {instant}: {borders[instant]} is not {foretold}"
+                    assert place(borders[instant]) == place(foretold), words
         self.borders = found
-
-    def _foretold(
-        self, partition: Partition, borders: dict[datetime, int], before: set[datetime]
-    ) -> None:
-        known = self.borders.get(partition.name, {})
-        for instant, foretold in foretold_borders(partition, known, borders, before):
-            words = f"partition {partition.name}, {instant}: {borders[instant]} is not {foretold}"
-            assert partition.place(borders[instant]) == partition.place(foretold), words
 
     # Plans ----------------------------------------------------------------------------------
 
@@ -137,7 +134,6 @@ class Judge:
         return str(location["file"]), str(location["row"])
 
     def _parent(self, line: str, link: Facts) -> None:
-        """Its model goes on where its parent's ended."""
         parent = link["parent"]
         if parent is None:
             assert all(each["rows"] == 0 for each in link["base_seen"].values())
@@ -196,7 +192,6 @@ class Judge:
         }
 
     def changed(self) -> set[str]:
-        """Planned windows whose files are not what they were planned from."""
         return {
             window
             for window, generation in self.planned().items()

@@ -100,7 +100,6 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(name=PARTITIONS, count=st.sampled_from([1, 2, 100]))
     def append_far(self, name: str, count: int) -> None:
-        """A clock that is ahead of the planner's."""
         partition = self.log.partition(name)
         partition.sure &= partition.is_dense()
         self.log.append(name, [(FAR + number * STEP, 1, (), True) for number in range(count)])
@@ -173,7 +172,6 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 2), count=st.integers(1, 2), line=LINE, point=POINT)
     def run(self, back: int, count: int, line: str, point: int | None) -> None:
-        """The next windows of a line, or the last ones and the next."""
         first = max(0, self._untrained(line) - back)
         self._run(first, first + count - 1, line, point, reprocess=False)
 
@@ -305,7 +303,6 @@ class Sequences(RuleBasedStateMachine):
         return plan.rows[source].count == 0
 
     def _is_empty(self, refusal: str) -> bool:
-        """Whether no source has a row with a label in the window that a refusal names."""
         found = re.search(r"window (\S+) cannot begin line", refusal)
         assert found is not None, refusal
         plan = self.judge.plans[found[1], self.judge.planned()[found[1]]]

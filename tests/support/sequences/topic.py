@@ -54,7 +54,6 @@ class TopicPartition(Partition):
         return max((each.stamp for each in self.messages if not each.odd), default=None)
 
     def views(self) -> Iterator[Sequence[Segment]]:
-        """What it is if the open transaction is committed, and if it is not."""
         yield self.messages
         yield [each for each in self.messages if each.base not in self.open]
 

@@ -73,11 +73,9 @@ class Partition:
 
     @property
     def newest(self) -> datetime | None:
-        """The newest time that no clock has stamped ahead."""
         return max((each.stamp for each in self.segments if not each.odd), default=None)
 
     def between(self, first: int, end: int) -> list[Segment]:
-        """Segments of offsets [first, end), which cuts none of them."""
         found = [each for each in self.segments if first <= each.base < end]
         assert not found or found[-1].end <= end, f"{self.name}: {end} lies inside a segment"
         return found

@@ -71,7 +71,6 @@ class ToyJobs:
         return [line.split() for line in path.read_text().splitlines()]
 
     def processes(self) -> list[psutil.Process]:
-        """Processes of this home's jobs, found without a line of ours."""
         return [each for each in processes_of(self.home.root) if each.pid != os.getpid()]
 
 

@@ -131,7 +131,6 @@ class Lives:
         self.lived(each)
 
     def _tried(self, target: LineTarget, image: Path, *, is_kill: bool) -> list[str]:
-        """What is wrong after a death; nothing when all is as it must be."""
         home, known = target.home.root, image.with_suffix(".synced") if is_kill else None
         if known is not None and not known.exists():
             return [NOBODY_DIED]

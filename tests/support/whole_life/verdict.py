@@ -37,7 +37,6 @@ def faults_at_any_moment(target: LineTarget, counted: Counted) -> Iterator[str]:
 
 
 def faults_at_the_end(target: LineTarget, counted: Counted) -> Iterator[str]:
-    """What is missing or left over."""
     yield from faults_at_any_moment(target, counted)
     chain = target.chain
     for window, least in ((FIRST, 1), (SECOND, 2), (THIRD, 2)):
