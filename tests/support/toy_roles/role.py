@@ -23,15 +23,17 @@ from forebay.executors.role import role_exit, start_role
 from forebay.system.liveness import Activity, doing, progressed, waiting
 
 
-def main(role: str) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", type=Path, required=True)
     parser.add_argument("--lease-epoch", type=int)
-    parser.add_argument("--index", type=int, default=0)
-    arguments = parser.parse_args()
-    start_role(role, arguments.index, arguments.job)
-    with role_exit(role, arguments.index, arguments.job):
-        act(next_word(f"{role}-{arguments.index}", arguments.job))
+    parser.add_argument("--index", type=int)
+    given = parser.parse_args()
+    trains, index = given.lease_epoch is not None, given.index or 0
+    role = "trainer" if trains else "driver" if given.index is None else "data"
+    start_role(role, index, given.job)
+    with role_exit(role, index, given.job):
+        act(next_word(f"{role}-{index}", given.job))
 
 
 def next_word(name: str, job_dir: Path) -> str:
@@ -74,3 +76,7 @@ def beat_on() -> None:
         while True:
             progressed()
             time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()

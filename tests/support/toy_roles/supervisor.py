@@ -7,7 +7,7 @@ from forebay.executors.supervisor.supervisor import Supervisor, supervisor_argum
 from forebay.system.output.process_log import set_up_logging
 
 if __name__ == "__main__":
-    modules = {role: f"support.toy_roles.{role}" for role in ("driver", "data", "trainer")}
+    modules = dict.fromkeys(("driver", "data", "trainer"), "support.toy_roles.role")
     set_up_logging("supervisor")
     job_dir, lock = supervisor_arguments(None)
     plane = LocalPlane(adopts_orphans=True)
