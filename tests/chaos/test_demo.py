@@ -8,14 +8,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from support.terminals import in_terminal
+from support.there import eventually
 
 CAPTURES = Path(".forebay-captures")
 CLOSING = "0 rows lost, 0 repeated (checked in the model)"
@@ -130,7 +129,7 @@ def test_ctrl_c_while_windows_train_takes_everything_down(tmp_path: Path) -> Non
     with log.open("w") as stream:
         process = subprocess.Popen(COMMAND, env=environ(home), stdout=stream, stderr=stream)
     try:
-        _wait(lambda: "  training  " in log.read_text() or process.poll() is not None, 600)
+        eventually(lambda: "  training  " in log.read_text() or process.poll() is not None, 600)
         process.send_signal(signal.SIGINT)
         assert process.wait(END_SECONDS) == 130, log.read_text()
     finally:
@@ -190,10 +189,3 @@ def test_the_generated_market_tells_the_same_story_three_times(tmp_path: Path) -
     assert others == [first, first]
     for rival in ("stream", "batch"):
         assert first["mixture+head", rival] == (True, True)
-
-
-def _wait(condition: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)

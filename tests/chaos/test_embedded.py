@@ -9,14 +9,15 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from support.projects import Project
+from support.there import eventually
 
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.components import NAMES
@@ -37,7 +38,6 @@ PATIENCE_SECONDS = 180
 BACK_SECONDS = 20
 JOB = "toy.main.2026-03-01.g1"
 BROKEN = "job:\n  model: {}\n"
-T = TypeVar("T")
 
 
 @dataclass
@@ -68,14 +68,6 @@ class Cluster:
         found: dict[str, Any]
         (found,) = [row for row in told["components"] if row["component"] == name]
         return found
-
-
-def until(condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS) -> T:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    return found
 
 
 def modes(home: Path) -> dict[Path, int]:
@@ -166,7 +158,7 @@ def test_another_configuration_is_refused(cluster: Cluster, tmp_path: Path) -> N
 
 
 def test_broken_yaml_is_one_import_error(cluster: Cluster) -> None:
-    (error,) = until(cluster.api.import_errors)
+    (error,) = eventually(cluster.api.import_errors, PATIENCE_SECONDS)
     assert "broken.yaml:" in error["stack_trace"]
 
 
@@ -175,7 +167,7 @@ def test_a_killed_component_is_back(cluster: Cluster, name: str) -> None:
     before = cluster.component(name)
     os.kill(before["pid"], signal.SIGKILL)
     killed = time.monotonic()
-    until(lambda: is_back(cluster, name, before["pid"]))
+    eventually(lambda: is_back(cluster, name, before["pid"]), PATIENCE_SECONDS)
     seconds = time.monotonic() - killed
     print(f"{name} back after {seconds:.1f} s, load {os.getloadavg()[0]:.1f}")
     # The promise is for a machine that has time: a start is five to twelve seconds of a core.
@@ -215,12 +207,12 @@ def test_a_killed_keeper_is_seen_and_replaced(cluster: Cluster) -> None:
     state = cluster.embedded.state()
     assert state is not None
     os.kill(state.keeper_pid, signal.SIGKILL)
-    until(lambda: cluster.status()[1]["state"] == "lost", 20)  # a killed process takes its time
+    eventually(lambda: cluster.status()[1]["state"] == "lost")  # a killed process takes its time
     code, lost = cluster.status()
     assert (code, lost["state"]) == (4, "lost")
     assert "`forebay up`" in lost["problem"]
     pid_file = database_place(cluster.embedded.layout).data / "postmaster.pid"
-    until(lambda: not pid_file.exists(), 20)  # the database ends in good order, by itself
+    eventually(lambda: not pid_file.exists())  # the database ends in good order, by itself
     code, output = cluster.forebay("up", "--config", str(cluster.config), "--output", "json")
     found = json.loads(output)
     assert (code, found["started"], found["url"]) == (0, True, cluster.endpoint.url)

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.python_code import with_tests
 from support.truth_rows import rows_of
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
-TESTS = Path(__file__).parents[1]
 PROCESSES, PIPELINES = 50, 5
 SECONDS = 20.0
 WAIT_SECONDS_MAX = 5.0
@@ -37,7 +37,7 @@ def _busy_processors() -> Iterator[None]:
 def test_nothing_fails_waits_for_long_or_is_lost(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "support.crowd", str(tmp_path), str(PROCESSES), str(SECONDS)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        env=with_tests(),
         capture_output=True,
         text=True,
         timeout=200,

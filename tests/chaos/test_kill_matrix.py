@@ -28,6 +28,7 @@ from support.projects import (
     write_history,
 )
 from support.record_files import compressed, json_rows
+from support.there import eventually
 
 from forebay.datatasks.sources.kafka.producer import create_topic
 from forebay.embedded.kafka.broker import BOOTSTRAP_NAME, Broker
@@ -162,10 +163,8 @@ def test_a_sleeper_wakes_while_another_reads_its_tasks(on_log: Project, tmp_path
     def sleep() -> None:
         trainer.append(pid_of(case.project, "trainer-0"))
         stopped = signal_role(case.project, "data-0", signal.SIGSTOP)
-        deadline = time.monotonic() + STOPPED_SECONDS
-        while "data executor 0 is silent" not in log_of(case.project, "driver-0"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        silent = "data executor 0 is silent"
+        eventually(lambda: silent in log_of(case.project, "driver-0"), STOPPED_SECONDS)
         os.kill(stopped, signal.SIGCONT)
 
     summary = case.run(sleep)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -21,6 +22,7 @@ from support import independent
 from support.kills import is_alive
 from support.postgres_server import PostgresServer
 from support.projects import ads_pipeline, ads_project
+from support.there import until
 from support.truth_rows import links_of, stored_of
 from support.wheels import built_wheel, installed, run
 
@@ -38,13 +40,6 @@ COMMAND_SECONDS = 240
 START_SECONDS = 120
 STOP_SECONDS = 20
 PASSWORD = "a password of the user's"
-
-
-def wait_until(holds: Any, otherwise: str, seconds: float = START_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.2)
 
 
 def end(processes: list[subprocess.Popen[bytes]]) -> None:
@@ -142,7 +137,7 @@ class StockAirflow:
         """All four parts, the API server first and warm, as docs/airflow.md says."""
         self._start("api-server")
         for path in ("/api/v2/version", "/execution/health"):
-            wait_until(lambda path=path: self._answers(path), f"no answer at {path}")
+            assert until(partial(self._answers, path), START_SECONDS), f"no answer at {path}"
         for part in ("dag-processor", "scheduler", "triggerer"):
             self._start(part)
 
@@ -234,14 +229,14 @@ def test_the_provider_is_listed(stock: StockAirflow) -> None:
 def test_a_window_trains(stock: StockAirflow) -> None:
     api = AirflowApi(stock.endpoint)
     root = stock.home.parent
-    wait_until(lambda: api.dags() or api.import_errors(), "no DAG appeared")
+    assert until(lambda: api.dags() or api.import_errors(), START_SECONDS), "no DAG appeared"
     assert api.import_errors() == []
     (dag,) = api.dags()
     assert (dag["dag_id"], dag["is_paused"]) == ("ads", True), "a stock Airflow begins with a pause"
     api.pause("ads", paused=False)
     window = datetime.fromisoformat(WINDOW).replace(tzinfo=UTC)
     api.create_backfill("ads", window, window)
-    wait_until(lambda: ended_run(api), "the run did not end", TRAINED_SECONDS)
+    assert until(lambda: ended_run(api), TRAINED_SECONDS), "the run did not end"
     ended = ended_run(api)
     tasks = {
         each["task_id"]: each["state"] for each in api.task_instances("ads", ended["dag_run_id"])

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.python_code import TESTS
 from support.synced import tree_at
-from support.whole_life.attempts import TESTS, attempts
+from support.whole_life.attempts import attempts
 from support.whole_life.watched_disk import WatchedDisk
 
 pytestmark = pytest.mark.timeout(600)
@@ -24,7 +25,6 @@ TRANSACTIONS_MAX = 15
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One project for both: to record its frames takes longer than to live."""
     return tmp_path_factory.mktemp("lives")
 
 

@@ -8,7 +8,7 @@ says which rows each window has.
 from __future__ import annotations
 
 import pytest
-from support.sequences.command import require_green
+from support.python_code import require_green
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -19,4 +19,4 @@ pytestmark = pytest.mark.timeout(600)
 )
 def test_each_row_is_in_exactly_one_window() -> None:
     """Again with the seed that it prints: `python -m support.sequences --seed S --shrink`."""
-    require_green(6, 25, 500)
+    require_green("support.sequences", "--examples", "6", "--steps", "25", seconds=500)

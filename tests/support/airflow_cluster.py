@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from forebay.executors.job.stored_jobs import find_job
 from forebay.home.paths import Home
 from support.airflow_pipelines import Pipeline
 from support.projects import Project
+from support.there import eventually
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -32,7 +33,6 @@ POLL_SECONDS = 0.5
 # A page of Airflow's API costs about 50 ms of CPU, so many things are asked for in one.
 ENDED = frozenset({"success", "failed"})
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-_FAULT = "{filename}: {stack_trace}"
 _LOG_LINES = 25
 _SOUND = frozenset({"success", "skipped", "upstream_failed", None})
 
@@ -69,8 +69,6 @@ def _instant(text: str) -> datetime:
 
 @dataclass
 class Airflow:
-    """The embedded Airflow of a project, started and stopped as a user does."""
-
     project: Project
     endpoint: Endpoint | None = None
     started_seconds: float = 0.0
@@ -97,7 +95,6 @@ class Airflow:
 
     @cached_property
     def http(self) -> HttpSession:
-        """What the client of the product does not ask for."""
         assert self.endpoint is not None
         return HttpSession(self.endpoint, 30)
 
@@ -149,28 +146,23 @@ class Airflow:
         self.http.post("/backfills", body)
 
     def backfills_complete(self, pipeline: Pipeline) -> None:
+        path = f"/backfills?dag_id={pipeline.name}"
         self.until(
             f"backfills of {pipeline.name} are complete",
-            lambda: all(each["completed_at"] for each in self.backfills(pipeline)),
+            lambda: all(each["completed_at"] for each in self.http.get(path)["backfills"]),
             90,
             pipeline,
         )
 
-    def backfills(self, pipeline: Pipeline) -> list[Json]:
-        found: list[Json] = self.http.get(f"/backfills?dag_id={pipeline.name}")["backfills"]
-        return found
-
     # Ask --------------------------------------------------------------------------------------
 
     def runs(self, pipeline: Pipeline) -> list[Run]:
-        """All runs of a pipeline in the order of their windows."""
         return [Run.of(found) for found in self.api.dag_runs(pipeline.name)]
 
     def run(self, pipeline: Pipeline, run_id: str) -> Run:
         return Run.of(self.api.dag_run(pipeline.name, run_id))
 
     def run_of(self, pipeline: Pipeline, number: int) -> Run:
-        """The newest run of a window."""
         found = [run for run in self.runs(pipeline) if run.window == pipeline.window(number)]
         assert found, f"{pipeline.name} has no run of {pipeline.key(number)}"
         return found[-1]
@@ -179,7 +171,6 @@ class Airflow:
         return {task["task_id"]: task for task in self.api.task_instances(run.dag_id, run.run_id)}
 
     def states(self, run: Run) -> dict[str, str | None]:
-        """States by task id, in the DAG's order."""
         return {name: task["state"] for name, task in self.tasks(run).items()}
 
     def log(self, run: Run, task_id: str, attempt: int | None = None) -> str:
@@ -194,13 +185,11 @@ class Airflow:
         return found
 
     def xcoms(self, run: Run, task_id: str) -> dict[str, Any]:
-        """Everything that a task left in Airflow, by key."""
         path = f"/dags/{run.dag_id}/dagRuns/{quote(run.run_id)}/taskInstances/{task_id}/xcomEntries"
         keys = [entry["key"] for entry in self.http.get(path)["xcom_entries"]]
         return {key: self.api.xcom(run.dag_id, run.run_id, task_id, key) for key in keys}
 
     def components(self) -> dict[str, Json]:
-        """Components of the embedded Airflow by name, as their keeper has written them down."""
         path = self.project.home / "airflow" / "endpoint.json"
         return {each["name"]: each for each in json.loads(path.read_text())["components"]}
 
@@ -219,14 +208,8 @@ class Airflow:
         self, what: str, look: Callable[[], T | None], seconds: float, *pipelines: Pipeline
     ) -> T:
         """Wait until `look` finds something; what it found. In vain: all that is known."""
-        deadline = time.monotonic() + seconds
-        while not (found := look()):
-            if time.monotonic() > deadline:
-                raise AssertionError(
-                    f"after {seconds:g} s still not: {what}\n{self.diagnosis(*pipelines)}"
-                )
-            time.sleep(POLL_SECONDS)
-        return found
+        told = lambda: f"after {seconds:g} s not: {what}\n{self.diagnosis(*pipelines)}"  # noqa: E731
+        return eventually(look, seconds, told, POLL_SECONDS)
 
     def ended(
         self,
@@ -267,8 +250,6 @@ class Airflow:
     def task_is(
         self, pipeline: Pipeline, run: Run, task_id: str, state: str, seconds: float
     ) -> Json:
-        """Wait until a task has a state; the task instance."""
-
         def look() -> Json | None:
             task = self.api.task_instance(run.dag_id, run.run_id, task_id)
             return task if task["state"] == state else None
@@ -277,71 +258,42 @@ class Airflow:
         return self.until(what, look, seconds, pipeline)
 
     def diagnosis(self, *pipelines: Pipeline) -> str:
-        return diagnosis(self.project, self.api, [pipeline.name for pipeline in pipelines])
+        parts: list[str] = []
+        try:
+            parts.extend(_diagnosis(self, pipelines))  # what comes before an error stays
+        except (ForebayError, OSError, LookupError, AssertionError) as error:
+            parts.append(f"the rest is not to be had: {type(error).__name__}: {error}")
+        return "\n".join(parts)
 
 
 def now() -> datetime:
     return datetime.now(UTC)
 
 
-def diagnosis(project: Project, api: AirflowApi, dag_ids: Sequence[str]) -> str:
-    """Components, import errors, runs with their tasks, logs of tasks that are not done, jobs."""
-    parts = [
-        _said("components", lambda: [project.forebay("status", check=False).stdout]),
-        _said("import errors", lambda: (_FAULT.format(**each) for each in api.import_errors())),
-        *(_said(f"runs of {name}", partial(_runs, api, name)) for name in dag_ids),
-        _said("jobs", lambda: _jobs(project)),
-        _said("component logs", lambda: _tails(project.home / "airflow/logs/components")),
-    ]
-    return "\n".join(parts)
-
-
-def _said(title: str, look: Callable[[], Iterable[str]]) -> str:
-    """A section; what cannot be asked for must not hide the rest."""
-    try:
-        text = "\n".join(look())
-    except (ForebayError, OSError, LookupError, AssertionError) as error:
-        text = f"not to be had: {type(error).__name__}: {error}"
-    return f"---- {title}\n{text}"
-
-
-def _runs(api: AirflowApi, dag_id: str) -> Iterator[str]:
-    for run in api.dag_runs(dag_id):
-        yield (
-            f"{run['dag_run_id']} {run['state']} window {run['data_interval_start']}"
-            f" from {run['start_date']} to {run['end_date']}"
-        )
-        tasks = api.task_instances(dag_id, run["dag_run_id"])
-        for task in tasks:
-            yield (
-                f"    {task['task_id']:24} {task['state']!s:18} try {task['try_number']}"
-                f" of {task['max_tries'] + 1} {task['start_date']} to {task['end_date']}"
-            )
-        if run["state"] != "success":
-            for task in tasks:
-                yield from _log(api, task)
-
-
-def _log(api: AirflowApi, task: Json) -> Iterator[str]:
-    if task["state"] in _SOUND:
-        return
-    lines = api.log(task["dag_id"], task["dag_run_id"], task["task_id"], max(1, task["try_number"]))
-    yield f"    log of {task['task_id']}:"
-    yield from (f"        {line}" for line in lines[-_LOG_LINES:])
-
-
-def _jobs(project: Project) -> Iterator[str]:
-    for folder in sorted((project.home / "jobs").glob("*")):
-        job = find_job(Home(project.home), folder.name)
-        text = "no status" if job is None else job.row.document
-        if '"succeeded"' in text:
-            continue
-        yield f"{folder.name}: {text}"
-        yield from _tails(folder / "logs")
+def _diagnosis(airflow: Airflow, pipelines: Sequence[Pipeline]) -> Iterator[str]:
+    """Components, jobs that have not succeeded; then what an API that is there says of runs."""
+    home, api = airflow.project.home, airflow.api
+    yield airflow.project.forebay("status", check=False).stdout
+    yield from _tails(home / "airflow/logs/components")
+    for folder in sorted((home / "jobs").glob("*")):
+        job = find_job(Home(home), folder.name)
+        if job is None or '"succeeded"' not in job.row.document:
+            yield f"{folder.name}: {job and job.row.document}"
+            yield from _tails(folder / "logs")
+    yield from (f"{each['filename']}: {each['stack_trace']}" for each in api.import_errors())
+    for run in (run for pipeline in pipelines for run in airflow.runs(pipeline)):
+        yield str(run)
+        for name, task in airflow.tasks(run).items():
+            times = f"try {task['try_number']}, {task['start_date']} to {task['end_date']}"
+            yield f"    {name:24} {task['state']!s:18} {times}"
+            if run.state != "success" and task["state"] not in _SOUND:
+                yield _end_of(airflow.log(run, name))
 
 
 def _tails(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("*.log")):
-        yield f"  {path.name}:"
-        lines = path.read_text(errors="replace").splitlines()
-        yield from (f"    {line}" for line in lines[-_LOG_LINES:])
+        yield f"  {path.name}:\n{_end_of(path.read_text(errors='replace'))}"
+
+
+def _end_of(text: str) -> str:
+    return "\n".join(f"        {line}" for line in text.splitlines()[-_LOG_LINES:])

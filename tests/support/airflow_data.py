@@ -35,12 +35,10 @@ class Stored:
     offset: timedelta = timedelta(0)
 
     def expected(self, root: Path, start: datetime, end: datetime) -> independent.Sums:
-        """Rows and row sums of windows [start, end), from the stored files alone."""
         low, high = start - self.offset, end - self.offset
         folder = root / "data" / self.folder
         if self.kind == "log":
-            first_ms, end_ms = (int(at.timestamp() * 1000) for at in (low, high))
-            return independent.log_sums(folder, first_ms, end_ms)
+            return independent.log_sums(folder, *map(_milliseconds, (low, high)))
         where = f"\"at\" >= '{low.isoformat()}' and \"at\" < '{high.isoformat()}'"
         days = [f"date={day}/*.parquet" for day in days_between(low, high)]
         return independent.added(*(independent.parquet_sums(folder, where, each) for each in days))
@@ -50,16 +48,17 @@ class Stored:
         low, high = start - self.offset, end - self.offset
         folder = root / "data" / self.folder
         if self.kind == "log":
-            first_ms, end_ms = (int(at.timestamp() * 1000) for at in (low, high))
-            found = [
-                path
-                for path in folder.glob("*/*.arrow")
-                if first_ms <= int(path.stem.split("-")[2]) < end_ms
-            ]
+            span = range(*map(_milliseconds, (low, high)))
+            segments = folder.glob("*/*.arrow")
+            found = [path for path in segments if int(path.stem.split("-")[2]) in span]
         else:
             days = {f"date={day}" for day in days_between(low, high)}
             found = [path for path in folder.glob("*/*.parquet") if path.parent.name in days]
         return {path.relative_to(root / "data").as_posix() for path in found}
+
+
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
 
 
 def days_between(low: datetime, high: datetime) -> list[str]:
@@ -85,7 +84,6 @@ TORN = Stored("torn", "parquet")
 def write_pair(
     root: Path, pair: Iterable[Stored], first: datetime, days: range, rows: int = ROWS
 ) -> None:
-    """Days of history, and of the clicks a day later."""
     history, clicks = pair
     for number in days:
         day = first + number * DAY
@@ -99,7 +97,6 @@ def write_many(root: Path, days: int, first: int = 0) -> None:
 
 
 def write_marked(root: Path, stored: Stored, marked: list[bool]) -> None:
-    """One day for each entry; it says whether the day's marker is there already."""
     folder = root / "data" / stored.folder
     for number, complete in enumerate(marked):
         write_history(folder, FIRST_DAY + number * DAY, ROWS, seed=500 + number)

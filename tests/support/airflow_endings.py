@@ -14,7 +14,6 @@ def all_tasks(pipeline: Pipeline) -> list[str]:
 
 
 def done(pipeline: Pipeline) -> dict[str, str | None]:
-    """A window that was trained by this run."""
     states: dict[str, str | None] = dict.fromkeys(all_tasks(pipeline), "success")
     return states
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from forebay.home.paths import Home
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import Pipeline
 from support.kills import job_processes, signal_first, used_rows
+from support.there import eventually
 
 Json = dict[str, Any]
 # The window of time in which a job of some 100,000 rows is in its middle is short.
@@ -41,7 +41,6 @@ class WindowJob:
         return self.airflow.project.home / "jobs" / self.job_id
 
     def status(self) -> Json:
-        """As it is stored; empty before the submission."""
         job = self._stored()
         found: Json = json.loads(job.row.document) if job is not None else {}
         return found
@@ -55,7 +54,6 @@ class WindowJob:
         return find_job(Home(self.airflow.project.home), self.job_id)
 
     def used_rows(self) -> int:
-        """Rows that this generation's trainers have used so far, from the mapped counter."""
         key = self.pipeline.key(self.number)
         return used_rows(self.airflow.project, key, self.generation, self.pipeline.name)
 
@@ -64,13 +62,11 @@ class WindowJob:
         return [pid for name, pid in pids.items() if name.startswith("trainer")]
 
     def wait_for_rows(self, rows: int, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self.used_rows() < rows:
-            assert time.monotonic() < deadline, (
-                f"{self.job_id}: only {self.used_rows()} rows after {seconds:g} s\n"
-                f"{self.airflow.diagnosis(self.pipeline)}"
-            )
-            time.sleep(_LOOK_SECONDS)
+        def told() -> str:
+            only = f"{self.job_id}: only {self.used_rows()} rows after {seconds:g} s"
+            return f"{only}\n{self.airflow.diagnosis(self.pipeline)}"
+
+        eventually(lambda: self.used_rows() >= rows, seconds, told, _LOOK_SECONDS)
 
     def kill(self, role: str) -> int:
         return self._signal(role, signal.SIGKILL)
@@ -90,7 +86,6 @@ class WindowJob:
         return signal_first(lambda: self.status().get("pids", {}), role, number, _LOOK_SECONDS)
 
     def processes(self) -> list[psutil.Process]:
-        """Everything alive that carries the job's id, supervisor included."""
         found = []
         for process in job_processes(self.airflow.project):
             with suppress(psutil.NoSuchProcess):

@@ -30,8 +30,6 @@ WINDOW_SECONDS = 420
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One pipeline: what is declared, and the sources that it reads in their order."""
-
     name: str
     start: datetime
     sources: dict[str, Stored]

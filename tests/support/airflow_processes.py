@@ -15,6 +15,7 @@ import psutil
 from support.airflow_cluster import Airflow
 from support.airflow_pipelines import Pipeline
 from support.kills import is_alive
+from support.there import until
 
 Json = dict[str, Any]
 BACK_SECONDS = 20
@@ -45,7 +46,6 @@ def kill_component(airflow: Airflow, name: str, *pipelines: Pipeline) -> Kill:
 
 
 def kill_task(task: Json) -> list[psutil.Process]:
-    """SIGKILL the process that runs a task; it and what lived below it."""
     process = psutil.Process(task["pid"])
     processes = [process, *process.children(recursive=True)]
     process.kill()
@@ -62,17 +62,11 @@ def kill_worker(task: Json) -> list[psutil.Process]:
 
 
 def gone(processes: list[psutil.Process], seconds: float = GONE_SECONDS) -> list[str]:
-    """Command lines of those processes that are still alive at the deadline."""
-    deadline = time.monotonic() + seconds
-    while left := [process for process in processes if _lives(process)]:
-        if time.monotonic() > deadline:
-            return [_text(process) for process in left]
-        time.sleep(0.1)
-    return []
+    until(lambda: not any(map(_lives, processes)), seconds, 0.1)
+    return [_text(process) for process in processes if _lives(process)]
 
 
 def processes_of(airflow: Airflow) -> list[psutil.Process]:
-    """Everything alive that belongs to the project: by its home, and below its components."""
     home = str(airflow.project.home)
     found: dict[int, psutil.Process] = {}
     for process in psutil.process_iter():

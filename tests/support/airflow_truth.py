@@ -26,7 +26,6 @@ def link(project: Project, pipeline: Pipeline, number: int) -> Json:
 
 
 def trained(of: Json) -> dict[str, Json]:
-    """Rows and row sums of this window alone: the model's sums after it less those before."""
     none = {"rows": 0, "sum": 0, "sum_of_squares": 0}
     return {
         name: independent.added(
@@ -67,7 +66,6 @@ def assert_in_order(project: Project, pipeline: Pipeline, numbers: Sequence[int]
 
 
 def served(project: Project, pipeline: Pipeline) -> tuple[str, int]:
-    """Window and generation of the model that serves; its files are there."""
     window, generation, path = served_of(project.home, pipeline.name)
     assert any(path.iterdir()), f"{path} is empty"
     return window, generation

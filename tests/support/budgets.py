@@ -23,6 +23,7 @@ def counts() -> dict[str, int]:
     sources = source_files()
     tests = list(Path("tests").rglob("*.py"))
     folders = Counter(file.parent for file in sources)
+    pages = {*Path().glob("*.md"), *Path("docs").rglob("*.md")} - GENERATED
     return {
         "lines of source": sum(map(lines, sources)),
         "files of source": len(sources),
@@ -30,7 +31,7 @@ def counts() -> dict[str, int]:
         "fragments": len(fragments(sources)),
         "lines of tests": sum(map(lines, tests)),
         "lines of tests/support": sum(lines(f) for f in tests if f.parts[1] == "support"),
-        "words that people write": sum(words(page) for page in written_pages()),
+        "words that people write": sum(map(words, pages)),
     }
 
 
@@ -71,18 +72,11 @@ def module_name(file: Path) -> str:
     return ".".join(parts if parts[0] in {"forebay", "examples"} else ("forebay", *parts))
 
 
-def written_pages() -> list[Path]:
-    """README, CHANGELOG, CONTRIBUTING and docs/, but what programs write."""
-    pages = [*Path().glob("*.md"), *Path("docs").rglob("*.md")]
-    return [page for page in pages if page not in GENERATED]
-
-
 def words(page: Path) -> int:
     return len(BY_PROGRAMS.sub("", page.read_text()).split())
 
 
 def imported_modules(file: Path) -> set[str]:
-    """First parts of the names that a file imports."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):

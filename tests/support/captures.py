@@ -42,7 +42,6 @@ def masked(text: str) -> str:
 
 
 def captures(folder: Path) -> dict[str, str]:
-    """What people see, by the name of its block; trains two days, then the first one again."""
     project = ads_project(folder, days=2, rows=2_000)
     project.forebay("run", "ads", *_BOTH)
     cost = _shown(project, "explain", "ads", *_FIRST, "--reprocess")
@@ -51,7 +50,6 @@ def captures(folder: Path) -> dict[str, str]:
 
 
 def _shown(project: Project, *arguments: str) -> str:
-    """The command as it is typed, and all that stays on the terminal."""
     seen = in_terminal(forebay(*arguments), project.root, {"FOREBAY_HOME": str(project.home)})
     assert seen.exit_code == 0, seen.text
     printed = "\n".join(seen.lines).strip("\n")

@@ -48,13 +48,9 @@ class Disk:
             return self.synced.left(path)
         return self.synced.content(path.stat().st_ino) if path.exists() else None
 
-    def revive(self) -> None:
-        self._dies_at = None
-
 
 @contextmanager
 def disk(root: Path, dies_at: int | None = None) -> Iterator[Disk]:
-    """Watch what this process does to files inside the block; all of it is below `root`."""
     watched = Disk(root, dies_at)
     with pytest.MonkeyPatch.context() as patch:
         for name in OPERATIONS:
@@ -82,6 +78,6 @@ def deaths(root: Path, act: Callable[[Disk], object]) -> Iterator[Disk]:
             with suppress(Died):
                 act(watched)
                 alive = True
-            watched.revive()
+            watched._dies_at = None
             yield watched
         at += 1

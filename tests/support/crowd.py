@@ -10,10 +10,10 @@ import json
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +29,7 @@ from forebay.home.paths import Home
 from forebay.home.store.base import Stored
 from support.links import judgement, link, window_of
 from support.model_lines import empty_plan
+from support.whole_life.in_process import code_of, forked
 
 PIPELINES = 5
 SYNC_SECONDS = 0.02
@@ -113,20 +114,8 @@ def work(home: Home, number: int, seconds: float) -> None:
 
 def main() -> None:
     home, processes, seconds = Home(Path(sys.argv[1])), int(sys.argv[2]), float(sys.argv[3])
-    children = []
-    for number in range(processes):
-        child = os.fork()
-        if child == 0:
-            try:
-                work(home, number, seconds)
-            except BaseException:  # noqa: BLE001 - a child of a fork must not return
-                traceback.print_exc()
-                sys.stderr.flush()
-                os._exit(1)
-            os._exit(0)
-        children.append(child)
-    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    sys.exit(max(map(abs, ends)))
+    children = [forked(partial(work, home, number, seconds)) for number in range(processes)]
+    sys.exit(max(abs(code_of(child)) for child in children))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,6 @@ class DataPath:
         return self.home.job("job")
 
     def plan(self, first: str, last: str) -> None:
-        """Plan the windows, write the job's folder, and make those in which they are trained."""
         ledger = Ledger(self.home, "ads")
         windows = self.pipeline.dataset.grid.between(first, last)
         report = plan_windows(
@@ -105,7 +104,6 @@ class DataPath:
         return process
 
     def kill(self, name: str) -> None:
-        """SIGKILL a process and start its successor, as a supervisor would."""
         process = self.processes[name]
         process.send_signal(signal.SIGKILL)
         process.wait(5)
@@ -148,8 +146,6 @@ def serving(path: DataPath, executors: int = 2) -> Iterator[DataPath]:
 
 
 class Counter:
-    """A trainer that only counts: steps, row sums, and seals as checkpoints would hold them."""
-
     def __init__(self, path: DataPath) -> None:
         self.learner = CountingLearner(len(path.pipeline.source_names))
         self.steps = 0

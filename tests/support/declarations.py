@@ -192,7 +192,6 @@ def write(config: Path, files: dict[str, Value]) -> None:
 
 
 def dump(value: Value) -> str:
-    """A value as YAML without anchors, keys in their order."""
     return yaml.dump(value, Dumper=_Plain, sort_keys=False, width=200)
 
 
@@ -203,8 +202,6 @@ class _Plain(yaml.CSafeDumper):
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a model of the JSON Schema, at one place of one file."""
-
     file: str
     path: KeyPath  # of the mapping that holds the key
     definition: str
@@ -216,7 +213,6 @@ class Key:
 
 
 def keys_of_models(schema: Value, files: dict[str, Value]) -> Iterator[Key]:
-    """Every key of every model that the files hold, found by following the schema."""
     for file, value in files.items():
         root = "SourceSpec" if file.startswith("sources/") else "PipelineSpec"
         yield from _follow(schema, {"$ref": f"#/$defs/{root}"}, value, file, ())
@@ -244,7 +240,6 @@ def _follow(schema: Value, node: Value, value: Any, file: str, path: KeyPath) ->
 
 
 def _branches(schema: Value, node: Value, value: Value) -> Iterator[tuple[Value, str]]:
-    """Further schemas that hold for this value, or for the part of it that is named."""
     for branch in [*node.get("anyOf", []), *node.get("oneOf", [])]:
         if _fits(schema, branch, value):
             yield branch, ""
@@ -272,7 +267,6 @@ def models_and_keys(schema: Value) -> set[tuple[str, str]]:
 
 
 def renamed(value: Value, path: KeyPath, old: str, new: str, *, alone: set[str]) -> Value:
-    """A copy with one key renamed; of the mapping's other keys only those in `alone` stay."""
     copied = copy.deepcopy(value)
     mapping: Any = copied
     for part in path:
@@ -286,7 +280,6 @@ def renamed(value: Value, path: KeyPath, old: str, new: str, *, alone: set[str])
 
 
 def key_place(text: str, path: KeyPath, key: str) -> tuple[int, int]:
-    """Line and column of a key, found without Forebay."""
     node: Any = yaml.compose(text, Loader=yaml.CSafeLoader)
     for part in path:
         if isinstance(part, int):
@@ -301,7 +294,6 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz_"
 
 
 def misspellings(key: str, letters: str = ALPHABET) -> set[str]:
-    """Every key with one letter left out, doubled in, changed or swapped with its neighbour."""
     found = {key[:i] + key[i + 1 :] for i in range(len(key))}
     found |= {key[:i] + key[i + 1] + key[i] + key[i + 2 :] for i in range(len(key) - 1)}
     for letter in letters:

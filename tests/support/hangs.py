@@ -27,7 +27,6 @@ def with_deadlines(**job: Any) -> dict[str, Any]:
 
 
 def hanging_case(root: Path, rows: int, minibatch_rows: int = 128) -> KillCase:
-    """A window whose processes soon count as hung; small minibatches take longer."""
     pipeline = ads_pipeline(**with_deadlines(checkpoint={"every_steps": CHECKPOINT_STEPS}))
     pipeline["train"]["minibatch_rows"] = minibatch_rows
     return KillCase(ads_project(root, rows=rows, pipeline=pipeline), rows, CHECKPOINT_STEPS)

@@ -23,7 +23,6 @@ NOT_ARGUMENTS = ("a\0b", "\0", "../x\0")
 
 
 def tree(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Everything below a folder: type and permissions, and content or the target of a link."""
     found = {}
     for path in sorted(root.rglob("*")):
         mode = path.lstat().st_mode

@@ -42,9 +42,9 @@ def append(place: Path, rows: pa.Table, table: str = TABLE) -> None:
 
 
 @contextmanager
-def opened_table(place: Path, table: str = TABLE) -> Iterator[Any]:
+def opened_table(place: Path) -> Iterator[Any]:
     with opened_catalog(place) as catalog:
-        yield catalog.load_table(table)
+        yield catalog.load_table(TABLE)
 
 
 def add_file(table: Any, path: str, rows: pa.Table, **more: Any) -> None:

@@ -58,7 +58,6 @@ def parquet_sums(folder: Path, where: str = "true", files: str = "**/*.parquet")
 
 
 def log_sums(folder: Path, first_ms: int, end_ms: int) -> Sums:
-    """Sums over log rows committed in [first_ms, end_ms)."""
     parts = []
     for path in sorted(folder.glob("*/*.arrow")):
         base, _, commit = path.stem.split("-")
@@ -72,7 +71,6 @@ def log_sums(folder: Path, first_ms: int, end_ms: int) -> Sums:
 
 
 def line_sums(folder: Path, files: str) -> Sums:
-    """Sums over the lines of files in gzip."""
     parts = []
     for path in folder.glob(files):
         with gzip.open(path) as lines:
@@ -127,7 +125,6 @@ def kafka_ends(bootstrap: str, topic: str, instant_ms: int | None = None) -> dic
 
 
 def kafka_committed(bootstrap: str, topic: str, group: str) -> dict[int, int]:
-    """What a consumer group has committed, by partition; partitions without are left out."""
     with _consumer(bootstrap, topic, group) as (consumer, partitions):
         found = {place.partition: consumer.committed(place) for place in partitions}
     return {partition: offset for partition, offset in found.items() if offset is not None}
@@ -137,7 +134,6 @@ def kafka_committed(bootstrap: str, topic: str, group: str) -> dict[int, int]:
 def _consumer(
     bootstrap: str, topic: str, group: str | None, isolation: str = "read_uncommitted"
 ) -> Iterator[tuple[Any, list[Any]]]:
-    """A consumer that commits nothing, and the topic's partitions."""
     from kafka import KafkaConsumer, TopicPartition
 
     consumer = KafkaConsumer(

@@ -17,6 +17,7 @@ from typing import Any
 from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 from support.dag_parse import own_airflow
+from support.python_code import TESTS
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,6 @@ class Scenario:
 
 @dataclass(frozen=True)
 class InlineRun:
-    """How a run ended: its state, its tasks' states and what they returned, the whole log."""
-
     state: str
     tasks: dict[str, str | None]
     returned: dict[str, Any]
@@ -55,7 +54,7 @@ def run_inline(
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
             "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
             "FOREBAY_HOME": str(root / "home"),
-            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONPATH": str(TESTS),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -65,8 +65,6 @@ class Runs:
 
 
 class Place:
-    """A home, a stand-in for stages, the runs of the window before, and a job."""
-
     def __init__(self, root: Path) -> None:
         self.home = Home(root / "home")
         self.toy = ToyStage.make(root / "toy")

@@ -62,7 +62,6 @@ def request(
 def store_job(
     made: JobRequest, state: Any = "submitted", run: str | None = None, **more: Any
 ) -> int:
-    """A job that was submitted, and is in this state, without a process; its epoch."""
     home = Home(Path(made.home))
     database = database_of(home)
     database.prepare()
@@ -83,15 +82,12 @@ def report_job(home: Home, job_id: str, epoch: int, state: Any, **more: Any) -> 
 
 
 def of_another_host(job: ToldJob) -> None:
-    """Let a job be one that another host runs, as far as its row says."""
     elsewhere = update(jobs).where(jobs.c.job_id == job.job_id).values(runtime="elsewhere:/home")
     database_of(job.home).transact(lambda rows: rows.execute(elsewhere))
 
 
 @dataclass
 class ToldJob:
-    """A job of pipeline `ads`, window 2026-03-01, generation 1."""
-
     home: Home
     job_id: str = "ads.main.2026-03-01.g1"
 
@@ -137,7 +133,6 @@ class ToldJob:
         write_atomically(registered_path(self.folder.path, index), "here")
 
     def link(self, clicks: int, before: int = 0) -> None:
-        """The window is trained, from a model that has seen so many rows `before`."""
         chain, parent = ModelChain(self.home, "ads"), None
         if before:
             parent = ("2026-02-28", 1)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from support.sequences.live_reader import LiveReader
 from support.whole_life.in_process import run_jobs_here
 
 
@@ -21,7 +20,7 @@ def jobs_in_this_process() -> Iterator[None]:
     handlers = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         with pytest.MonkeyPatch.context() as patch:
-            run_jobs_here(LiveReader, patch.setattr)
+            run_jobs_here(patch.setattr)
             yield
     finally:
         for number, handler in handlers.items():

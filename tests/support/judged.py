@@ -18,7 +18,6 @@ Event = tuple[int, float, float]
 
 
 def timed(feed: Feed, events: Sequence[Event], source: int = 0) -> Minibatch:
-    """Rows of (event id, hours since 1970, label)."""
     made = labelled(feed, [one for one, _, _ in events], [label for _, _, label in events])
     times = np.array([max(int(hour * HOUR), NO_TIME) for _, hour, _ in events], np.int64)
     sources = np.full(len(events), source, np.int32)

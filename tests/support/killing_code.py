@@ -92,7 +92,6 @@ class KillingCode:
         project.environment["PYTHONPATH"] = os.pathsep.join(path)
 
     def deaths(self) -> tuple[int, int]:
-        """How many data executors and trial readers have met the marker."""
         if not self._deaths.exists():
             return 0, 0
         found = self._deaths.read_text().splitlines()

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import psutil
 from forebay.executors.job.stored_jobs import jobs_of
 from forebay.home.paths import Home
 from support.projects import Project
+from support.there import eventually, until
 from support.toy_roles.jobs import processes_of
 from support.truth_rows import trained_rows
 
@@ -36,21 +36,17 @@ def status(project: Project) -> dict[str, Any]:
     return json.loads(jobs[0].row.document) if jobs else {}
 
 
-def progress_of(project: Project) -> dict[str, Any]:
-    folders = sorted((project.home / "jobs").glob("*/progress.json"))
-    return json.loads(folders[-1].read_text())
-
-
 def wait_for_rows(
     project: Project, window: str, rows: int, run: subprocess.Popen[str], seconds: float = 60
 ) -> None:
     """Return as soon as `rows` were used; the run may not end before, nor that last longer."""
     status(project)  # the first look takes longest, and a kill that follows must come in time
-    deadline = time.monotonic() + seconds
-    while used_rows(project, window) < rows:
+
+    def enough() -> bool:
         assert run.poll() is None, f"the run ended before {rows} rows: {run.communicate()[0]}"
-        assert time.monotonic() < deadline, f"only {used_rows(project, window)} rows"
-        time.sleep(0.002)
+        return used_rows(project, window) >= rows
+
+    eventually(enough, seconds, lambda: f"only {used_rows(project, window)} rows", 0.002)
 
 
 def kill_role(project: Project, role: str) -> int:
@@ -65,16 +61,15 @@ def signal_first(
     told: Callable[[], Mapping[str, int]], role: str, number: signal.Signals, pause: float = 0.05
 ) -> int:
     """Signal the first live process of a role; one that is just being restarted is waited for."""
-    deadline = time.monotonic() + 30
-    while True:
+
+    def living() -> int | None:
         pids = told()  # once: who is restarted in between is not there
         found = (int(pids[name]) for name in sorted(pids) if name.startswith(role))
-        pid = next(filter(is_alive, found), None)
-        if pid is not None:
-            os.kill(pid, number)
-            return pid
-        assert time.monotonic() < deadline, f"no {role} lives: {pids}"
-        time.sleep(pause)
+        return next(filter(is_alive, found), None)
+
+    pid = eventually(living, 30, lambda: f"no {role} lives: {told()}", pause)
+    os.kill(pid, number)
+    return pid
 
 
 def wait_for_ends(pids: Collection[int]) -> None:
@@ -82,10 +77,7 @@ def wait_for_ends(pids: Collection[int]) -> None:
 
     Until then its counter shows what it has used, and the next kill could meet it once more.
     """
-    deadline = time.monotonic() + 30
-    while living := [pid for pid in pids if is_alive(pid)]:
-        assert time.monotonic() < deadline, f"{living} have not died"
-        time.sleep(0.002)
+    assert until(lambda: not any(map(is_alive, pids)), 30, 0.002), f"some of {pids} live"
 
 
 def is_alive(pid: int) -> bool:
@@ -110,7 +102,6 @@ def job_processes(project: Project) -> list[psutil.Process]:
 
 
 def kill_tree(project: Project, run: subprocess.Popen[str]) -> None:
-    """SIGKILL the submitter and every process of its job."""
     run.kill()
     for process in job_processes(project):
         process.kill()
@@ -131,12 +122,7 @@ def running(project: Project, *arguments: str) -> Iterator[subprocess.Popen[str]
 
 
 def no_process_left(project: Project, seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while job_processes(project):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+    return until(lambda: not job_processes(project), seconds, 0.05)
 
 
 def summary_of(path: Path) -> dict[str, Any]:

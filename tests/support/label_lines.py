@@ -82,14 +82,12 @@ class SegmentLine:
         return [each for each in self.links if order_of(first) <= order_of(each) <= order_of(last)]
 
     def linked(self, window: str, folder: str = "", **more: Any) -> Link:
-        """A window's link, whose segments are in a folder."""
         stored = Stored(name=folder or window, checksum="", size_bytes=1)
         self.links.append(link(window, files={"scores": stored}, **more))
         return self.links[-1]
 
 
 def begin(join: LabelJoin | LabelJoins, key: str, before: Link | None) -> Any:
-    """Go to a window; its plan."""
     span = window_of(key)
     plan: Any = SimpleNamespace(window=key, start=span.start, end=span.end)
     join.begin(plan, before)

@@ -20,7 +20,6 @@ THREADS = 2
 
 
 def dataset(features: dict[str, Any], **changed: Any) -> DatasetSpec:
-    """A dataset of one source `s` with event id `e` and label `y`."""
     plain = {
         "start": "2013-01-01",
         "event_id": "e",
@@ -85,7 +84,6 @@ def declared_towers(
 def make_towers(
     *paradigms: str, columns: dict[str, str] = COLUMNS, sources: int = 2, **declared: Any
 ) -> Any:
-    """A TowersLearner of `declared_towers`."""
     start_tensorflow(THREADS)
     from forebay.mixture.make_learner import make_learner
 
@@ -126,6 +124,5 @@ def minibatch(feed: Feed, seed: int, rows: int = 64, sources: int = 2) -> Miniba
 
 
 def area(labels: Any, scores: Any) -> float:
-    """The share of pairs of a positive and a negative row whose scores are in their order."""
     above = scores[labels > 0.5][:, None] > scores[labels < 0.5][None, :]
     return float(above.mean())

@@ -66,5 +66,4 @@ def window_of(key: str) -> Window:
 
 
 def sums(rows: Mapping[str, int]) -> dict[str, RowSums]:
-    """Row sums of which only the counts matter."""
     return {source: RowSums(rows=count) for source, count in rows.items()}

@@ -40,7 +40,6 @@ def manual_page() -> str:
 
 
 def commands(group: Command, context: typer.Context) -> Iterator[tuple[Command, typer.Context]]:
-    """Each command below a group that people are shown, with its context."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command.hidden:
@@ -65,7 +64,6 @@ def _options(command: Command, context: typer.Context) -> str:
 
 
 def _option(parameter: Parameter, context: typer.Context) -> str:
-    """A row of the table, from the line that `--help` shows."""
     names, text = parameter.get_help_record(context)
     meaning, _, rest = text.partition("  [")
     facts = dict(each.partition(": ")[::2] for each in rest.removesuffix("]").split("; ") if each)

@@ -62,13 +62,11 @@ def record_link(
 
 
 def record(chain: ModelChain, trained: Link) -> None:
-    """Store a link, and a plan of its generation where there is none."""
     plan_empty(Ledger(chain.home, chain.pipeline), trained.window, trained.generation)
     chain.record(trained)
 
 
 def plan_empty(ledger: Ledger, window: str, generation: int = 1) -> None:
-    """A plan without sources, where the window has none of this generation."""
     if generation not in ledger.generations(window):
         ledger.record_plan(empty_plan(window, generation), {})
 
@@ -86,15 +84,12 @@ def empty_plan(window: str, generation: int = 1) -> WindowPlan:
 
 
 def mark_trained(ledger: Ledger, window: str, generation: int, line: str = "main") -> None:
-    """Store that a line has trained a window: no rows, no parent."""
     chain = ModelChain(ledger.home, ledger.pipeline, line)
     if chain.link(window, generation) is None:
         chain.record(link(window, generation=generation))
 
 
 def replace_link(chain: ModelChain, trained: Link) -> None:
-    """Change what is stored of a link, as no training does."""
-
     def work(rows: Connection) -> None:
         line = line_rows.locked_line(rows, chain.pipeline, chain.line)
         old = line_rows.link_id(rows, line, trained.name)
@@ -112,7 +107,6 @@ def replace_link(chain: ModelChain, trained: Link) -> None:
 
 
 def keep_checkpoint(chain: ModelChain, trained: Link) -> Link:
-    """Something in the store in place of a final checkpoint."""
     return chain.add_file(trained, "checkpoint", put(chain.home))
 
 

@@ -42,7 +42,6 @@ class Story:
         return database_place(self.layout).data
 
     def served(self, *, first: bool = False) -> dict[str, Any]:
-        """Serve once: who does, what it holds, and whose the files are."""
         place = database_place(self.layout)
         assert place.account is not None
         server = PostgresServer(prepare_place(self.layout, place), place, self.log)
@@ -58,8 +57,9 @@ class Story:
             number = connection.execute(text("SELECT number FROM kept")).scalar_one()
         engine.dispose()
         server.stop()
-        owners = {path.lstat().st_uid for path in (place.data, *place.data.rglob("*"))}
-        return {"user": user, "number": number, "owners": [name_of(each) for each in owners]}
+        files = (place.data, *place.data.rglob("*"))
+        owners = {pwd.getpwuid(path.lstat().st_uid).pw_name for path in files}
+        return {"user": user, "number": number, "owners": list(owners)}
 
     def doctor(self) -> list[str]:
         found = {one.name: one for one in checks.essential_checks(self.layout)}["database"]
@@ -68,10 +68,6 @@ class Story:
     def give_to(self, user: int) -> None:
         """As root does who restores a backup from another machine."""
         subprocess.run(["chown", "-R", f"{user}:{user}", str(self.data)], check=True)
-
-
-def name_of(user: int) -> str:
-    return pwd.getpwuid(user).pw_name
 
 
 @contextmanager
@@ -84,7 +80,6 @@ def mounted(*words: str) -> Iterator[None]:
 
 
 def without_postgres(folder: Path) -> Path:
-    """A copy of /etc that knows neither PostgreSQL's account nor ours."""
     copy = folder / "etc"
     subprocess.run(["cp", "-a", "/etc", str(copy)], check=True)
     for path in (copy / name for name in ACCOUNT_FILES):

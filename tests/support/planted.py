@@ -21,7 +21,6 @@ PLANTED = {
 
 
 def planted_in(processes: Iterable[psutil.Process]) -> list[set[str]]:
-    """Names of planted variables that each process was started with."""
     found = []
     for process in processes:
         environ = process.environ()

@@ -18,7 +18,6 @@ def in_address(password: str, address: str, driver: str = "") -> str:
 
 
 def nobody(address: str) -> str:
-    """The same address at a socket at which nobody answers."""
     return re.sub(r"host=[^&]*", "host=/tmp/nobody-answers-here", address)
 
 
@@ -32,7 +31,6 @@ class SecretSearch:
         self._forms = sorted({form for secret in secrets for form in forms(secret)})
 
     def found_in(self, where: str, content: bytes) -> list[str]:
-        """Where secrets are, with what is around them."""
         found = []
         for form in self._forms:
             at = content.find(form)

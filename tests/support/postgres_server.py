@@ -55,7 +55,6 @@ class PostgresServer:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """It keeps its connections and accepts more, and says nothing."""
         self.suspend()
         try:
             yield
@@ -63,7 +62,6 @@ class PostgresServer:
             self.resume()
 
     def suspend(self) -> None:
-        """Stop all its processes, the one first that starts others."""
         for process in self._processes():
             process.suspend()
 
@@ -105,7 +103,6 @@ class PostgresServer:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[PostgresServer]:
-    """A server of this folder's own."""
     layout = Layout(Home(folder))
     layout.create()
     place = database_place(layout)

@@ -49,7 +49,6 @@ def called(
 
 
 def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
-    """Rows sorted by time; whether a row is clicked depends on user and price."""
     random = np.random.default_rng(seed)
     seconds = np.sort(random.integers(0, 86_400_000_000, rows))
     user = random.zipf(1.3, rows) % 500
@@ -73,7 +72,6 @@ def rows_of_day(day: datetime, rows: int, seed: int) -> pa.Table:
 
 
 def with_column(table: pa.Table, name: str, values: Any) -> pa.Table:
-    """The same rows with other values of one column."""
     return table.set_column(table.schema.get_field_index(name), name, pa.array(values))
 
 
@@ -117,30 +115,22 @@ class Project:
         process: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """Call a command. process: in one of its own, with a limit."""
-        done = (
-            self._process(arguments, timeout_seconds)
-            if process
-            or arguments[0] in _PROCESSES
-            or "command" in vars(self)
-            or type(self).command is not Project.command
-            else called(arguments, self.root, self.env())
-        )
+        is_own = "command" in vars(self) or type(self).command is not Project.command
+        if process or is_own or arguments[0] in _PROCESSES:
+            done = subprocess.run(
+                self.command(*arguments),
+                cwd=self.root,
+                env=self.env(),
+                capture_output=True,
+                text=True,
+                timeout=timeout_seconds,
+                check=False,
+            )
+        else:
+            done = called(arguments, self.root, self.env())
         if check and done.returncode != 0:
             raise AssertionError(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
-
-    def _process(
-        self, arguments: tuple[str, ...], timeout_seconds: float
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.root,
-            env=self.env(),
-            capture_output=True,
-            text=True,
-            timeout=timeout_seconds,
-            check=False,
-        )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -201,7 +191,6 @@ def _source(kind: str, path: str, starts: str, changes: dict[str, Any]) -> dict[
 
 
 def topic_source(topic: Topic, **changes: Any) -> dict[str, Any]:
-    """The same rows on Kafka; `options` are added to the topic's own."""
     options = {"bootstrap": topic.bootstrap, "topic": topic.name, **changes.pop("options", {})}
     return clicks_source(**{"kind": "kafka", "options": options, **changes})
 
@@ -231,7 +220,6 @@ def ads_pipeline(model: str = "count", **job: Any) -> dict[str, Any]:
 
 
 def write_history(folder: Path, day: datetime, rows: int, files: int = 2, seed: int = 0) -> None:
-    """One day of batch rows in a few files, several row groups each."""
     table = rows_of_day(day, rows, seed)
     target = folder / f"date={day:%Y-%m-%d}"
     target.mkdir(parents=True, exist_ok=True)
@@ -244,7 +232,6 @@ def write_history(folder: Path, day: datetime, rows: int, files: int = 2, seed: 
 def parts_of(
     table: pa.Table, day: datetime, length: timedelta
 ) -> Iterator[tuple[pa.Table, datetime]]:
-    """Rows of each so long part of a day, and its end."""
     at, start = table.column("at").to_numpy(), np.datetime64(day.replace(tzinfo=None), "us")
     for number in range(DAY // length):
         low, high = np.searchsorted(at, [start + number * length, start + (number + 1) * length])
@@ -273,7 +260,6 @@ def write_log(folder: Path, day: datetime, rows: int, partitions: int = 2, seed:
 def publish_day(
     topic: Topic, day: datetime, rows: int, *, seed: int, message_rows: int = 1_000
 ) -> None:
-    """The same day as messages of at most `message_rows` rows."""
     from forebay.datatasks.sources.kafka.producer import publish_batches
 
     pieces = (

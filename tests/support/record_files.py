@@ -58,13 +58,11 @@ def tf_example(row: dict[str, Any]) -> bytes:
 
 
 def framed(data: bytes) -> bytes:
-    """One record of a TFRecord file."""
     length = struct.pack("<Q", len(data))
     return length + _checksum(length) + data + _checksum(data)
 
 
 def compressed(data: bytes, ending: str) -> bytes:
-    """As the end of a file's name says."""
     if ending == ".gz":
         return gzip.compress(data, mtime=0)
     if ending == ".zst":

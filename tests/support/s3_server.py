@@ -136,7 +136,6 @@ def refusing_server(status: int, code: str, body: bytes = b"") -> Iterator[str]:
 
 @contextmanager
 def silent_server() -> Iterator[str]:
-    """Accepts requests and never answers; its host and port."""
     over = Event()
     with answering_server(lambda _: over.wait(60)) as endpoint:
         yield endpoint

@@ -139,7 +139,6 @@ def pipeline(*, sale: bool = False) -> dict[str, Any]:
 
 
 def arguments(made: Project, first: str = WINDOWS[0], last: str = WINDOWS[-1]) -> tuple[str, ...]:
-    """Of a run that writes its summary into the home."""
     return (
         *("run", "ads", "--from", first, "--to", last),
         *("--summary", str(made.home / "summary.json")),
@@ -173,7 +172,6 @@ def delay_heads(made: Project, name: str = "delay_head") -> list[dict[str, Any]]
 
 
 def scores(made: Project, labels: tuple[str, ...] = ("",)) -> dict[str, list[dict[str, Any]]]:
-    """All rows of each window's segments, in the order in which they were scored."""
     found = {}
     for window in WINDOWS:
         for label in labels:

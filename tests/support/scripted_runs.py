@@ -76,8 +76,6 @@ class Told:
 
 @dataclass
 class Runs:
-    """Runs over days of two sources: two rows and one row a day."""
-
     stages: Stages
     clock: Clock
     supervisors: ScriptedSupervisors
@@ -162,7 +160,6 @@ class Runs:
         return script
 
     def asked(self) -> list[tuple[str, int]]:
-        """Windows of the newest job, each with its generation."""
         windows = self.supervisors.started[-1].request.windows
         return [(each.key, each.generation) for each in windows]
 

@@ -58,7 +58,6 @@ def train_next(chain: ModelChain) -> str:
 
 
 def put_model(home: Home, words: str) -> Stored:
-    """A tree whose every file names the model that it is part of."""
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         (model / "variables").mkdir(parents=True)
@@ -71,7 +70,6 @@ def put_model(home: Home, words: str) -> Stored:
 
 
 def publish(serving: Serving, window: str, generation: int = 1) -> str:
-    """As the publish stage does it; why it was kept back, if it was."""
     chain = serving.chain
     line = LineTarget(serving.project, serving.pipeline, chain.home, chain.line)
     window_at = serving.pipeline.dataset.grid.parse(window)

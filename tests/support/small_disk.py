@@ -17,7 +17,6 @@ _LIMITED = (
 
 
 def may_mount() -> bool:
-    """Whether this process has the kernel's capability CAP_SYS_ADMIN."""
     lines = Path("/proc/self/status").read_text().splitlines()
     (effective,) = [line.split()[1] for line in lines if line.startswith("CapEff:")]
     return bool(int(effective, 16) >> _SYS_ADMIN & 1)

@@ -32,8 +32,6 @@ DAY = timedelta(days=1)
 
 @dataclass
 class Stages:
-    """One project, its home, a clock that stands, and what was asked of the sources."""
-
     root: Path
     sources: dict[str, SourceSpec]
     pipeline: PipelineSpec

@@ -7,7 +7,6 @@ import random
 import socket
 import struct
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +18,7 @@ import grpc
 
 from support.data_path import DataPath, serving
 from support.projects import DAY, FIRST_DAY, ads_pipeline, history_source, write_history
+from support.there import until
 
 DRIVER_CALL = "/forebay.DataTaskService/status"
 EXECUTOR_CALL = "/arrow.flight.protocol.FlightService/DoExchange"
@@ -85,7 +85,6 @@ def connected(path: Path) -> Iterator[socket.socket]:
 def answer(
     path: Path, token: str | None = None, message: bytes = b"{}", *, packed: bool = False
 ) -> grpc.StatusCode:
-    """The code that a call with this token, or none, is answered with."""
     shown = [("authorization", f"Bearer {token}")] if token is not None else []
     how = grpc.Compression.Gzip if packed else None
     with channel(path) as opened:
@@ -199,12 +198,3 @@ class Crowd:
         others = [token_of(each) for each in sockets_of(self.job_dir) if each != path]
         for token in (*others, "a-token-that-nobody-has-made", ""):
             self._count("token", path, answer(path, token).name)
-
-
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

@@ -26,7 +26,6 @@ def source(feed: str, rows: int, dead: int, reason: str = "") -> dict[str, Any]:
 
 
 def series(steps: int = 14) -> dict[str, Any]:
-    """A day whose rows come evenly, a step for each part of it."""
     done = [(number + 1) / steps for number in range(steps)]
     rows = {"flights_table": 600, "flights_files": 300, "departures": 900}
     return {

@@ -91,7 +91,6 @@ class Synced:
 
 
 def tree_at(folder: Path) -> Tree | None:
-    """What is really there; None where nothing is."""
     if not folder.is_dir():
         return None
     return {

@@ -58,12 +58,10 @@ class Capture:
 
     @property
     def too_wide(self) -> list[str]:
-        """What a terminal would wrap."""
         return [line for line in self.drawn if width(line) > COLUMNS]
 
     @property
     def silences(self) -> list[float]:
-        """Seconds between what was written, from the start to the end."""
         times = [0.0, *(at for at, _ in self.chunks), self.seconds]
         return [after - before for before, after in pairwise(times)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic
 from support.independent import messages
 from support.projects import Topic
+from support.there import until
 
 # So small that each few records are a segment, and the cleaner takes any of them.
 COMPACTED = {
@@ -24,8 +24,6 @@ _GONE_SECONDS = 10.0
 
 
 class Transactions:
-    """Writes messages, a transaction at a time."""
-
     def __init__(self, producer: Any, topic: str) -> None:
         self._producer, self._topic = producer, topic
 
@@ -55,7 +53,6 @@ def transactions(topic: Topic) -> Iterator[Transactions]:
 
 
 def delete_before(topic: Topic, offset: int, partition: int = 0) -> None:
-    """Delete the records before an offset, as retention does."""
     from kafka import KafkaAdminClient, TopicPartition
 
     with closing(KafkaAdminClient(bootstrap_servers=topic.bootstrap)) as admin:
@@ -84,20 +81,16 @@ def _configure(bootstrap: str, kind: Any, name: str, settings: Mapping[str, str]
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
-    """Delete a topic, and wait until the broker has it no more."""
     cluster.call("deleting a topic", lambda admin: admin.delete_topics([name]))
-    deadline = time.monotonic() + _GONE_SECONDS
-    while cluster.topic(name) is not None:
-        assert time.monotonic() < deadline, f"{name} is not deleted"
-        time.sleep(0.05)
+    assert until(lambda: cluster.topic(name) is None, _GONE_SECONDS), f"{name} is not deleted"
 
 
-def recreate(topic: Topic, partitions: int = 1) -> tuple[str, str]:
+def recreate(topic: Topic) -> tuple[str, str]:
     """Delete the topic and create one of its name; both ids."""
     with Cluster(topic.bootstrap) as cluster:
         before = cluster.topic(topic.name)
         delete_topic(cluster, topic.name)
-        create_topic(topic.bootstrap, topic.name, partitions)
+        create_topic(topic.bootstrap, topic.name, 1)
         after = cluster.topic(topic.name)
     assert before is not None
     assert after is not None
@@ -114,8 +107,9 @@ def compact(topic: Topic, left: int) -> None:
     # The cleaner starts anew with these; two buffers of the default size fill the broker's heap.
     often = {"log.cleaner.backoff.ms": "100", "log.cleaner.dedupe.buffer.size": str(4 << 20)}
     _configure(topic.bootstrap, ConfigResourceType.BROKER, "1", often)
-    deadline = time.monotonic() + _CLEANED_SECONDS
-    while (found := len(list(messages(topic.bootstrap, topic.name)))) > left:
-        assert time.monotonic() < deadline, f"{found} records are left, not {left}"
-        time.sleep(0.2)
-    assert found == left
+
+    def found() -> int:
+        return len(list(messages(topic.bootstrap, topic.name)))
+
+    until(lambda: found() <= left, _CLEANED_SECONDS, 0.2)
+    assert found() == left

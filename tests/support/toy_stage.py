@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parents[1]
+from support.python_code import TESTS
+
 SCRIPT = """#!{python}
 import fcntl, json, os, sys, time
 from pathlib import Path

@@ -21,7 +21,7 @@ _LINKS = """
     JOIN lines ON lines.id = links.line_id
     LEFT JOIN links AS parents ON parents.id = links.parent_id
     LEFT JOIN windows AS origin ON origin.id = parents.window_id
-    WHERE lines.pipeline = ? AND lines.line = ? AND own.key = ?
+    WHERE lines.pipeline = ? AND lines.line = 'main' AND own.key = ?
     ORDER BY links.generation
 """
 _PLAIN = (
@@ -36,7 +36,7 @@ _PLAN = """
 _SERVED = """
     SELECT windows.key, served.generation, served.name FROM served
     JOIN windows ON windows.id = served.window_id JOIN lines ON lines.id = served.line_id
-    WHERE lines.pipeline = ? AND lines.line = ?
+    WHERE lines.pipeline = ? AND lines.line = 'main'
 """
 _STORED = """
     SELECT link_files.name FROM link_files JOIN links ON links.id = link_files.link_id
@@ -62,9 +62,9 @@ def rows_of(home: Path, statement: str, *values: object) -> Sequence[Any]:
         return database.execute(statement, values).fetchall()
 
 
-def links_of(home: Path, pipeline: str, window: str, line: str = "main") -> list[Json]:
+def links_of(home: Path, pipeline: str, window: str) -> list[Json]:
     """All links of a window, the newest generation last; instants in microseconds."""
-    return [_link(home, row) for row in rows_of(home, _LINKS, pipeline, line, window)]
+    return [_link(home, row) for row in rows_of(home, _LINKS, pipeline, window)]
 
 
 def trained_rows(home: Path, pipeline: str, window: str, generation: int) -> int:
@@ -84,13 +84,13 @@ def plan_of(home: Path, pipeline: str, window: str, generation: int) -> str:
     return str(document)
 
 
-def served_of(home: Path, pipeline: str, line: str = "main") -> tuple[str, int, Path]:
-    ((window, generation, name),) = rows_of(home, _SERVED, pipeline, line)
+def served_of(home: Path, pipeline: str) -> tuple[str, int, Path]:
+    ((window, generation, name),) = rows_of(home, _SERVED, pipeline)
     return window, generation, _place(home, name)
 
 
-def serves(home: Path, pipeline: str, line: str = "main") -> bool:
-    return _has_tables(home) and bool(rows_of(home, _SERVED, pipeline, line))
+def serves(home: Path, pipeline: str) -> bool:
+    return _has_tables(home) and bool(rows_of(home, _SERVED, pipeline))
 
 
 def stored_of(home: Path, pipeline: str, window: str, kind: str) -> Path | None:

@@ -53,7 +53,6 @@ class Command:
 
 
 def steps(page: Path, *more: str) -> Iterator[File | Command]:
-    """Named files and commands of `console` blocks, from top to bottom. more: of these, too."""
     for block in _BLOCK.finditer(page.read_text()):
         if block["file"]:
             yield File(block["file"], block["section"], block["text"])

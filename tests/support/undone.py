@@ -33,13 +33,11 @@ def newest(trained: list[Link], key: str) -> Link | None:
 
 
 def before(trained: list[Link], one: Link) -> Link | None:
-    """The newest link of the window before."""
     earlier = [each for each in trained if order_of(each) < order_of(one)]
     return newest(trained, max(earlier, key=order_of).window) if earlier else None
 
 
 def train(rows: Connection, line: int, trained: list[Link], key: str, **more: Any) -> None:
-    """The next generation of a window, from the newest link of the window before."""
     made = link(key, generation=1 + sum(each.window == key for each in trained), **more)
     parent = before(trained, made)
     trained.append(made.model_copy(update={"parent": parent.name if parent else None}))

@@ -29,7 +29,6 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
 
 
 def built_wheel(tree: Path) -> Path:
-    """By `make wheel`, in a copy with `examples/`, and with what is installed here."""
     for name in (*FOLDERS, "examples"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(name, tree / name, symlinks=True, ignore=ignore)
@@ -52,15 +51,12 @@ def installed(environment: Path, wheel: Path, extra: str, *more: str) -> Path:
     """
     uv = str(Path(sys.executable).with_name("uv"))
     constraints = environment.with_suffix(".txt")
-    constraints.write_text(_versions(Path("requirements.lock").read_text()))
+    # The lock without its hashes, which only a complete list of files can have.
+    lock = Path("requirements.lock").read_text()
+    constraints.write_text(re.sub(r" \\\n(    --hash=\S+( \\)?\n)+", "\n", lock))
     run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], environment.parent)
     python = environment / "bin" / "python"
     wanted = [f"forebay[{extra}] @ {wheel.as_uri()}".replace("[]", ""), *more]
     install = [uv, "pip", "install", "--quiet", "--python", str(python)]
     run([*install, "--constraints", str(constraints), *wanted], environment.parent)
     return python
-
-
-def _versions(lock: str) -> str:
-    """The lock without its hashes, which only a complete list of files can have."""
-    return re.sub(r" \\\n(    --hash=\S+( \\)?\n)+", "\n", lock)

@@ -22,15 +22,12 @@ _WORDS = ["a", "", "wörd", None, "a longer one than fits into a view", "z"]
 
 
 class Original(NamedTuple):
-    """A sound stream, or file, and where its numbers are."""
-
     content: bytes
     places: Places
 
 
 @functools.cache
 def streams() -> list[Original]:
-    """Sound messages: plain, compressed, in several batches, with dictionaries that grow."""
     found: list[Original] = []
     for compression in (None, "zstd", "lz4"):
         tables = (plain(1), plain(40), odd(1), odd(40), plain(0))
@@ -84,7 +81,6 @@ def _original(content: bytes) -> Original:
 
 
 def plain(rows: int) -> pa.Table:
-    """Every declared column in its own type, with nulls."""
     numbers = [None if n % 5 == 3 else n for n in range(rows)]
     words = [_WORDS[n % len(_WORDS)] for n in range(rows)]
     return pa.table(
@@ -102,7 +98,6 @@ def plain(rows: int) -> pa.Table:
 
 
 def odd(rows: int) -> pa.Table:
-    """Declared columns in other types, among columns that nobody declared."""
     table = plain(rows)
     small = pa.array([n % 100 for n in range(rows)], pa.uint8())
     offsets = pa.array(np.arange(rows + 1) * 2, pa.int64())
@@ -131,7 +126,6 @@ def odd(rows: int) -> pa.Table:
 
 
 def dictionaries(rows: int) -> list[pa.RecordBatch]:
-    """Batches whose dictionary grows."""
     words = [f"word {n}" for n in range(2 * rows)]
     schema = pa.schema([("i", pa.int16()), ("s", pa.dictionary(pa.int16(), pa.string()))])
     found = []

@@ -39,7 +39,6 @@ def zeros() -> pa.Array:
 
 
 def long_list() -> pa.Array:
-    """All of them in one row."""
     return pa.ListArray.from_arrays(pa.array([0, _MANY], pa.int32()), zeros())
 
 

@@ -23,7 +23,6 @@ class Places:
 
 
 def changed(content: bytes, places: Places, chance: random.Random) -> bytes:
-    """The same with one to four faults."""
     found = bytearray(content)
     for _ in range(chance.choice((1, 1, 1, 2, 3, 4))):
         _fault(found, places, chance)

@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parents[2]
+from support.python_code import with_tests
+
 SEED = "FOREBAY_HOSTILE_SEED"
 _DEATHS_MAX = 3
 
@@ -43,11 +44,7 @@ def _read(
 ) -> subprocess.CompletedProcess[str]:
     numbers = ("--seed", str(seed), "--first", str(first), "--count", str(count))
     command = [sys.executable, "-X", "faulthandler", "-m", "support.hostile", kind, *numbers]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
-        "OMP_NUM_THREADS": "1",
-        "ARROW_NUM_THREADS": "1",
-    }
+    environment = with_tests() | {"OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
     try:
         return subprocess.run(
             [*command, "--folder", str(folder)],

@@ -26,7 +26,6 @@ _TEXT = 11 << 20
 
 
 def arrow(_folder: Path) -> Read:
-    """A message of 48 MB between small ones."""
     columns = {f"f{number}": ColumnType.FLOAT for number in range(20)}
     values = pa.array(np.zeros(_ROWS // 20))
     small = message({name: pa.array([1.0]) for name in columns})
@@ -35,13 +34,11 @@ def arrow(_folder: Path) -> Read:
 
 
 def json_text(_folder: Path) -> Read:
-    """A text of 11 MB between small ones."""
     large = b'{"s": "' + b"a" * _TEXT + b'\\u00e4", "x": {}}'
     return _messages("json", {"s": ColumnType.STRING}, [b'{"s": "x"}', large, b'{"s": "y"}'])
 
 
 def segment(folder: Path) -> Read:
-    """A segment whose one batch is compressed."""
     table = pa.table({"f": np.zeros(_ROWS)})
     if not (folder / "log").exists():
         path = LogWriter(folder / "log", 0).append(table, DAY.start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ from support.hostile.arrow_streams import Original, changed_stream, odd, plain, 
 from support.hostile.bytes_changed import Places, changed
 from support.hostile.json_objects import changed_object
 from support.hostile.record_batches import changed_batch, stored
+from support.hostile.written import Messages as WrittenMessages
 from support.hostile.written import changed_message, written_by
 from support.message_columns import COLUMNS
 
@@ -38,7 +40,6 @@ Reader = Callable[[random.Random, Path], str]
 
 
 def read_batch(chance: random.Random, _folder: Path) -> str:
-    """A record batch, from the client's hook to the chunks of a task."""
     from kafka.errors import CorruptRecordError
 
     content = changed_batch(chance)
@@ -116,24 +117,18 @@ READERS: Mapping[str, Reader] = {
 
 
 @functools.cache
-def _decoder(format_name: str, number: int) -> Decoder:
+def _decoder(format_name: str, number: int, written: WrittenMessages | None = None) -> Decoder:
     """One of a few, since they remember what they have seen."""
-    chance = random.Random(number)
-    columns = chance.sample(list(COLUMNS), 1 + number % len(COLUMNS))
-    return decoder_named(format_name, columns, COLUMNS)
+    columns = random.Random(number).sample(list(COLUMNS), 1 + number % len(COLUMNS))
+    return decoder_named(
+        format_name, columns, COLUMNS, written=written.schemas if written else None
+    )
 
 
 def _written_between(chance: random.Random, format_name: str, folder: Path) -> str:
-    written = written_by(format_name, folder, is_framed=chance.random() < 0.5)
-    value = changed_message(written, chance)
-    number = chance.randrange(32)
-    key = (format_name, folder, written.is_framed, number)
-    if key not in _WRITTEN_DECODERS:
-        columns = random.Random(number).sample(list(COLUMNS), 1 + number % len(COLUMNS))
-        _WRITTEN_DECODERS[key] = decoder_named(
-            format_name, columns, COLUMNS, written=written.schemas
-        )
-    return _between(_WRITTEN_DECODERS[key], value, written.sound)
+    found = written_by(format_name, folder, chance.random() < 0.5)
+    value = changed_message(found, chance)
+    return _between(_decoder(format_name, chance.randrange(32), found), value, found.sound)
 
 
 def _between(decoder: Decoder, value: bytes, sound: bytes) -> str:
@@ -232,47 +227,37 @@ def task_of(path: str, end: int, rows: int) -> DataTask:
     )
 
 
-_MADE: dict[Path, list[tuple[Path, Original]]] = {}
-_MADE_PARQUET: list[tuple[int, Original]] = []
-_WRITTEN_DECODERS: dict[tuple[str, Path, bool, int], Decoder] = {}
-
-
+@functools.cache
 def _segments(folder: Path) -> list[tuple[Path, Original]]:
-    """Sound segments of different forms, each in a partition of its own."""
-    if folder not in _MADE:
-        found = []
-        for number, table in enumerate((plain(1), plain(40), odd(1), odd(40))):
-            for compression in (None, "zstd", "lz4"):
-                writer = LogWriter(folder / "log", f"{number}-{compression}")
-                path = writer.append(table, DAY.start)
-                assert path is not None
-                options = pa.ipc.IpcWriteOptions(compression=compression)
-                with pa.ipc.new_file(path, table.schema, options=options) as file:
-                    file.write_table(table, max_chunksize=16)
-                found.append((path, _whole(path.read_bytes())))
-        _MADE[folder] = found
-    return _MADE[folder]
+    found = []
+    for number, table in enumerate((plain(1), plain(40), odd(1), odd(40))):
+        for compression in (None, "zstd", "lz4"):
+            path = LogWriter(folder / "log", f"{number}-{compression}").append(table, DAY.start)
+            assert path is not None
+            options = pa.ipc.IpcWriteOptions(compression=compression)
+            with pa.ipc.new_file(path, table.schema, options=options) as file:
+                file.write_table(table, max_chunksize=16)
+            found.append((path, _whole(path.read_bytes())))
+    return found
 
 
+@functools.cache
 def _parquet_files(folder: Path) -> list[tuple[int, Original]]:
-    if not _MADE_PARQUET:
-        path = folder / "sound.parquet"
-        names = list(COLUMNS)
-        for table in (plain(1), plain(60)):
-            for compression in ("none", "zstd", "snappy"):
-                for version in ("1.0", "2.0"):
-                    pq.write_table(
-                        table.select(names),
-                        path,
-                        row_group_size=25,
-                        compression=compression,
-                        data_page_version=version,
-                        write_page_index=version == "2.0",
-                        use_dictionary=["s", "i"],
-                        store_schema=compression != "none",
-                    )
-                    _MADE_PARQUET.append((table.num_rows, _whole(path.read_bytes())))
-    return _MADE_PARQUET
+    path, found = folder / "sound.parquet", []
+    forms = itertools.product((plain(1), plain(60)), ("none", "zstd", "snappy"), ("1.0", "2.0"))
+    for table, compression, version in forms:
+        pq.write_table(
+            table.select(list(COLUMNS)),
+            path,
+            row_group_size=25,
+            compression=compression,
+            data_page_version=version,
+            write_page_index=version == "2.0",
+            use_dictionary=["s", "i"],
+            store_schema=compression != "none",
+        )
+        found.append((table.num_rows, _whole(path.read_bytes())))
+    return found
 
 
 def _whole(content: bytes) -> Original:

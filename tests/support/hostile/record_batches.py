@@ -93,7 +93,6 @@ def compressed(codec: int, body: bytes) -> bytes:
 
 
 def stored(content: bytes) -> Any:
-    """The record batches of these bytes, as Kafka's client gives them to ours."""
     from kafka.record.memory_records import MemoryRecords
 
     return MemoryRecords(content)

@@ -85,7 +85,6 @@ def _empty(fields: list[pa.Field], pairs: dict[str, str]) -> bytes:
 def _with_shared(
     fields: list[pa.Field], pairs: dict[str, str], number: int, kept: int = 0
 ) -> bytes:
-    """An empty message, where a list of the schema has its last entry again and again."""
     content = bytearray(_empty(fields, pairs))
     places = _entries(content, *_schema_at(content), number)
     _share(content, places[kept:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,10 +42,9 @@ _PARTS = (
     b"\x01" * 30, b"\x0a", b"\x1a\xff\xff\xff\xff\x07", b"\xa3\x06", b"\xa4\x06",
     b"\xfa\x01\x02\xfa\x01\x00", b"\x00", b"\x02",
 )  # fmt: skip
-_MADE: dict[tuple[str, Path, bool], Messages] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Messages:
     """Sound messages of one format: one of every column, one of none, and how to write others."""
 
@@ -52,19 +52,13 @@ class Messages:
     sound: bytes
     empty: bytes
 
-    @property
-    def is_framed(self) -> bool:
-        return self.schemas.is_framed
 
-
-def written_by(format_name: str, folder: Path, *, is_framed: bool) -> Messages:
-    key = (format_name, folder, is_framed)
-    if key not in _MADE:
-        number = _ID if is_framed else None
-        path, write = _FORMATS[format_name](folder, number)
-        schemas = Written({number: path}, MESSAGE_TYPE if format_name == "protobuf" else "")
-        _MADE[key] = Messages(schemas, write(_ROW), write(dict.fromkeys(COLUMNS)))
-    return _MADE[key]
+@functools.cache
+def written_by(format_name: str, folder: Path, is_framed: bool) -> Messages:
+    number = _ID if is_framed else None
+    path, write = _FORMATS[format_name](folder, number)
+    schemas = Written({number: path}, MESSAGE_TYPE if format_name == "protobuf" else "")
+    return Messages(schemas, write(_ROW), write(dict.fromkeys(COLUMNS)))
 
 
 def changed_message(written: Messages, chance: random.Random) -> bytes:

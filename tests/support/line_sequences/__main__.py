@@ -19,12 +19,10 @@ from support.line_sequences.judge import Fault
 from support.line_sequences.machine import Life
 
 
-def played(
-    seed: int, steps: Sequence[int], without: Sequence[str] = ()
-) -> tuple[Life, Fault | None]:
+def played(seed: int, steps: Sequence[int]) -> tuple[Life, Fault | None]:
     sequence = Life(seed)
     try:
-        sequence.play(steps, without)
+        sequence.play(steps)
     except Fault as fault:
         return sequence, fault
     except Exception as error:
@@ -33,11 +31,11 @@ def played(
     return sequence, None
 
 
-def shrunk(seed: int, steps: Sequence[int], without: Sequence[str], kind: str) -> list[int]:
+def shrunk(seed: int, steps: Sequence[int], kind: str) -> list[int]:
     left, at = list(steps), 0
     while at < len(left):
         fewer = left[:at] + left[at + 1 :]
-        _, fault = played(seed, fewer, without)
+        _, fault = played(seed, fewer)
         if fault is not None and fault.kind == kind:
             left = fewer
         else:
@@ -60,7 +58,6 @@ def main() -> int:
     )
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--story", action="store_true", help="print all operations")
-    parser.add_argument("--without", action="append", default=[], metavar="OPERATION")
     given = parser.parse_args()
     run_all_here()
     seen, faults = Seen(), Counter[str]()
@@ -68,13 +65,13 @@ def main() -> int:
         if cpu() > given.cpu_seconds:
             break
         steps = list(range(given.steps))
-        sequence, fault = played(seed, steps, given.without)
+        sequence, fault = played(seed, steps)
         seen.add(sequence.seen)
         if fault is not None:
             faults[fault.kind] += 1
             if given.shrink:
-                steps = shrunk(seed, steps[: sequence.number + 1], given.without, fault.kind)
-                sequence, fault = played(seed, steps, given.without)
+                steps = shrunk(seed, steps[: sequence.number + 1], fault.kind)
+                sequence, fault = played(seed, steps)
         if fault is not None or given.story:
             told = "\n  ".join(sequence.story) if given.shrink or given.story else ""
             print(f"seed {seed}, operation {sequence.number}: {fault}\n  {told}", file=sys.stderr)

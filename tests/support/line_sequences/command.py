@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
-TESTS = Path(__file__).parents[2]
+from support.python_code import with_tests
+
 # Of one process: each sequence leaves some open files in it.
 SEQUENCES = 25
 
@@ -54,7 +53,7 @@ def _start(seed: int, cpu_seconds: float) -> subprocess.Popen[str]:
     words = [f"--{name}={value}" for name, value in options.items()]
     return subprocess.Popen(
         [sys.executable, "-m", "support.line_sequences", *words],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        env=with_tests(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -136,7 +136,6 @@ class Declared:
 
     @property
     def text(self) -> str:
-        """All of it, to be compared."""
         return json.dumps(self.values, sort_keys=True)
 
     def _hides(self, place: Place) -> bool:
@@ -173,12 +172,10 @@ class Declared:
         return found
 
     def has(self, window: str, span: tuple[datetime, datetime]) -> bool:
-        """Whether a trained window is one of those that are declared now."""
         size = "1h" if "T" in window else "1d"
         return self.values["pipeline"]["dataset"]["window"] == size and self.span(window) == span
 
     def span(self, window: str) -> tuple[datetime, datetime]:
-        """The time of a window, or of a warm start, by its key."""
         if "_" in window:
             start = _instant(self.values["pipeline"]["train"]["warm_start"])
             assert start is not None

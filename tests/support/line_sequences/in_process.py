@@ -11,7 +11,6 @@ from support.sequences.children import work_here
 
 
 def run_all_here() -> None:
-    """From now on nothing of this process is done by another one."""
     logging.disable(logging.CRITICAL)
     work_here()
     footer_reader.ReadingChild = _FooterChild  # type: ignore[misc,assignment]

@@ -77,7 +77,6 @@ class Part:
 
     @property
     def limits(self) -> str:
-        """In words, what may have left rows out."""
         use = self.use
         found = f"offset {use.offset}, starts {use.starts}, ends {use.ends}, by {use.column!r}"
         return found + (", skipped" if self.skipped else "")
@@ -109,8 +108,6 @@ _NOTHING = Lineage({}, {}, {}, {}, {}, {}, {}, {})
 
 @dataclass
 class Judge:
-    """Looks at a home after each operation, and remembers what it has seen."""
-
     world: World
     declared: Declared
     plans: dict[tuple[str, int], dict[str, Part]] = field(default_factory=dict)
@@ -131,7 +128,6 @@ class Judge:
                 self._link(line, link, told)
 
     def begin_anew(self, line: str) -> None:
-        """The line has no window any more; plans and borders stay as they are."""
         for known in (self.lineages, self.links):
             for name in [each for each in known if each[0] == line]:
                 del known[name]
@@ -141,7 +137,6 @@ class Judge:
         return datetime.fromisoformat(link["start"]), datetime.fromisoformat(link["end"])
 
     def has_changed(self, window: str, generation: int) -> bool:
-        """Whether files of a plan's window are not those that it was made from."""
         return any(
             within(self._times(part.use), *_asked(part.use, part.whole)) != part.rows
             for part in self.plans[window, generation].values()
@@ -261,7 +256,6 @@ class Judge:
 
     @staticmethod
     def _sums(name: Name, link: Facts, use: str, part: Part, before: Lineage) -> None:
-        """The model's own sums are those of the rows that it had to be trained on."""
         rows = sums_of(part.rows)
         if link["trained"][use] != rows:
             raise Fault("sums", f"{name}, {use}: {link['trained'][use]} and not {rows}")
@@ -334,7 +328,6 @@ def may_have_rows(known: Mapping[datetime, int] | None, span: Span) -> bool:
 
 
 def _asked(use: Use, whole: Span) -> Span:
-    """The part of a span between `starts` and `ends`."""
     return max(whole[0], use.starts or whole[0]), min(whole[1], use.ends or whole[1])
 
 

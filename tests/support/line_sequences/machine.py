@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -82,14 +82,14 @@ class Life:
         self.number = -1
         self.claims = 0
 
-    def play(self, steps: Iterable[int], without: Collection[str] = ()) -> None:
-        """Do the operations of these numbers, but those of some names, up to the first Fault."""
+    def play(self, steps: Iterable[int]) -> None:
+        """Do the operations of these numbers, up to the first Fault."""
         try:
             self._look(Ended())
             for self.number in steps:
                 random = Random(f"{self.seed} {self.number}")
                 names = random.choices(list(WEIGHTS), list(WEIGHTS.values()), k=DRAWS)
-                any(self._step(name, random) for name in names if name not in without)
+                any(self._step(name, random) for name in names)
             faults = self.operations.faults()
             if faults:
                 raise Fault("home check", str(faults[:3]))
@@ -406,10 +406,9 @@ class Life:
         def told(line: str, link: Facts) -> Told:
             found = attempt(lambda: self.operations.why(link["window"], line))
             why = found.refusal or f"{found.answer.reason}; {found.answer.next}"
-            of_stage = isinstance(ended.answer, dict) and "state" in ended.answer
-            none = of_stage or ended.refusal  # a run that fails later prints none
-            notes = None if none else _notes(ended)
-            return Told(link, why, notes)
+            answer = ended.answer if isinstance(ended.answer, dict) else {}
+            none = "state" in answer or ended.refusal  # a run that fails later prints none
+            return Told(link, why, None if none else list(answer.get("notes", ())))
 
         self.judge.look(facts, told)
 
@@ -436,7 +435,6 @@ class Life:
                     raise Fault("a refusal changes why", f"{text}: {_words(ended)}")
 
     def _green(self, line: str, days: Sequence[int]) -> bool:
-        """Whether all that is trained can be asked for again, and nothing is done."""
         planned, newest = (self.facts["lines"][line][each] for each in ("planned", "newest"))
         if any(planned.get(window) != newest[window] for window in newest):
             return False
@@ -454,7 +452,6 @@ class Life:
     # What there is --------------------------------------------------------------------------
 
     def _is_healthy(self, line: str) -> bool:
-        """Whether nothing was ever changed that is not as it was: then a line goes on."""
         clicks, found = self.world.clicks, self.facts["lines"][line]
         whole = all(
             file.there for each in self.world.files.values() for file in each.by_path.values()
@@ -466,7 +463,6 @@ class Life:
         return unchanged and settled and begun and self._unmoved(line)
 
     def _unmoved(self, line: str) -> bool:
-        """Whether the line was trained by what is declared now."""
         uses = {use.name: use for use in self.declared.uses()}
         newest = self.facts["lines"][line]["newest"]
         by_same_uses = all(
@@ -494,7 +490,6 @@ class Life:
         return max(self._days(line), default=-1) + 1
 
     def _rows(self, line: str) -> dict[tuple[str, str], int]:
-        """Rows that the newest model of each window was trained on, by window and use."""
         newest = self.facts["lines"][line]["newest"]
         return {
             (window, use): count
@@ -503,7 +498,6 @@ class Life:
         }
 
     def _reached(self, line: str, partition: str) -> int:
-        """Up to which offset a line has read a partition of the log."""
         found = self.facts["lines"][line]
         if not found["order"]:
             return 0
@@ -527,12 +521,7 @@ def _one_of(random: Random, found: Sequence[T]) -> T:
 
 
 def _settled(line: Facts) -> set[str]:
-    """Windows of a line that were trained as they were planned last."""
     return {name for name, of in line["newest"].items() if line["planned"].get(name) == of}
-
-
-def _notes(ended: Ended) -> list[str]:
-    return list(ended.answer.get("notes", ())) if isinstance(ended.answer, dict) else []
 
 
 def _words(ended: Ended) -> str:

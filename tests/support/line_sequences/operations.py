@@ -21,7 +21,6 @@ class LineOperations(Operations):
     begun_anew: set[str] = field(default_factory=set)
 
     def begin_anew(self, line: str) -> None:
-        """`forebay forget --all`."""
         self.target(line).chain.begin_anew(forget_plans=True)
         self.begun_anew.add(line)
 
@@ -29,7 +28,6 @@ class LineOperations(Operations):
         return why_window(self.at(window, line), now)
 
     def follow(self, command: str) -> dict[str, Any]:
-        """A command that `why` has printed."""
         program, name, _, *words = shlex.split(command)
         assert program == "forebay"
         options, left = _options(words)

@@ -70,7 +70,6 @@ class Files:
             (folder / name).touch()
 
     def move(self, path: str) -> None:
-        """Away from where the source reads, or back there."""
         file, aside = self.by_path[path], self.folder.with_name(f".{self.folder.name}") / path
         here = self.folder / path
         one, other = (here, aside) if file.there else (aside, here)
@@ -81,10 +80,6 @@ class Files:
         file.there = not file.there
 
     def times(self, column: str) -> dict[Row, datetime]:
-        """The rows that are there and the time by which each is cut.
-
-        column: empty where paths say it: a row's own time counts inside its folder's day.
-        """
         later = SEEN_LATER if column == "seen" else timedelta(0)
         return {
             Row(file.path, row): time + later
@@ -109,7 +104,6 @@ class Clicks(Log):
     touched: set[str] = field(default_factory=set)
 
     def next(self, name: str) -> datetime:
-        """When the next segment of a partition is written that is in time."""
         newest = [each.newest for each in self.partitions.values() if each.newest is not None]
         own = self.partitions[name].newest if name in self.partitions else None
         return (own or max(newest, default=day(0) - STEP)) + STEP
@@ -119,7 +113,6 @@ class Clicks(Log):
         self.append(name, [(stamp, SEGMENT_ROWS, (), False) for stamp in stamps])
 
     def move(self, name: str) -> None:
-        """A partition's folder goes, or comes back as it was."""
         here, aside = self.folder / name, self.folder.with_name(".aside") / name
         aside.parent.mkdir(parents=True, exist_ok=True)
         one, other = (aside, here) if name in self.gone else (here, aside)
@@ -136,7 +129,6 @@ class Clicks(Log):
         self.touched.add(name)
 
     def make_anew(self, segments: int, begin: datetime) -> None:
-        """The log is deleted and another one is in its place, whose offsets begin again."""
         shutil.rmtree(self.folder)
         self.folder.mkdir()
         self.epoch += 1
@@ -172,7 +164,6 @@ class World:
 
 
 def sums_of(rows: Rows) -> independent.Sums:
-    """The row sums that a model must have that was trained on these rows alone."""
     by_place: dict[str, list[int]] = {}
     for row in rows:
         by_place.setdefault(row.place, []).append(row.number)

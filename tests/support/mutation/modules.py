@@ -84,7 +84,6 @@ class Tree:
         return 2 if of_room else _FAR + 1
 
     def _distances(self, name: str) -> dict[str, int]:
-        """Modules that import a module, by the number of steps."""
         found = {name: 0}
         edge = [name]
         while edge:
@@ -106,7 +105,6 @@ class Tree:
 
     @cached_property
     def _tests(self) -> dict[str, set[str]]:
-        """What each test imports itself or through helpers."""
         found = {}
         for kind in _KINDS:
             for path in sorted((self.root / "tests" / kind).rglob("test_*.py")):

@@ -43,15 +43,12 @@ class Change:
 
 
 def places(source: bytes) -> list[list[Change]]:
-    """All places of a module in their order, each with the changes that are possible there."""
     finder = _Finder(source)
     finder.visit(ast.parse(source))
     return sorted(finder.found, key=lambda changes: (changes[0].start, changes[0].end))
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects the changes of every node that is a rule's and not a text's or an annotation's."""
-
     def __init__(self, source: bytes) -> None:
         self.found: list[list[Change]] = []
         self._source = source

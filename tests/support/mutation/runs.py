@@ -25,8 +25,6 @@ _NO_VERDICT = frozenset({0, 5, -signal.SIGTERM, -signal.SIGKILL})
 
 
 class Overlay:
-    """A copy of the tree that one changed file after the other is written into."""
-
     def __init__(self, root: Path, folder: Path) -> None:
         self._root = root
         self._folder = folder

@@ -38,13 +38,10 @@ _HANGS_SECONDS = 180
 _READ_SHARE, _JUDGED_FROM = 0.3, 100  # of so many examples or more
 
 
-def one(
-    seed: int, number: int, sort: str | None, *, keep: bool, loud: bool
-) -> tuple[str, str, Verdict]:
-    """An example, of some sort where none is given: its sort, what it is, and what was wrong."""
+def one(seed: int, number: int, *, loud: bool) -> tuple[str, str, Verdict]:
+    """An example: its sort, what it is, and what was wrong. loud: its folder is kept, too."""
     chance = random.Random(f"{seed}.{number}")
-    drawn = chance.choices(list(_SHARES), list(_SHARES.values()))[0]
-    sort = sort or drawn
+    sort = chance.choices(list(_SHARES), list(_SHARES.values()))[0]
     if sort == "messages":
         what, is_read, problems = message_problems(chance)
         return sort, what, Verdict(is_read and not problems, problems, [])
@@ -62,7 +59,7 @@ def one(
         except Exception:  # noqa: BLE001 - the seed is what counts, and the other examples
             verdict = Verdict(False, [traceback.format_exc()], [])
     finally:
-        if not keep:
+        if not loud:
             shutil.rmtree(place)
     if loud:
         for said in verdict.said:
@@ -71,24 +68,21 @@ def one(
 
 
 def main() -> int:
-    """Run examples, print what is wrong; 0 if nothing is, and enough could be read."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of CPU at most")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="at most")
     parser.add_argument("--only", type=int, help="this example, loudly; its folder is kept")
-    parser.add_argument("--sort", choices=list(_SHARES), help="examples of this sort only")
     asked, began = parser.parse_args(), time.monotonic()
     print(f"seed {asked.seed}", flush=True)
     numbers = range(asked.examples) if asked.only is None else [asked.only]
     tried, read, wrong = Counter[str](), Counter[str](), 0
     for number in numbers:
-        loud = asked.only is not None
         # What hangs is named: the last of these numbers, and where it stands.
         print(f"--only {number}", file=sys.stderr, flush=True)
         faulthandler.dump_traceback_later(_HANGS_SECONDS, exit=True)
-        sort, what, verdict = one(asked.seed, number, asked.sort, keep=loud, loud=loud)
+        sort, what, verdict = one(asked.seed, number, loud=asked.only is not None)
         tried[sort] += 1
         read[sort] += verdict.is_read
         if verdict.problems:
@@ -96,8 +90,6 @@ def main() -> int:
             print(f"--seed {asked.seed} --only {number}: {sort}: {what}")
             for problem in verdict.problems:
                 print(f"    {problem}", flush=True)
-        if sum(tried.values()) % 500 == 0:
-            print(f"{sum(tried.values())} examples, {_cpu_seconds():.0f} CPU-s", flush=True)
         if (
             wrong == _WRONG_MAX
             or _cpu_seconds() > asked.seconds

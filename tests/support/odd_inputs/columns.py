@@ -67,7 +67,6 @@ def _column_name(chance: random.Random, taken: set[str]) -> str:
 
 
 def times(chance: random.Random, rows: int) -> pa.Array:
-    """Event times of a few days in order, in any form that is read as an instant."""
     within = sorted(chance.randrange(DAYS * 86_400) for _ in range(rows))
     found = [START + timedelta(seconds=each) for each in within]
     form = chance.randrange(7)

@@ -33,7 +33,6 @@ _TEXTS = (
 
 
 def declaration_case(chance: random.Random, root: Path) -> Case:
-    """The whole project, or a small one, with something odd in one file."""
     files = declarations()
     name = chance.choice(sorted(files))
     case = Case(root, "declaration", "", "odd", objects=[Path(name).stem])

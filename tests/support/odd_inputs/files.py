@@ -256,7 +256,6 @@ def _linked(_chance: random.Random, path: Path, content: bytes) -> str:
 
 
 def _renamed(chance: random.Random, path: Path, content: bytes) -> str:
-    """A name that is none for its kind, or another one than the content."""
     base, rows, commit = [*path.stem.split("-"), "1", "1"][:3]
     names = (
         f"{base}-{int(rows) + 1:08d}-{commit}.arrow" if rows.isdigit() else "x.arrow",

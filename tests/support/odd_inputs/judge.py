@@ -125,7 +125,6 @@ def _named(text: str, case: Case, command: str) -> list[str]:
 
 
 def _read(case: Case) -> tuple[list[Row], dict[str, str], str]:
-    """All rows, their columns' types, and why there are none."""
     try:
         project = load_project(case.config)
         spec = project.source("odd")

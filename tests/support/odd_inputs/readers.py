@@ -21,7 +21,6 @@ _UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 
 
 def parquet_rows(folder: Path, declared: Declared) -> list[Row]:
-    """Of all files whose path does not say that they are bookkeeping."""
     rows: list[Row] = []
     for path in sorted(folder.rglob("*.parquet")):
         if any(part[0] in "._" for part in path.relative_to(folder).parts):

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
 from typing import Any, Self
 
 from forebay.datatasks.planning import planner as planning
-from support.sequences.live_reader import LiveReader
 from support.sequences.operations import Ended, attempt
 from support.whole_life.faults import Faults, die
-from support.whole_life.in_process import run_jobs_here
+from support.whole_life.in_process import code_of, forked, run_jobs_here
 
 KILLED = -9
 
@@ -43,38 +40,28 @@ class _Inline:
 
 def work_here() -> None:
     """From now on jobs and plans of this process start no other one, and no thread."""
-    run_jobs_here(LiveReader)
+    run_jobs_here()
     planning.ThreadPoolExecutor = _Inline  # type: ignore[misc,assignment]
 
 
 def in_child(work: Callable[[], Any], dies_at: int | None = None) -> Ended:
     """Do this in a child, which dies before its operation number `dies_at`."""
     reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+
+    def here() -> None:
         os.close(reading)
-        _work(work, dies_at, writing)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
-    _, status = os.waitpid(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code == KILLED and dies_at is not None:
-        return Ended(killed=True)
-    assert code == 0, f"it ended with {code}: {told.decode()}"
-    return Ended(**json.loads(told))
-
-
-def _work(work: Callable[[], Any], dies_at: int | None, writing: int) -> None:
-    code, told = 1, b""
-    try:
         work_here()
         Faults({} if dies_at is None else {dies_at: die}).install()
-        told, code = json.dumps(asdict(attempt(work)), default=str).encode(), 0
-    except BaseException:  # noqa: BLE001 - a child of a fork must not return
-        told = traceback.format_exc().encode()
-    with os.fdopen(writing, "wb") as pipe:
-        pipe.write(told)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+        told = json.dumps(asdict(attempt(work)), default=str)
+        with os.fdopen(writing, "w") as pipe:
+            pipe.write(told)
+
+    pid = forked(here)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        told = pipe.read()
+    code = code_of(pid)
+    if code == KILLED and dies_at is not None:
+        return Ended(killed=True)
+    assert code == 0, f"it ended with {code}"
+    return Ended(**json.loads(told))

@@ -23,7 +23,6 @@ OFFSETS = {HISTORY: DAY, DAILY: timedelta(0), CLICKS: timedelta(0)}
 
 
 def day(number: float) -> datetime:
-    """The instant at which a day begins: 0 is the dataset's first."""
     return FIRST_DAY + number * DAY
 
 
@@ -36,14 +35,12 @@ def number_of(instant: datetime) -> int:
 
 
 def instants(*numbers: float) -> tuple[str, ...]:
-    """Beginnings of days as they are declared."""
     return tuple(f"{day(number):%Y-%m-%dT%H:%M:%SZ}" for number in numbers)
 
 
 def sources_of(
     stream: dict[str, Any], columns: dict[str, str], silent_max: str
 ) -> dict[str, dict[str, Any]]:
-    """Each source as it is declared. stream: kind and options of the stream."""
     same = {
         "columns": columns,
         "event_time": "at",
@@ -86,7 +83,6 @@ def pipeline_of(*, warm: bool) -> dict[str, Any]:
 def project_of(
     root: Path, sources: Mapping[str, dict[str, Any]], pipeline: dict[str, Any]
 ) -> Project:
-    """The project below a folder, as commands read it."""
     specs = {
         name: SourceSpec.model_validate({"name": name, **copy.deepcopy(values)})
         for name, values in sources.items()

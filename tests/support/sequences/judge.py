@@ -38,8 +38,6 @@ class Expected:
 
 @dataclass
 class Judge:
-    """Looks at a home after each operation, and remembers what it has seen."""
-
     log: Log
     files: Files
     borders: dict[str, dict[datetime, int]] = field(default_factory=dict)
@@ -50,7 +48,6 @@ class Judge:
     reached: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def look(self, facts: Facts) -> None:
-        """Raise AssertionError for anything that is wrong now."""
         assert facts["faults"] == []
         self._borders(facts["borders"])
         for plan in facts["plans"]:
@@ -78,16 +75,13 @@ class Judge:
             ordered = [offset for _, offset in sorted(borders.items())]
             assert ordered == sorted(ordered), f"borders of {name} are not in order: {borders}"
             if name in self.log.partitions and self.log.partitions[name].sure:
-                self._foretold(self.log.partitions[name], borders, before)
+                place, known = self.log.partitions[name].place, self.borders.get(name, {})
+                for instant, foretold in foretold_borders(
+                    self.log.partitions[name], known, borders, before
+                ):
+                    words = f"partition {name}, {instant}: {borders[instant]} is not {foretold}"
+                    assert place(borders[instant]) == place(foretold), words
         self.borders = found
-
-    def _foretold(
-        self, partition: Partition, borders: dict[datetime, int], before: set[datetime]
-    ) -> None:
-        known = self.borders.get(partition.name, {})
-        for instant, foretold in foretold_borders(partition, known, borders, before):
-            words = f"partition {partition.name}, {instant}: {borders[instant]} is not {foretold}"
-            assert partition.place(borders[instant]) == partition.place(foretold), words
 
     # Plans ----------------------------------------------------------------------------------
 
@@ -115,7 +109,6 @@ class Judge:
     # Links ----------------------------------------------------------------------------------
 
     def _link(self, line: str, link: Facts) -> None:
-        """Rows of one trained window; a link never changes."""
         name = (line, link["window"], link["generation"])
         if name in self.links:
             assert self.links[name] == link, f"link {name} has changed"
@@ -141,7 +134,6 @@ class Judge:
         return str(location["file"]), str(location["row"])
 
     def _parent(self, line: str, link: Facts) -> None:
-        """Its model goes on where its parent's ended."""
         parent = link["parent"]
         if parent is None:
             assert all(each["rows"] == 0 for each in link["base_seen"].values())
@@ -187,7 +179,6 @@ class Judge:
         return found
 
     def planned_by(self, line: str) -> dict[str, int]:
-        """Windows that have a plan for a line, with the generation that it goes by."""
         found: dict[str, int] = self.facts["lines"][line]["planned"] if self.facts else {}
         return found
 
@@ -201,7 +192,6 @@ class Judge:
         }
 
     def changed(self) -> set[str]:
-        """Planned windows whose files are not what they were planned from."""
         return {
             window
             for window, generation in self.planned().items()
@@ -212,7 +202,6 @@ class Judge:
 
 
 def span_of(window: str) -> tuple[datetime, datetime]:
-    """The time of a window, or of a warm start, by its key."""
     texts = window.split("_")
     first, last = (
         datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (texts[0], texts[-1])

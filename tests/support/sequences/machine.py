@@ -93,7 +93,6 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(name=PARTITIONS, hours=st.integers(1, 60), count=st.integers(1, 4), nulls=NULLS)
     def append_late(self, name: str, hours: int, count: int, nulls: tuple[int, ...]) -> None:
-        """Rows that are older than those before them."""
         stamp = self._next(name) - timedelta(hours=hours)
         partition = self.log.partition(name)
         partition.sure &= partition.is_dense() and partition.is_ahead(partition.late(count, 2))
@@ -101,7 +100,6 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(name=PARTITIONS, count=st.sampled_from([1, 2, 100]))
     def append_far(self, name: str, count: int) -> None:
-        """A clock that is ahead of the planner's."""
         partition = self.log.partition(name)
         partition.sure &= partition.is_dense()
         self.log.append(name, [(FAR + number * STEP, 1, (), True) for number in range(count)])
@@ -151,7 +149,6 @@ class Sequences(RuleBasedStateMachine):
     def write_file(
         self, source: str, name: str, number: int, rows: int, minutes: int, nulls: tuple[int, ...]
     ) -> None:
-        """A file that is new, or other rows in one that was there."""
         self._write(source, name, number, rows, minutes, nulls)
 
     @rule(source=st.sampled_from([HISTORY, DAILY]), which=st.integers(0, 20))
@@ -175,7 +172,6 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 2), count=st.integers(1, 2), line=LINE, point=POINT)
     def run(self, back: int, count: int, line: str, point: int | None) -> None:
-        """The next windows of a line, or the last ones and the next."""
         first = max(0, self._untrained(line) - back)
         self._run(first, first + count - 1, line, point, reprocess=False)
 
@@ -300,7 +296,6 @@ class Sequences(RuleBasedStateMachine):
         return bool(before) and number_of(before[-1]) < first
 
     def _is_silent(self, refusal: str) -> bool:
-        """Whether a source that a refusal names has no rows in its window."""
         found = re.search(r"window (\S+): source '(\w+)' is silent", refusal)
         assert found is not None, refusal
         window, source = found.groups()
@@ -308,7 +303,6 @@ class Sequences(RuleBasedStateMachine):
         return plan.rows[source].count == 0
 
     def _is_empty(self, refusal: str) -> bool:
-        """Whether no source has a row with a label in the window that a refusal names."""
         found = re.search(r"window (\S+) cannot begin line", refusal)
         assert found is not None, refusal
         plan = self.judge.plans[found[1], self.judge.planned()[found[1]]]
@@ -323,12 +317,10 @@ class Sequences(RuleBasedStateMachine):
         )
 
     def _untrained(self, line: str) -> int:
-        """The number of the first day that a line has not trained."""
         trained = self.judge.trained(line)
         return number_of(span_of(trained[-1])[1]) if trained else 0
 
     def _next(self, name: str) -> datetime:
-        """When the next row of a partition is written that is in time."""
         partition = self.log.partitions.get(name)
         newest = partition.newest if partition is not None else None
         if newest is None:

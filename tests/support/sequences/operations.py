@@ -126,7 +126,6 @@ class Operations:
         remove_garbage(self.home, self.project())
 
     def look(self) -> Facts:
-        """What the home says now, as plain values."""
         database = database_of(self.home)
         database.prepare()
         return database.read(_rows) | {"lines": {line: self.of_line(line) for line in LINES}}

@@ -43,12 +43,10 @@ class TopicPartition(Partition):
 
     @property
     def written(self) -> int:
-        """The offset of the next record."""
         return len(self.messages) + len(self.others)
 
     @property
     def end(self) -> int:
-        """The last stable offset."""
         return min(self.open, default=self.written)
 
     @property
@@ -56,7 +54,6 @@ class TopicPartition(Partition):
         return max((each.stamp for each in self.messages if not each.odd), default=None)
 
     def views(self) -> Iterator[Sequence[Segment]]:
-        """What it is if the open transaction is committed, and if it is not."""
         yield self.messages
         yield [each for each in self.messages if each.base not in self.open]
 
@@ -102,7 +99,6 @@ class Topic(Log):
         self._send(name, added, None)
 
     def transact(self, name: str, added: Iterable[Added], end: End) -> None:
-        """Segments in a transaction of their own."""
         offsets = self._send(name, added, end)
         partition = self.partitions[name]
         if end == "leave":

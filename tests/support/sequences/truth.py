@@ -73,11 +73,9 @@ class Partition:
 
     @property
     def newest(self) -> datetime | None:
-        """The newest time that no clock has stamped ahead."""
         return max((each.stamp for each in self.segments if not each.odd), default=None)
 
     def between(self, first: int, end: int) -> list[Segment]:
-        """Segments of offsets [first, end), which cuts none of them."""
         found = [each for each in self.segments if first <= each.base < end]
         assert not found or found[-1].end <= end, f"{self.name}: {end} lies inside a segment"
         return found
@@ -147,8 +145,6 @@ class Rows:
 
 @dataclass
 class Log:
-    """The log below a folder, by partition."""
-
     folder: Path
     partitions: dict[str, Partition] = field(default_factory=dict)
 
@@ -233,7 +229,6 @@ class Files:
     changes: int = 0
 
     def write(self, source: str, name: str, file: File) -> None:
-        """Add a file, or replace it."""
         relative = f"date={file.day:%Y-%m-%d}/{name}.parquet"
         path = self.data / source / relative
         path.parent.mkdir(parents=True, exist_ok=True)

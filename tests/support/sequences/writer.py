@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import time
 import traceback
 import uuid
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from forebay.datatasks.sources.kafka.client import Cluster
 from forebay.datatasks.sources.kafka.producer import create_topic
 from support import independent
 from support.projects import Topic
+from support.there import until
 from support.topic_changes import delete_before, grow
 
 _WRITTEN_SECONDS = 20.0
@@ -34,11 +34,12 @@ class Writer:
 
     def grow(self, topic: str, partitions: int) -> None:
         grow(Topic(self._bootstrap, topic), partitions)
-        deadline = time.monotonic() + _WRITTEN_SECONDS
-        for producer in self._producers.values():
-            while len(producer.partitions_for(topic) or ()) < partitions:
-                assert time.monotonic() < deadline, f"{topic} has no {partitions} partitions"
-                time.sleep(0.02)
+
+        def all_know() -> bool:
+            known = (each.partitions_for(topic) for each in self._producers.values())
+            return all(len(found or ()) >= partitions for found in known)
+
+        assert until(all_know, _WRITTEN_SECONDS), f"{topic} has no {partitions} partitions"
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
         delete_before(Topic(self._bootstrap, topic), offset, partition)
@@ -110,7 +111,6 @@ class Writer:
         from kafka import KafkaConsumer, TopicPartition
 
         place = TopicPartition(topic, partition)
-        deadline = time.monotonic() + _WRITTEN_SECONDS
         consumer = KafkaConsumer(
             bootstrap_servers=self._bootstrap,
             group_id=None,
@@ -118,10 +118,8 @@ class Writer:
             isolation_level=isolation,
         )
         with closing(consumer):
-            while (found := consumer.end_offsets([place])[place]) < end:
-                assert time.monotonic() < deadline, f"{place} ends at {found}, not at {end}"
-                time.sleep(0.02)
-        assert found == end
+            until(lambda: consumer.end_offsets([place])[place] >= end, _WRITTEN_SECONDS)
+            assert consumer.end_offsets([place])[place] == end
 
 
 class RemoteWriter:

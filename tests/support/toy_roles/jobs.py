@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.submit import submit
 from forebay.home.paths import Home
+from support.there import eventually
 
 TESTS = Path(__file__).parents[2]
 SUPERVISOR = (sys.executable, "-P", "-m", "support.toy_roles.supervisor")
@@ -41,13 +41,6 @@ SOURCE = {
 }
 
 
-def eventually(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
 @dataclass
 class ToyJobs:
     home: Home
@@ -67,7 +60,6 @@ class ToyJobs:
         return submit(self.home, self.request(job_id, **job), SUPERVISOR)
 
     def serving(self, handle: JobHandle, *names: str) -> JobStatus:
-        """Wait until these processes do what the plan says."""
         for name in names or ("driver-0", "data-0", "trainer-0"):
             log = self.home.job(handle.job_id) / "logs" / f"{name}.log"
             eventually(lambda log=log: log.exists() and "serving" in log.read_text())
@@ -79,14 +71,12 @@ class ToyJobs:
         return [line.split() for line in path.read_text().splitlines()]
 
     def processes(self) -> list[psutil.Process]:
-        """Processes of this home's jobs, found without a line of ours."""
         return [each for each in processes_of(self.home.root) if each.pid != os.getpid()]
 
 
 def processes_of(
     home: Path, holds: Callable[[Mapping[str, str]], bool] = lambda _environment: True
 ) -> list[psutil.Process]:
-    """All live processes whose environment names a home, and holds what else is asked of it."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):

@@ -24,15 +24,15 @@ from forebay.executors.role import role_exit, start_role
 from forebay.system.liveness import Activity, doing, progressed, waiting
 
 
-def main(role: str) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", type=Path, required=True)
-    parser.add_argument("--lease-epoch", type=int)
-    parser.add_argument("--index", type=int, default=0)
-    arguments = parser.parse_args()
-    start_role(role, arguments.index, arguments.job)
-    with role_exit(role, arguments.index, arguments.job):
-        act(next_word(f"{role}-{arguments.index}", arguments.job))
+    given, _ = parser.parse_known_args()
+    role, _, number = Path(os.environ["TMPDIR"]).name.rpartition("-")
+    index = int(number)
+    start_role(role, index, given.job)
+    with role_exit(role, index, given.job):
+        act(next_word(f"{role}-{index}", given.job))
 
 
 def next_word(name: str, job_dir: Path) -> str:
@@ -84,3 +84,7 @@ def beat_on() -> None:
         while True:
             progressed()
             time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()

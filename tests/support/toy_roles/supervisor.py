@@ -9,7 +9,7 @@ from forebay.executors.supervisor.supervisor import Supervisor, supervisor_argum
 from forebay.system.output.process_log import set_up_logging
 
 if __name__ == "__main__":
-    toys = {role.name: replace(role, module=f"support.toy_roles.{role.name}") for role in ROLES}
+    toys = {role.name: replace(role, module="support.toy_roles.role") for role in ROLES}
     table = [toys.get(role.name, role) for role in roles()]
     set_up_logging("supervisor")
     job_dir, lock = supervisor_arguments(None)

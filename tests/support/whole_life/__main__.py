@@ -11,29 +11,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from forebay.config.load import load_project
 from forebay.executors.stages.target import LineTarget
 from forebay.home.paths import DEFAULT_LINE, Home
-from support.data_path import DataPath
+from support import independent
+from support.kill_cases import expected
 from support.parquet_files import null_labels
-from support.projects import ads_pipeline, ads_project, clicks_source, history_source
+from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, history_source
 from support.whole_life.attempts import NOBODY_DIED
 from support.whole_life.faults import Faults
-from support.whole_life.frames import Recorded
-from support.whole_life.in_process import install
+from support.whole_life.in_process import code_of, forked, run_jobs_here
 from support.whole_life.life import WINDOWS, live
-from support.whole_life.verdict import faults_at_any_moment, faults_at_the_end
+from support.whole_life.verdict import Counted, faults_at_any_moment, faults_at_the_end
 from support.whole_life.watched_disk import WatchedDisk
 
 ROWS = 600
@@ -41,7 +37,6 @@ DEAD_EVERY = 50
 # Each window has a seal before its last one.
 PIPELINE = ads_pipeline(checkpoint={"every_steps": 2, "windows_kept": 2})
 PIPELINE["train"]["minibatch_rows"] = 512
-SOURCES = {"history": history_source(label_null="dead_letter"), "clicks": clicks_source()}
 # Homes that one life leaves at its points.
 IMAGES = 60
 
@@ -50,34 +45,44 @@ IMAGES = 60
 class Lives:
     root: Path
 
-    @property
-    def recorded(self) -> Recorded:
-        return Recorded(self.root / "frames")
+    @cached_property
+    def rows(self) -> Counted:
+        found: Counted = json.loads((self.root / "rows").read_text())
+        return found
 
     def target(self, home: Path) -> LineTarget:
         project = load_project(self.root / "config")
         return LineTarget(project, project.pipeline("ads"), Home(home), DEFAULT_LINE)
 
     def prepare(self) -> None:
-        """Make the project, and record its frames in a process of its own: it starts threads."""
+        """Make the project, and count its rows in a process of its own: DuckDB starts threads."""
         project = ads_project(self.root, days=len(WINDOWS), rows=ROWS, pipeline=PIPELINE)
         for file in project.files.rglob("part-0.parquet"):
             null_labels(file, DEAD_EVERY)
-        project.write_source("history", SOURCES["history"])
-        subprocess.run(
-            [sys.executable, "-m", "support.whole_life", str(self.root), "--record"], check=True
-        )
+        project.write_source("history", history_source(label_null="dead_letter"))
+        _require(self.child(lambda: self._count(project)))
+
+    def _count(self, project: Project) -> None:
+        found = {}
+        for day, window in enumerate(WINDOWS):
+            files = f"date={FIRST_DAY + (day - 1) * DAY:%Y-%m-%d}/*.parquet"
+            dead = independent.parquet_sums(project.files, "clicked IS NULL", files)["rows"]
+            found[window] = (expected(project, day, "clicked IS NOT NULL"), dead)
+        (self.root / "rows").write_text(json.dumps(found))
 
     def counted(self) -> dict[str, int]:
-        """See `operations`. An earlier call in this folder has prepared it too."""
-        counts = self.root / "counts"
-        if counts.exists():
-            return json.loads(counts.read_text())
-        self.prepare()
-        return self.operations()
+        """How many operations a life has that nobody ends: all, transactions, writes of files.
 
-    def operations(self) -> dict[str, int]:
-        """How many operations a life has that nobody ends: all, transactions, writes of files."""
+        An earlier call in this folder has prepared it too.
+        """
+        path = self.root / "counts"
+        if not path.exists():
+            self.prepare()
+            self._operations(path)
+        found: dict[str, int] = json.loads(path.read_text())
+        return found
+
+    def _operations(self, path: Path) -> None:
         home = self._home("whole")
         faults, disk = Faults(), WatchedDisk(home)
 
@@ -90,10 +95,9 @@ class Lives:
                 "transactions": faults.transactions,
                 "writes": disk.count,
             }
-            (self.root / "counts").write_text(json.dumps(counts))
+            path.write_text(json.dumps(counts))
 
         self.lived(lambda: _require(self.child(whole)))
-        return json.loads((self.root / "counts").read_text())
 
     def try_deaths(self, points: Sequence[int], cut_seed: int | None) -> None:
         """One life that leaves an image of its home at each point, and then a start with each.
@@ -120,13 +124,13 @@ class Lives:
         def each() -> None:
             _require(self.child(whole))  # rows name a process that is dead by now
             for point in points:
-                _say(point, self._tried(target, images / str(point), is_kill=cut_seed is None))
+                tried = self._tried(target, images / str(point), is_kill=cut_seed is None)
+                print(json.dumps({"point": point, "faults": tried}), flush=True)
 
         shutil.rmtree(images, ignore_errors=True)
         self.lived(each)
 
     def _tried(self, target: LineTarget, image: Path, *, is_kill: bool) -> list[str]:
-        """What is wrong after a death; nothing when all is as it must be."""
         home, known = target.home.root, image.with_suffix(".synced") if is_kill else None
         if known is not None and not known.exists():
             return [NOBODY_DIED]
@@ -138,14 +142,13 @@ class Lives:
 
     def _start(self, target: LineTarget, known: Path | None) -> None:
         """known: what of the disk was synced; all of it without one."""
-        _none(faults_at_any_moment(target, self.recorded))
+        _none(faults_at_any_moment(target, self.rows))
         if known is not None:
             WatchedDisk(target.home.root, known).install()
         live(target)
-        _none(faults_at_the_end(target, self.recorded))
+        _none(faults_at_the_end(target, self.rows))
 
     def _home(self, name: str) -> Path:
-        """Where a home is to be made, alone in a folder."""
         home = self.root / name / "home"
         shutil.rmtree(home.parent, ignore_errors=True)
         home.parent.mkdir(parents=True)
@@ -161,28 +164,17 @@ class Lives:
         _require(self.child(whole))
 
     def child(self, work: Callable[[], object]) -> int:
-        pid = os.fork()
-        if pid == 0:
-            install(self.recorded)
-            try:
-                work()
-            except BaseException:  # noqa: BLE001 - a child of a fork must not return
-                traceback.print_exc()
-                sys.stderr.flush()
-                os._exit(1)
-            os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        return os.waitstatus_to_exitcode(status)
+        def here() -> None:
+            run_jobs_here()
+            work()
+
+        return code_of(forked(here))
 
 
 def _none(faults: Iterable[str]) -> None:
     found = list(faults)
     if found:
         raise AssertionError("; ".join(found))
-
-
-def _say(point: int, faults: list[str]) -> None:
-    print(json.dumps({"point": point, "faults": faults}), flush=True)
 
 
 def _require(code: int) -> None:
@@ -193,7 +185,6 @@ def _require(code: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--record", action="store_true")
     parser.add_argument("--death", choices=("kill", "cut"), default="kill")
     parser.add_argument("--points", default="")
     parser.add_argument("--seed", type=int, default=0)
@@ -202,9 +193,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     given.folder.mkdir(parents=True, exist_ok=True)
     lives = Lives(given.folder)
-    if given.record:
-        lives.recorded.record(DataPath.of(given.folder, PIPELINE, SOURCES), WINDOWS)
-        return
     counts = lives.counted()
     print(json.dumps(counts), flush=True)
     most = counts["operations" if given.death == "kill" else "writes"]

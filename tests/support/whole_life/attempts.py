@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-TESTS = Path(__file__).parents[2]
+from support.python_code import with_tests
+
 NOBODY_DIED = "the life was over before that point"
 
 
@@ -45,7 +46,7 @@ def attempts(
     with log.open("w") as said:
         done = subprocess.run(
             [*command, "-m", "support.whole_life", str(folder / "lives"), *arguments],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+            env=with_tests(),
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,

@@ -35,15 +35,12 @@ class Faults:
         for name in CALLS:
             setattr(os, name, partial(self._called, getattr(os, name)))
         trees._exchange = partial(self._called, trees._exchange)
-        event.listen(Engine, "before_cursor_execute", self._before_statement)
+        event.listen(Engine, "before_cursor_execute", lambda *_: self._touch())
         event.listen(Engine, "commit", self._before_commit)
 
     def _called(self, real: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
         self._touch()
         return real(*arguments, **more)
-
-    def _before_statement(self, *_: object) -> None:
-        self._touch()
 
     def _before_commit(self, connection: Connection) -> None:
         self.transactions += bool(connection.get_execution_options().get("forebay_writes"))

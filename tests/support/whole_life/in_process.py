@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,27 @@ from forebay.executors.trainer.train import train
 from forebay.home.paths import Home
 from forebay.system.files.locks import FileLock
 from forebay.system.processes.identity import ProcessIdentity
-from support.whole_life.frames import Recorded, ReplayedReader
+from support.sequences.live_reader import LiveReader
+
+
+def forked(work: Callable[[], object]) -> int:
+    """Do this in a child of this process; its number."""
+    pid = os.fork()
+    if pid != 0:
+        return pid
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException:  # noqa: BLE001 - a child of a fork must not return
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def code_of(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 class _Execution:
@@ -59,18 +81,12 @@ def _start(home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock
     return _Ended()
 
 
-def install(recorded: Recorded) -> None:
-    """From now on jobs of this process run in it, and train recorded frames."""
-    ReplayedReader.recorded = recorded
-    run_jobs_here(ReplayedReader)
-
-
-def run_jobs_here(reader: type, replace: Callable[[Any, str, object], None] = setattr) -> None:
-    """From now on jobs of this process run in it. reader: hands their trainers frames.
+def run_jobs_here(replace: Callable[[Any, str, object], None] = setattr) -> None:
+    """From now on jobs of this process run in it.
 
     replace: as `setattr`; a test gives one that puts back what it has replaced.
     """
-    replace(loop, "RemoteReader", reader)
+    replace(loop, "RemoteReader", LiveReader)
     replace(submit, "_start", _start)
     # No process is waited for.
     replace(supervisor, "_TICK_SECONDS", 0.001)

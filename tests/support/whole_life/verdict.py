@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sqlalchemy import Connection, select
@@ -15,28 +15,29 @@ from forebay.home.database.open import database_of
 from forebay.home.database.tables import STORED
 from forebay.home.store.base import WRITING_NAME, Stored, is_tree
 from forebay.home.store.open import store_of
-from support.whole_life.frames import Recorded
+from support import independent
 from support.whole_life.life import FIRST, SECOND, THIRD
 
+# By window: sums of its rows that have a label, by source, and how many rows have none.
+Counted = Mapping[str, tuple[Mapping[str, independent.Sums], int]]
 # What is hidden, and of no writer.
 _STAY = frozenset({WRITING_NAME, ".trees.lock"})
 
 
-def faults_at_any_moment(target: LineTarget, recorded: Recorded) -> Iterator[str]:
+def faults_at_any_moment(target: LineTarget, counted: Counted) -> Iterator[str]:
     """What is half: a row without its bytes, a link whose rows are not those of its window."""
     store = store_of(target.home)
     for stored in _named(target):
         (store.tree if is_tree(stored.name) else store.path)(stored)
     for link in target.chain.links():
-        yield from _other_rows(target, recorded, link)
+        yield from _other_rows(target, counted, link)
     served = target.chain.published()
     if served is not None and not Path(served.path).is_dir():
         yield f"the served model {served.path} is not there"
 
 
-def faults_at_the_end(target: LineTarget, recorded: Recorded) -> Iterator[str]:
-    """What is missing or left over."""
-    yield from faults_at_any_moment(target, recorded)
+def faults_at_the_end(target: LineTarget, counted: Counted) -> Iterator[str]:
+    yield from faults_at_any_moment(target, counted)
     chain = target.chain
     for window, least in ((FIRST, 1), (SECOND, 2), (THIRD, 2)):
         newest = chain.newest(window)
@@ -71,25 +72,20 @@ def _left_over(target: LineTarget) -> Iterator[str]:
             yield f"half written: {path.relative_to(target.home.root)}"
 
 
-def _other_rows(target: LineTarget, recorded: Recorded, link: Link) -> Iterator[str]:
-    wanted = recorded.sums(link.window, target.pipeline.source_names)
+def _other_rows(target: LineTarget, counted: Counted, link: Link) -> Iterator[str]:
+    wanted, dead = counted[link.window]
     for name, sums in wanted.items():
-        trained = link.trained(name)
+        trained = link.trained(name).model_dump()
         if trained != sums:
             yield f"window {link.window} g{link.generation}: {name} {trained}, not {sums}"
-    yield from _other_letters(target, recorded, link)
-    if link.reread_rows < 0 or link.resumed_from_step > link.steps:
-        yield f"{link.name}: {link.reread_rows} reread from step {link.resumed_from_step}"
-
-
-def _other_letters(target: LineTarget, recorded: Recorded, link: Link) -> Iterator[str]:
-    wanted = sum(len(lines) for lines in recorded.letters(link.window).values())
-    counted = sum(each.dead for each in link.read.values())
+    in_links = sum(each.dead for each in link.read.values())
     stored = link.files.get("dead_letters")
     folder = stored and store_of(target.home).tree(stored)
     found = sum(letter.rows for letter in gathered_letters(folder)) if folder else 0
-    if not wanted == counted == found:
-        yield f"{link.name}: {wanted} rows are dead, {counted} counted, {found} in letters"
+    if not dead == in_links == found:
+        yield f"{link.name}: {dead} rows are dead, {in_links} counted, {found} in letters"
+    if link.reread_rows < 0 or link.resumed_from_step > link.steps:
+        yield f"{link.name}: {link.reread_rows} reread from step {link.resumed_from_step}"
 
 
 def _named(target: LineTarget) -> list[Stored]:

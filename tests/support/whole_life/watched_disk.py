@@ -42,18 +42,24 @@ class Loss:
 
     A disk keeps what was synced. Of all else it may keep any part, in any order: a name before the
     bytes that belong to it, zeros or half of what was appended, one of two names.
+
+    takes: a kill takes nothing, the page cache outlives the process.
     """
 
-    chance: random.Random | None
+    chance: random.Random | None = None
+    takes: bool = True
 
     def entry(self, synced: int | None, now: int | None) -> int | None:
-        """Which inode a name leads to."""
+        if not self.takes:
+            return now
         if synced == now or self.chance is None:
             return synced
         return self.chance.choice((synced, now))
 
     def content(self, synced: bytes | None, now: bytes) -> bytes:
         """What a file holds: where its length is the same, one sector was written or not."""
+        if not self.takes:
+            return now
         least = synced or b""
         if least == now or self.chance is None:
             return least
@@ -61,18 +67,6 @@ class Loss:
             return self.chance.choice((least, now))
         some = now[: self.chance.randrange(len(now) + 1)]
         return self.chance.choice((least, some, bytes(len(now)), now))
-
-
-class NoLoss(Loss):
-    """A kill takes nothing: the page cache outlives the process."""
-
-    def entry(self, synced: int | None, now: int | None) -> int | None:
-        del synced
-        return now
-
-    def content(self, synced: bytes | None, now: bytes) -> bytes:
-        del synced
-        return now
 
 
 @dataclass(frozen=True)
@@ -163,7 +157,7 @@ class WatchedDisk:
     def leave_image(self, target: Path, known: Path) -> None:
         """Write what a kill would leave now, and what of that was synced: see `known`."""
         synced = self._synced
-        image = Image(synced, NoLoss(None))
+        image = Image(synced, Loss(takes=False))
         with self._apart():
             target.parent.mkdir(parents=True, exist_ok=True)
             image.write(self._home, target)
