@@ -24,6 +24,8 @@ from support.projects import (
     write_log,
 )
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 ROWS = 600
 FIRST, LAST = "2026-03-01", "2026-03-02"
 # The day before the first window, and those of both windows.
@@ -53,13 +55,6 @@ def of_log(root: Path, **model: Any) -> Project:
     project = declared(root, clicks_source(), **model)
     for number, day in enumerate(DAYS):
         write_log(project.log, day, ROWS + number, seed=100 + number)
-    return project
-
-
-def of_files(root: Path) -> Project:
-    project = declared(root, history_source())
-    for number, day in enumerate(DAYS):
-        write_history(project.files, day, ROWS + number, seed=100 + number)
     return project
 
 
@@ -95,8 +90,7 @@ def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
     words = ["live 0h (measured -1h to 0h)", "yesterday 24h (measured 23h to 24h)"]
     assert summary["offset_words"] == words
     first = summary["windows"][0]["stream_offsets"]["yesterday"]
-    minute = 60.0
-    assert first["measured_seconds"] == [24 * 60 * minute - 59 * minute, 24 * 60 * minute + minute]
+    assert first["measured_seconds"] == [24 * 3600.0 - 59 * 60, 24 * 3600.0 + 60]
     why = project.forebay("why", "ads", FIRST).stdout
     assert f"offsets: {', '.join(words)}" in why
     report = project.forebay("report", "ads", "--from", FIRST, "--to", LAST).stdout
@@ -106,7 +100,9 @@ def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
 
 
 def test_files_are_trained_once_for_each_stream_and_compared_in_both(tmp_path: Path) -> None:
-    project = of_files(tmp_path)
+    project = declared(tmp_path, history_source())
+    for number, day in enumerate(DAYS):
+        write_history(project.files, day, ROWS + number, seed=100 + number)
     explained = json.loads(project.forebay("explain", "ads", "--output", "json").stdout)
     assert [each["source"] for each in explained["windows"]][:2] == [LIVE, YESTERDAY]
     summary = project.run(FIRST, LAST)
@@ -140,8 +136,7 @@ def test_a_mixture_learns_fresh_rows_and_the_same_rows_a_day_later(tmp_path: Pat
 
 def test_dead_letters_say_which_stream_read_the_row(tmp_path: Path) -> None:
     project = declared(tmp_path, clicks_source(bad_rows="dead_letter", label_null="dead_letter"))
-    project.pipeline["dataset"]["label"]["positive"] = 1
-    project.pipeline["dataset"]["label"]["negative"] = 7
+    project.pipeline["dataset"]["label"] |= {"positive": 1, "negative": 7}
     project.write_pipeline()
     for number, day in enumerate(DAYS):
         write_log(project.log, day, ROWS, seed=100 + number)

@@ -79,13 +79,10 @@ def test_the_page_from_an_empty_folder(tmp_path: Path, stranger: dict[str, str])
     assert Path(where.strip()).is_relative_to(tmp_path / "venv")
 
 
-def test_a_source_is_few_lines() -> None:
+def test_the_class_is_few_lines_typed_and_clean(tmp_path: Path) -> None:
+    """Strict mypy and ruff's defaults have nothing to say about the page's code."""
     (module,) = [file for file in files() if file.name == "forebay_sqlite.py"]
     assert len(module.text.splitlines()) <= LINES_MAX
-
-
-def test_the_class_is_typed_and_clean(tmp_path: Path) -> None:
-    """Strict mypy and ruff's defaults have nothing to say about the page's code."""
     for file in files():
         if file.name.endswith(".py"):
             file.write(tmp_path)

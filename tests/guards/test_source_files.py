@@ -38,14 +38,11 @@ def nodes(*kinds: type[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
                 yield f"{file}:{getattr(node, 'lineno', 0)}", node
 
 
-def test_files_are_small() -> None:
+def test_files_and_functions_are_small_and_modules_say_what_they_are() -> None:
     lines = {file: len(file.read_text().splitlines()) for file in SOURCES}
     assert len(lines) > 100  # or nothing was looked at
     assert statistics.median(lines.values()) < LINES_MEDIAN
     assert {file: count for file, count in lines.items() if count > LINES_MAX} == {}
-
-
-def test_functions_are_short() -> None:
     long = [
         (place, node.name)
         for place, node in nodes(ast.FunctionDef, ast.AsyncFunctionDef)
@@ -53,9 +50,6 @@ def test_functions_are_short() -> None:
         and (node.end_lineno or node.lineno) - node.lineno >= FUNCTION_LINES_MAX
     ]
     assert long == []
-
-
-def test_every_module_says_what_it_is() -> None:
     assert [str(file) for file, tree in TREES.items() if not ast.get_docstring(tree)] == []
 
 
