@@ -147,19 +147,6 @@ def test_a_dead_letter_says_its_line(tmp_path: Path) -> None:
 # Judged before it is linked ---------------------------------------------------------------------
 
 
-def change_planned_rows(project: Project, window: str, more: int) -> None:
-    """Let the recorded plan of a window promise other rows than its data has."""
-    with closing(sqlite3.connect(project.home / "forebay.db")) as database, database:
-        row = database.execute(
-            "SELECT plans.id, document FROM plans JOIN windows ON windows.id = plans.window_id "
-            "WHERE key = ? ORDER BY generation DESC",
-            (window,),
-        ).fetchone()
-        plan = json.loads(row[1])
-        plan["sources"]["history"]["rows"] += more
-        database.execute("UPDATE plans SET document = ? WHERE id = ?", (json.dumps(plan), row[0]))
-
-
 @pytest.mark.guarantee(
     "rows of a window are lost after planning or reading, whoever lost them",
     "red with source and counts; the window is not linked, nothing is published, and the next "
@@ -170,7 +157,13 @@ def test_a_window_whose_rows_disagree_is_no_link(tmp_path: Path) -> None:
     project.run(FIRST, FIRST)
     served = served_of(project.home, "ads")
     project.forebay("plan", "ads", "--from", SECOND, "--to", THIRD)
-    change_planned_rows(project, SECOND, 7)
+    # Let the recorded plan of a window promise other rows than its data has.
+    newest = "window_id = (SELECT id FROM windows WHERE key = ?) ORDER BY generation DESC"
+    with closing(sqlite3.connect(project.home / "forebay.db")) as database, database:
+        (row,) = database.execute(f"SELECT id, document FROM plans WHERE {newest}", (SECOND,))
+        plan = json.loads(row[1])
+        plan["sources"]["history"]["rows"] += 7
+        database.execute("UPDATE plans SET document = ? WHERE id = ?", (json.dumps(plan), row[0]))
     for _ in range(2):  # it is as red when it is called again
         code, text = refused(project, SECOND, THIRD)
         assert code == 3, text

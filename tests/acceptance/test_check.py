@@ -57,7 +57,7 @@ def test_all_problems_as_text(project: Path) -> None:
     assert result.stderr == "1 source, 0 pipelines: 2 problems\n"
 
 
-def test_the_fixed_form_of_json(project: Path) -> None:
+def test_the_fixed_form_of_json_and_a_caret_in_a_terminal(project: Path) -> None:
     change(project, "event_time", "event_tmie")
     result = forebay(project, "check", "--output", "json")
     assert (result.returncode, result.stderr) == (1, "")
@@ -71,6 +71,10 @@ def test_the_fixed_form_of_json(project: Path) -> None:
             "hint": "event_time",
         }
     ]
+    seen = terminals.in_terminal(terminals.forebay("check"), project, {})
+    assert seen.exit_code == 1
+    place = seen.lines.index("    event_tmie: at")
+    assert seen.lines[place + 1] == "    ^"
 
 
 def test_notes_fail_nothing_and_are_no_data(tmp_path: Path) -> None:
@@ -86,14 +90,6 @@ def test_options_from_the_environment(project: Path) -> None:
     (project / "config").rename(project / "declared")
     result = forebay(project, "check", FOREBAY_CONFIG="declared", FOREBAY_OUTPUT="json")
     assert (result.returncode, result.stdout) == (0, "[]\n")
-
-
-def test_a_terminal_shows_the_line_and_a_caret(project: Path) -> None:
-    change(project, "event_time", "event_tmie")
-    seen = terminals.in_terminal(terminals.forebay("check"), project, {})
-    assert seen.exit_code == 1
-    place = seen.lines.index("    event_tmie: at")
-    assert seen.lines[place + 1] == "    ^"
 
 
 def test_connect_compares_with_the_storage(project: Path) -> None:

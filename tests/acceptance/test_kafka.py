@@ -106,7 +106,6 @@ def test_a_broker_that_hangs_is_red_in_bounded_time(tmp_path: Path) -> None:
     assert mute in done.stderr
 
 
-@pytest.mark.usefixtures("jobs_here")
 def test_committed_offsets_are_sealed_ones_window_by_window(project: Project, topic: Topic) -> None:
     """The next day lies in the topic already: the first window commits up to its own end only."""
     publish_day(topic, FIRST_DAY + DAY, ROWS, seed=9)
@@ -224,4 +223,3 @@ def test_json_of_every_type_in_hourly_windows_by_record_timestamp(
     assert done.returncode == 3, done.stderr
     assert f"topic {topic.name}, partition 0, offset {offset}" in done.stderr
     assert "'items' as int" in done.stderr
-    assert no_process_left(returns)

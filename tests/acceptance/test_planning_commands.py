@@ -22,7 +22,6 @@ from support.projects import (
     rows_of_day,
 )
 
-from forebay.cli import run
 from forebay.config.load import load_project
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.log.writer import LogWriter
@@ -43,32 +42,28 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    found = Project(Path(shutil.copytree(written, tmp_path / "project")))
-    monkeypatch.chdir(found.root)
-    monkeypatch.setenv("FOREBAY_HOME", str(found.home))
-    return found
+def project(written: Path, tmp_path: Path) -> Project:
+    return Project(Path(shutil.copytree(written, tmp_path / "project")))
 
 
 class Caller:
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
+    def __init__(self, project: Project) -> None:
+        self.project = project
         self.errors = ""
 
     def text(self, *arguments: str, code: int = 0) -> str:
-        found = run(arguments)
-        captured = self.capsys.readouterr()
-        self.errors = captured.err
-        assert found == code, captured.out + captured.err
-        return captured.out
+        done = self.project.forebay(*arguments, check=False)
+        self.errors = done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self.text(*arguments, "--output", "json"))
 
 
 @pytest.fixture
-def forebay(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
+def forebay(project: Project) -> Caller:
+    return Caller(project)
 
 
 PLAN = ("plan", "ads", "--from", "2026-03-01", "--to", "2026-03-03")
@@ -114,13 +109,10 @@ def test_plan_prints_the_first_of_many_partitions(project: Project, forebay: Cal
     assert line.endswith("and 12 more (--output json)")
 
 
-def test_plan_in_time_that_is_not_over(project: Project, forebay: Caller) -> None:
+def test_plan_of_what_is_not_there(project: Project, forebay: Caller) -> None:
     forebay.text("plan", "ads", "--from", "2199-01-01", "--to", "2199-01-01", code=2)
     assert "2199-01-01 is not over" in forebay.errors
     forebay.text("plan", "ads", "--from", "2026-02-01", "--to", "2026-02-01", code=1)
-
-
-def test_plan_where_a_file_was_forgotten(project: Project, forebay: Caller) -> None:
     project.write_source("history", history_source(options={"path": "data/histroy"}))
     forebay.text(*PLAN, code=3)
     assert "data/histroy does not exist" in forebay.errors
@@ -214,8 +206,7 @@ def test_models_ls_calls_an_older_generation_replaced_and_not_stale(
 
 
 @pytest.mark.parametrize("command", [("why", "ads", "2026-03-01"), ("models", "ls", "ads")])
-def test_a_line_is_a_name(project: Project, forebay: Caller, command: tuple[str, ...]) -> None:
-    assert project.root.is_dir()
+def test_a_line_is_a_name(forebay: Caller, command: tuple[str, ...]) -> None:
     forebay.text(*command, "--line", "../main", code=1)
     assert "'--line': '../main': a name is" in forebay.errors
 

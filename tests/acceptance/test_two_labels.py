@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.declarations import COLUMNS
 from support.jobs_here import jobs_in_this_process
-from support.parquet_files import null_labels
+from support.parquet_files import null_labels, write_table
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -43,49 +43,40 @@ LABELS: dict[str, Any] = {
 Trained = tuple[Project, dict[str, Any]]
 
 
-def events(day: datetime, rows: int = ROWS) -> pa.Table:
+def events(day: datetime) -> pa.Table:
     """Rows of a day: two of three clicks of some users are sales, known hours after the event."""
     seed = (day - FIRST_DAY) // DAY + 100
-    table = rows_of_day(day, rows, seed)
+    table = rows_of_day(day, ROWS, seed)
     rng = np.random.default_rng(seed)
     clicked = table.column("clicked").to_numpy()
     likes = np.array([int(user[1:]) % 3 != 0 for user in table.column("user").to_pylist()])
-    sold = clicked * (rng.random(rows) < np.where(likes, 0.7, 0.1))
-    delays = (rng.exponential(DELAY_HOURS, rows) * 3600e6).astype("timedelta64[us]")
+    sold = clicked * (rng.random(ROWS) < np.where(likes, 0.7, 0.1))
+    delays = (rng.exponential(DELAY_HOURS, ROWS) * 3600e6).astype("timedelta64[us]")
     known = table.column("at").to_numpy() + delays
     return table.append_column("sold", pa.array(sold.astype(np.int64))).append_column(
         "known", pa.array(known, pa.timestamp("us", tz="UTC"))
     )
 
 
-def write_batch(folder: Path, day: datetime) -> None:
-    """A day of history; of some rows nobody knows whether they were sold."""
-    path = folder / f"date={day:%Y-%m-%d}" / "part-0.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(events(day), path)
-    null_labels(path, NULL_EVERY, "sold")
-
-
-def write_stream(folder: Path, day: datetime) -> None:
-    """A day of the stream, `WAIT` after each hour: clicks as they are, sales known by then."""
-    writer = LogWriter(folder, 0)
-    for piece, end in parts_of(events(day), day, timedelta(hours=1)):
-        published = end + WAIT
-        here = piece.column("known").to_numpy() <= np.datetime64(published.replace(tzinfo=None))
-        fresh = np.where(here, piece.column("sold").to_numpy(), 0)
-        writer.append(with_column(piece, "sold", fresh).drop_columns(["known"]), published)
-
-
 def two_labels(root: Path) -> Project:
+    """Of some rows of history nobody knows whether they were sold; an hour of the stream comes
+    `WAIT` after its end, with its clicks and the sales known by then."""
     pipeline = ads_pipeline("towers")
     del pipeline["dataset"]["label"]
     pipeline["dataset"]["named_labels"] = {name: dict(label) for name, label in LABELS.items()}
     pipeline["train"] |= {"delay": "head", "compare": ["stream"], "minibatch_rows": 256}
     history = {"columns": {**TWO_COLUMNS, "known": "timestamp"}}
     project = declared_project(root, pipeline, history=history, clicks={"columns": TWO_COLUMNS})
-    for day in range(DAYS):
-        write_batch(project.files, FIRST_DAY + (day - 1) * DAY)
-        write_stream(project.log, FIRST_DAY + day * DAY)
+    writer = LogWriter(project.log, 0)
+    for day in (FIRST_DAY + number * DAY for number in range(DAYS)):
+        path = project.files / f"date={day - DAY:%Y-%m-%d}" / "part-0.parquet"
+        write_table(path, events(day - DAY), ROWS)
+        null_labels(path, NULL_EVERY, "sold")
+        for piece, end in parts_of(events(day), day, timedelta(hours=1)):
+            published = end + WAIT
+            here = piece.column("known").to_numpy() <= np.datetime64(published.replace(tzinfo=None))
+            fresh = np.where(here, piece.column("sold").to_numpy(), 0)
+            writer.append(with_column(piece, "sold", fresh).drop_columns(["known"]), published)
     return project
 
 

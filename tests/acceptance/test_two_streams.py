@@ -24,8 +24,6 @@ from support.projects import (
     write_log,
 )
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
-
 ROWS = 600
 FIRST, LAST = "2026-03-01", "2026-03-02"
 # The day before the first window, and those of both windows.
@@ -51,13 +49,6 @@ def declared(root: Path, source: dict[str, Any], **model: Any) -> Project:
     return project
 
 
-def of_log(root: Path, **model: Any) -> Project:
-    project = declared(root, clicks_source(), **model)
-    for number, day in enumerate(DAYS):
-        write_log(project.log, day, ROWS + number, seed=100 + number)
-    return project
-
-
 def trained(summary: dict[str, Any]) -> list[dict[str, int]]:
     return [
         {name: source["trained_rows"] for name, source in window["sources"].items()}
@@ -69,8 +60,11 @@ def trained(summary: dict[str, Any]) -> list[dict[str, int]]:
     "a dataset reads one source in several streams, each with its own offset",
     "nothing; each row is trained on once for each stream",
 )
+@pytest.mark.usefixtures("jobs_here")
 def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
-    project = of_log(tmp_path)
+    project = declared(tmp_path, clicks_source(), model="towers")
+    for number, day in enumerate(DAYS):
+        write_log(project.log, day, ROWS + number, seed=100 + number)
     summary = project.run(FIRST, LAST)
     assert trained(summary) == [
         {LIVE: ROWS + 1, YESTERDAY: ROWS},
@@ -85,6 +79,9 @@ def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
         summary["windows"][number]["sources"][name] for number, name in enumerate((LIVE, YESTERDAY))
     )
     assert live["offsets"] == yesterday["offsets"]
+    # A row's label is the same both times.
+    assert summary["pooled"]["label_completeness"]["share"] == 1
+    assert summary["windows"][0]["metrics"]["mixture"]["joined_rows"] == ROWS + 1
     # Segments are committed a minute before the end of each hour: the first 59 minutes after the
     # start of its day, the last one minute before the end.
     words = ["live 0h (measured -1h to 0h)", "yesterday 24h (measured 23h to 24h)"]
@@ -99,6 +96,7 @@ def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
     assert (trained(again), again["seen"]) == (trained(summary)[1:], summary["seen"])
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_files_are_trained_once_for_each_stream_and_compared_in_both(tmp_path: Path) -> None:
     project = declared(tmp_path, history_source())
     for number, day in enumerate(DAYS):
@@ -124,16 +122,7 @@ def test_files_are_trained_once_for_each_stream_and_compared_in_both(tmp_path: P
     assert trained(summary) == [{LIVE: ROWS + 2, YESTERDAY: ROWS + 1 + 5}]
 
 
-def test_a_mixture_learns_fresh_rows_and_the_same_rows_a_day_later(tmp_path: Path) -> None:
-    project = of_log(tmp_path, model="towers")
-    summary = project.run(FIRST, LAST)
-    assert trained(summary)[1] == {LIVE: ROWS + 2, YESTERDAY: ROWS + 1}
-    assert summary["seen"][YESTERDAY] == independent.log_sums(project.log, ms(0), ms(2))
-    # A row's label is the same both times.
-    assert summary["pooled"]["label_completeness"]["share"] == 1
-    assert summary["windows"][0]["metrics"]["mixture"]["joined_rows"] == ROWS + 1
-
-
+@pytest.mark.usefixtures("jobs_here")
 def test_dead_letters_say_which_stream_read_the_row(tmp_path: Path) -> None:
     project = declared(tmp_path, clicks_source(bad_rows="dead_letter", label_null="dead_letter"))
     project.pipeline["dataset"]["label"] |= {"positive": 1, "negative": 7}

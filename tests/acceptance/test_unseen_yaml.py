@@ -13,8 +13,6 @@ import pytest
 from support import independent
 from support.projects import Project
 
-pytestmark = pytest.mark.usefixtures("jobs_here")
-
 START = datetime(2025, 7, 1, 22, tzinfo=UTC)
 HOURS = 4
 ROWS = 500
@@ -113,6 +111,7 @@ def test_hourly_windows_of_300_columns_over_midnight(tmp_path: Path) -> None:
     assert summary["seen"]["orders_lake"] == independent.parquet_sums(lake)
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_three_columns_are_enough(tmp_path: Path) -> None:
     project = Project(tmp_path)
     table = pa.table({"k": [1, 2, 3], "ok": [True, False, True], "v": [0.5, None, 2.0]})
@@ -137,6 +136,7 @@ def test_three_columns_are_enough(tmp_path: Path) -> None:
     assert summary["seen"] == {"tiny": independent.parquet_sums(tmp_path / "in")}
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_towers_learn_from_a_strangers_yaml(tmp_path: Path) -> None:
     project = make(tmp_path, model="towers")
     summary = run(project)

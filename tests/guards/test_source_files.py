@@ -81,6 +81,11 @@ def undescribed(tree: ast.Module) -> Iterator[str]:
 
 def test_no_exception_is_swallowed() -> None:
     """A handler does something; suppress() names the one error that is fine."""
+
+    def does_nothing(statement: ast.stmt) -> bool:
+        constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        return constant or isinstance(statement, ast.Pass)
+
     empty = [
         place
         for place, node in nodes(ast.ExceptHandler)
@@ -92,11 +97,6 @@ def test_no_exception_is_swallowed() -> None:
         if re.fullmatch(r"(contextlib\.)?suppress\(.*\b(Base)?Exception\b.*\)", ast.unparse(node))
     ]
     assert empty + broad == []
-
-
-def does_nothing(statement: ast.stmt) -> bool:
-    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return constant or isinstance(statement, ast.Pass)
 
 
 def test_no_code_asks_for_a_source_kind_by_name() -> None:
