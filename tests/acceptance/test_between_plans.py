@@ -23,6 +23,7 @@ from support.projects import (
     write_history,
     write_log,
 )
+from support.there import there
 
 from forebay.datatasks.sources.kafka.producer import publish_batches
 from forebay.datatasks.sources.log.writer import LogWriter
@@ -38,10 +39,6 @@ def late_rows() -> pa.Table:
     return rows_of_day(FIRST_DAY, LATE, seed=900)
 
 
-def second_day(project: Project) -> None:
-    write_history(project.files, FIRST_DAY, ROWS, seed=100)
-
-
 def late_to_the_log(project: Project) -> None:
     """Segments of one partition, stamped inside the window that is trained already."""
     before = FIRST_DAY + DAY - timedelta(milliseconds=1)
@@ -50,8 +47,7 @@ def late_to_the_log(project: Project) -> None:
 
 
 def late_to_the_topic(project: Project) -> None:
-    topic = project.topic
-    assert topic is not None
+    topic = there(project.topic)
     at = FIRST_DAY + timedelta(hours=5)
     publish_batches(topic.bootstrap, topic.name, [(late_rows(), at, 0)])
     publish_day(topic, FIRST_DAY + DAY, ROWS, seed=101)
@@ -60,7 +56,7 @@ def late_to_the_topic(project: Project) -> None:
 def runs(project: Project, late: Callable[[Project], None]) -> list[dict[str, Any]]:
     """The first window, then what is late, then the second; and the first one once more."""
     first = project.run(DAYS[0], DAYS[0])
-    second_day(project)
+    write_history(project.files, FIRST_DAY, ROWS, seed=100)
     late(project)
     second = project.run(DAYS[1], DAYS[1])
     again = project.run(DAYS[0], DAYS[0], "--reprocess")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from support import independent
 from support.declarations import COLUMNS
+from support.parquet_files import null_labels
 from support.projects import (
     DAY,
     FIRST_DAY,
@@ -44,8 +45,7 @@ def models(project: Project, line: str = "main") -> dict[tuple[str, int], str]:
 
 def why(project: Project, window: str, line: str = "main") -> dict[str, Any]:
     done = project.forebay("why", "ads", window, "--line", line, "--output", "json")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return dict(json.loads(done.stdout))
 
 
 def refused(project: Project, first: str, last: str, *more: str) -> tuple[int, str]:
@@ -137,11 +137,7 @@ def test_changed_data_of_one_line_marks_the_others(tmp_path: Path) -> None:
 def test_a_dead_letter_says_its_line(tmp_path: Path) -> None:
     project = ads_project(tmp_path, days=1, rows=ROWS)
     project.write_source("history", history_source(label_null="dead_letter"))
-    path = next(project.files.rglob("*.parquet"))
-    table = pq.read_table(path)
-    labels = pa.array([None, *table["clicked"].to_pylist()[1:]], pa.int64())
-    at = table.schema.get_field_index("clicked")
-    pq.write_table(table.set_column(at, "clicked", labels), path)
+    null_labels(next(project.files.rglob("*.parquet")), ROWS)
     project.run(FIRST, FIRST, "--line", "b")
     done = project.forebay("dead", "ls", "ads", "--output", "json")
     found = [(row["model_line"], row["rows"]) for row in json.loads(done.stdout)]
@@ -149,19 +145,6 @@ def test_a_dead_letter_says_its_line(tmp_path: Path) -> None:
 
 
 # Judged before it is linked ---------------------------------------------------------------------
-
-
-def change_planned_rows(project: Project, window: str, more: int) -> None:
-    """Let the recorded plan of a window promise other rows than its data has."""
-    with closing(sqlite3.connect(project.home / "forebay.db")) as database, database:
-        row = database.execute(
-            "SELECT plans.id, document FROM plans JOIN windows ON windows.id = plans.window_id "
-            "WHERE key = ? ORDER BY generation DESC",
-            (window,),
-        ).fetchone()
-        plan = json.loads(row[1])
-        plan["sources"]["history"]["rows"] += more
-        database.execute("UPDATE plans SET document = ? WHERE id = ?", (json.dumps(plan), row[0]))
 
 
 @pytest.mark.guarantee(
@@ -174,7 +157,13 @@ def test_a_window_whose_rows_disagree_is_no_link(tmp_path: Path) -> None:
     project.run(FIRST, FIRST)
     served = served_of(project.home, "ads")
     project.forebay("plan", "ads", "--from", SECOND, "--to", THIRD)
-    change_planned_rows(project, SECOND, 7)
+    # Let the recorded plan of a window promise other rows than its data has.
+    newest = "window_id = (SELECT id FROM windows WHERE key = ?) ORDER BY generation DESC"
+    with closing(sqlite3.connect(project.home / "forebay.db")) as database, database:
+        (row,) = database.execute(f"SELECT id, document FROM plans WHERE {newest}", (SECOND,))
+        plan = json.loads(row[1])
+        plan["sources"]["history"]["rows"] += 7
+        database.execute("UPDATE plans SET document = ? WHERE id = ?", (json.dumps(plan), row[0]))
     for _ in range(2):  # it is as red when it is called again
         code, text = refused(project, SECOND, THIRD)
         assert code == 3, text
@@ -209,10 +198,8 @@ def test_a_range_that_begins_without_rows_names_where_to_begin(tmp_path: Path) -
     project = hourly_project(tmp_path, [3, 4])
     code, text = refused(project, key_of(0), key_of(4))
     assert code == 2, text
-    assert (
-        f"it has no rows. What to do: begin with the first window that has rows, --from {key_of(3)}"
-        in text
-    )
+    way_out = f"begin with the first window that has rows, --from {key_of(3)}"
+    assert f"it has no rows. What to do: {way_out}" in text
     assert not (project.home / "jobs").exists(), "nothing was started for it"
     found = project.run(key_of(3), key_of(4))
     assert len(found["trained_windows"]) == 2
@@ -227,15 +214,12 @@ def hourly_project(root: Path, hours: list[int], **ready: Any) -> Project:
     project.write_pipeline()
     project.write_source("clicks", clicks_source(ready=ready) if ready else clicks_source())
     writer = LogWriter(project.log, 0)
-    batches = [each for day in range(3) for each in hourly_batches(day_of(day), ROWS, 1, day)]
+    days = [FIRST_DAY + number * DAY for number in range(3)]
+    batches = [each for day, at in enumerate(days) for each in hourly_batches(at, ROWS, 1, day)]
     for hour in hours:
         rows, commit, _ = batches[hour]
         writer.append(rows, commit)
     return project
-
-
-def day_of(number: int) -> Any:
-    return FIRST_DAY + number * DAY
 
 
 def key_of(hour: int) -> str:
@@ -285,8 +269,7 @@ def test_rows_that_no_paradigm_takes_are_seen_and_not_learnt(tmp_path: Path) -> 
         assert window["sources"]["history"]["learnt_rows"] == {"stream": 0}
         assert window["sources"]["clicks"]["learnt_rows"] == {"stream": ROWS}
     assert alone["seen"]["history"]["rows"] == 2 * ROWS
-    told = f"source history: {2 * ROWS:,} rows that no paradigm trains on"
-    assert told in alone["notes"]
+    assert f"source history: {2 * ROWS:,} rows that no paradigm trains on" in alone["notes"]
 
 
 # The order of the chain -------------------------------------------------------------------------
@@ -308,9 +291,8 @@ def test_a_warm_start_on_the_day_of_the_first_hourly_window(tmp_path: Path) -> N
     assert found["trained_windows"] == [key_of(7), key_of(8), key_of(9)]
     assert found["stale_windows"] == []
     begin = int(FIRST_DAY.timestamp() * 1000)
-    assert found["seen"]["clicks"] == independent.log_sums(
-        project.log, begin, begin + 10 * 3_600_000
-    )
+    rows = independent.log_sums(project.log, begin, begin + 10 * 3_600_000)
+    assert found["seen"]["clicks"] == rows
     assert found["published"]["window"] == key_of(9)
 
 
@@ -323,10 +305,7 @@ def test_a_reprocess_after_one_that_failed_reads_again(tmp_path: Path) -> None:
     project.run(FIRST, FIRST)
     path = next(project.files.rglob("*.parquet"))
     sound = path.read_bytes()
-    table = pq.read_table(path)
-    at = table.schema.get_field_index("clicked")
-    labels = pa.nulls(table.num_rows, pa.int64())
-    pq.write_table(table.set_column(at, "clicked", labels), path)
+    null_labels(path, 1)
     code, text = refused(project, FIRST, FIRST, "--reprocess")
     assert code == 3, text
     path.write_bytes(sound)

@@ -127,14 +127,6 @@ def test_accepted_late_labels_are_a_note(tmp_path: Path, written: Written) -> No
     assert "train.accept" not in notes
 
 
-def test_corrected_late_labels_are_no_problem(tmp_path: Path, written: Written) -> None:
-    project = late_project(tmp_path, written(0.45), delay="head")
-    code, lines, notes = checked(project)
-    assert (code, notes, lines[-1]) == (0, "", "2 sources, 1 pipeline: no problems")
-    assert re.match(r"labels  ads, clicks: 4\d% .* after the event \(median\); by age of", lines[0])
-    assert lines[1].startswith("advice  ads: ")
-
-
 def test_what_the_line_has_measured_goes_first(tmp_path: Path, written: Written) -> None:
     project = late_project(tmp_path, written(1.0))
     chain = ModelChain(Home(project.home), "ads")
@@ -145,29 +137,34 @@ def test_what_the_line_has_measured_goes_first(tmp_path: Path, written: Written)
         event = {"complete": True, "answers": answers}
         chain.judge(link, judgement(link, event=event))
     _, lines, notes = checked(project)
-    assert (notes, lines[1].partition("mixture: ")[2]) == (
-        "",
-        "+.0200 ± .0090 in windows of this line (1 seed)",
-    )
+    told = "+.0200 ± .0090 in windows of this line (1 seed)"
+    assert (notes, lines[1].partition("mixture: ")[2]) == ("", told)
     project.environment["FOREBAY_HOME"] = str(project.root / "config/sources/history.yaml")
     code, lines, _ = checked(project)
     assert (code, "windows of this line" in lines[2]) == (0, False)
     assert lines[0].startswith("advice  ads: without what line `main` has measured: /")
 
 
-@pytest.mark.parametrize("paradigm", ["mixture", "stream"])
-def test_complete_labels_are_no_problem_and_no_note(
-    tmp_path: Path, written: Written, paradigm: str
+LATE = r"labels  ads, clicks: 4\d% .* after the event \(median\); by age of.*\nadvice  ads: "
+COMPLETE = r"labels  ads, clicks: 100% \("
+
+
+@pytest.mark.parametrize(
+    ("known", "train", "said"),
+    [
+        (0.45, {"delay": "head"}, LATE),
+        (0.45, {"paradigm": "batch"}, ""),
+        (1.0, {"paradigm": "mixture"}, COMPLETE),
+        (1.0, {"paradigm": "stream"}, COMPLETE),
+    ],
+    ids=["corrected", "batch", "complete-mixture", "complete-stream"],
+)
+def test_labels_that_are_no_problem_and_no_note(
+    tmp_path: Path, written: Written, known: float, train: dict[str, Any], said: str
 ) -> None:
-    project = late_project(tmp_path, written(1.0), paradigm=paradigm)
-    code, lines, notes = checked(project)
+    code, lines, notes = checked(late_project(tmp_path, written(known), **train))
     assert (code, notes, lines[-1]) == (0, "", "2 sources, 1 pipeline: no problems")
-    assert lines[0].startswith("labels  ads, clicks: 100% (")
-
-
-def test_a_batch_paradigm_does_not_mind_late_labels(tmp_path: Path, written: Written) -> None:
-    code, _, notes = checked(late_project(tmp_path, written(0.45), paradigm="batch"))
-    assert (code, notes) == (0, "")
+    assert re.match(said, "\n".join(lines))
 
 
 def test_events_without_twins_are_unknown(tmp_path: Path) -> None:
@@ -199,9 +196,8 @@ def test_a_positive_that_never_occurs_is_an_error_that_can_be_accepted(tmp_path:
     project.write_pipeline()
     code, lines, _ = checked(project)
     assert code == 1
-    assert lines[0].startswith(
-        place_of(project, "positive:") + "label: positive: 2 never occurs in"
-    )
+    place = place_of(project, "positive:")
+    assert lines[0].startswith(f"{place}label: positive: 2 never occurs in")
     assert re.search(r"column 'clicked' has '0' \([\d,]+\), '1' \([\d,]+\)", lines[0])
     project.pipeline["train"]["accept"] = ["no_positives"]
     project.write_pipeline()

@@ -67,16 +67,12 @@ def test_make_builds_it_as_strictly_as_this_test() -> None:
     assert [option for option in STRICT if option not in recipe] == []
 
 
-def test_the_site_has_every_page(site: Path) -> None:
+def test_the_site_has_every_page_and_reading_it_needs_no_network(site: Path) -> None:
     pages = named()
     assert [page for page in pages if not (site / f"{page}.html").is_file()] == []
     assert f"url={pages[0]}.html" in (site / "index.html").read_text()
     assert list(site.glob("_downloads/*/run.py"))  # a file of the code that a page links to
-
-
-def test_reading_it_needs_no_network(site: Path) -> None:
-    pages = list(site.rglob("*.html"))
-    loaded = {address for page in pages for address in Loads(page.read_text()).found}
+    loaded = {address for page in site.rglob("*.html") for address in Loads(page.read_text()).found}
     assert len(loaded) > 5
     assert [address for address in loaded if re.match(r"\w+:|//", address)] == []
     styles = "".join(style.read_text() for style in site.rglob("*.css"))

@@ -28,10 +28,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def explain(project: Project, first: str, last: str, *more: str) -> dict[str, Any]:
-    ended = project.forebay(
-        "explain", "ads", "--from", first, "--to", last, *more, "--output", "json"
-    )
-    return json.loads(ended.stdout)
+    ends = ("--from", first, "--to", last)
+    return json.loads(project.forebay("explain", "ads", *ends, *more, "--output", "json").stdout)
 
 
 def does(cost: dict[str, Any]) -> dict[str, str]:
@@ -43,9 +41,8 @@ def assert_came_true(cost: dict[str, Any], summary: dict[str, Any]) -> None:
     told = {each["window"]: each for each in cost["windows"]}
     assert list(told) == [each["window"] for each in ran]
     for each in ran:
-        expected = told[each["window"]]
         rows = {name: found["planned_rows"] for name, found in each["sources"].items()}
-        assert rows == expected["rows"]
+        assert rows == told[each["window"]]["rows"]
     assert cost["storage_calls"] == summary["storage_calls"]
     starts = ("train", "train again")
     assert [key for key, what in does(cost).items() if what in starts] == summary["trained_windows"]
@@ -67,13 +64,10 @@ def test_trained_new_and_planned_windows(trained: Project) -> None:
     assert_came_true(cost, trained.run("2026-03-02", "2026-03-05"))
 
 
-def test_trained_windows_cost_nothing(trained: Project) -> None:
+def test_trained_windows_cost_nothing_but_for_a_reprocess(trained: Project) -> None:
     cost = explain(trained, "2026-03-01", "2026-03-05")
     assert set(does(cost).values()) == {"skip"}
     assert (cost["storage_calls"], cost["rows"]) == (0, dict.fromkeys(SOURCES, 0))
-
-
-def test_a_reprocess(trained: Project) -> None:
     cost = explain(trained, "2026-03-03", "2026-03-04", "--reprocess")
     assert does(cost) == {"2026-03-03": "train again", "2026-03-04": "train again"}
     assert_came_true(cost, trained.run("2026-03-03", "2026-03-04", "--reprocess"))
@@ -123,14 +117,11 @@ def test_the_table(trained: Project) -> None:
     assert re.search(r"time about .*measured on line main: 5 windows\)$", lines[-1])
 
 
-@pytest.mark.parametrize("words", [("--to", "2026-03-04"), ("--reprocess",)])
-def test_half_a_range(trained: Project, words: tuple[str, ...]) -> None:
-    ended = trained.forebay("explain", "ads", *words, check=False)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "a backfill begins somewhere: write --from" in ended.stderr
-
-
-def test_time_that_is_not_over(trained: Project) -> None:
+def test_half_a_range_and_time_that_is_not_over(trained: Project) -> None:
+    for words in (("--to", "2026-03-04"), ("--reprocess",)):
+        ended = trained.forebay("explain", "ads", *words, check=False)
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert "a backfill begins somewhere: write --from" in ended.stderr
     cost = explain(trained, "2199-01-01", "2199-01-01")
     assert does(cost) == {"2199-01-01": "wait"}
     assert cost["windows"][0]["reason"].startswith("the window ends at 2199-01-02T00:00Z")

@@ -18,6 +18,8 @@ from support.model_lines import record_link
 from support.projects import ads_project
 
 from forebay.cli import run
+from forebay.config.schema import json_schema
+from forebay.config.specs.registry import installed_kinds
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
 
@@ -46,7 +48,7 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "config"
 
 
-def test_explain_as_text(config: Path, printed: Any) -> None:
+def test_explain_as_text_and_json(config: Path, printed: Any) -> None:
     text, _ = printed("explain", "ads", "--windows", "1")
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[:4] == [
@@ -61,39 +63,23 @@ def test_explain_as_text(config: Path, printed: Any) -> None:
     assert "steps bucketise price float 4 4" in lines
     assert "2026-02-01_2026-03-01 kafka 2026-02-01 2026-03-01" in lines
     assert "2026-03-01 parquet 2026-02-28 2026-03-01" in lines
-
-
-def test_explain_as_json(config: Path, printed: Any) -> None:
     value = json.loads(printed("explain", "ads", "--output", "json")[0])
     variants = ["mixture+head", "stream", "mixed", "batch_then_stream+fnw"]
     assert value["paradigms"] == variants
-    assert value["streams"][3] == {
-        "stream": "fresh",
-        "source": "kafka",
-        "kind": "kafka",
-        "feed": "stream",
-        "offset": "0s",
-        "weight": 1.0,
-        "floor": 0.0,
-    }
-    assert value["windows"][-1] == {
-        "window": "2026-03-03",
-        "source": "log",
-        "data_from": "2026-03-03T00:00:00Z",
-        "data_to": "2026-03-04T00:00:00Z",
-        "reason": "",
-    }
+    kinds = {"source": "kafka", "kind": "kafka", "feed": "stream"}
+    numbers = {"offset": "0s", "weight": 1.0, "floor": 0.0}
+    assert value["streams"][3] == {"stream": "fresh", **kinds, **numbers}
+    span = {"data_from": "2026-03-03T00:00:00Z", "data_to": "2026-03-04T00:00:00Z"}
+    assert value["windows"][-1] == {"window": "2026-03-03", "source": "log", "reason": "", **span}
     assert value["declaration"]["dataset"]["streams"]["history"]["offset"] == "1d"
 
 
 def test_explain_shows_a_declaration_as_it_is_written(
-    tmp_path: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
+    config: Path, printed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROWS", "128")
-    files = declarations()
-    files["pipelines/ads.yaml"]["train"]["minibatch_rows"] = "${ROWS}"
-    config = tmp_path / "config"
-    write(config, files)
+    file = config / "pipelines/ads.yaml"
+    file.write_text(file.read_text().replace("minibatch_rows: 256", "minibatch_rows: ${ROWS}"))
     value = json.loads(printed("explain", "ads", "--output", "json")[0])
     assert value["declaration"]["train"]["minibatch_rows"] == "${ROWS}"
     assert "minibatches of 128 rows" in printed("explain", "ads")[0]
@@ -118,10 +104,8 @@ def test_explain_of_a_bad_pipeline_lists_its_problems(config: Path, printed: Any
 
 
 def test_schema(printed: Any) -> None:
-    both = json.loads(printed("schema")[0])
+    assert json.loads(printed("schema")[0]) == json_schema(installed_kinds())
     files = declarations()
-    for value in files.values():
-        jsonschema.validate(value, both)
     source = json.loads(printed("schema", "--for", "source")[0])
     jsonschema.validate(files["sources/log.yaml"], source)
     with pytest.raises(jsonschema.ValidationError):
@@ -157,8 +141,9 @@ def test_editors_find_the_schema_of_each_file(tmp_path: Path, printed: Any) -> N
         jsonschema.validate(value, json.loads(schema.read_text()))
     data = sorted(path.name for path in (tmp_path / "data/example").iterdir())
     assert data == ["date=2026-03-01", "date=2026-03-02", "date=2026-03-03"]
+    (tmp_path / "README.md").write_text("mine")
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    printed("init", str(tmp_path))
+    assert f"kept     {tmp_path}/README.md" in printed("init", str(tmp_path))[0]
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
     (tmp_path / "config/sources/example.yaml").rename(tmp_path / "config/sources/mine.yaml")
     printed("init", str(tmp_path))
@@ -168,18 +153,10 @@ def test_editors_find_the_schema_of_each_file(tmp_path: Path, printed: Any) -> N
 def test_a_source_of_ones_own_comes_without_the_example(tmp_path: Path, printed: Any) -> None:
     pq.write_table(table(), "orders.parquet")
     printed("init", ".", "--from", "parquet://orders.parquet")
-    assert [path.name for path in (tmp_path / "config/sources").glob("*.yaml")] == ["orders.yaml"]
-    pipelines = (tmp_path / "config/pipelines").glob("*.yaml")
-    assert [path.name for path in pipelines] == ["orders.yaml"]
+    declared = [f"config/{folder}/orders.yaml" for folder in ("pipelines", "sources")]
+    assert sorted(map(str, Path().glob("config/*/*.yaml"))) == declared
     first = (tmp_path / "config/sources/orders.yaml").read_text().split("\n")[0]
     assert first == "# yaml-language-server: $schema=../../schema/source.json"
-
-
-def test_what_is_there_stays(tmp_path: Path, printed: Any) -> None:
-    (tmp_path / "README.md").write_text("mine")
-    out, _ = printed("init", str(tmp_path))
-    assert f"kept     {tmp_path}/README.md" in out
-    assert (tmp_path / "README.md").read_text() == "mine"
 
 
 def table() -> pa.Table:
@@ -289,27 +266,6 @@ def test_the_ends_of_names_say_the_kind_of_a_bare_path(tmp_path: Path, printed: 
     assert "several kinds: write parquet://views or json://views" in err
 
 
-def test_files_that_no_source_can_come_from(tmp_path: Path, printed: Any) -> None:
-    pq.write_table(table().select(["id", "no"]), tmp_path / "timeless.parquet")
-    pq.write_table(table().select(["raw"]), tmp_path / "typeless.parquet")
-    pq.write_table(table(), tmp_path / "pat[tern].parquet")
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    (tmp_path / "empty").mkdir()
-    for origin, code, message in [
-        ("parquet://{}/nothing.parquet", 1, "nothing.parquet does not exist"),
-        ("orc://{}/a.orc", 1, "name a local file or folder: PATH, parquet://PATH, json"),
-        ("parquet://{}/timeless.parquet", 1, "has no timestamp column"),
-        ("parquet://{}/typeless.parquet", 1, "no column has a type"),
-        ("{}/pat[tern].parquet", 1, "is read as a pattern: rename it"),
-        ("parquet://{}/empty", 1, "contains no *.parquet file"),
-        ("parquet://{}/broken.parquet", 3, "is not a file of kind parquet"),
-    ]:
-        shop = tmp_path / "shop"
-        _, err = printed("init", str(shop), "--from", origin.format(tmp_path), code=code)
-        assert message in err
-        assert not shop.exists()
-
-
 def clicks(path: Path, *days: int, of: Any = None) -> None:
     """One row a day of March 2026; or `of` any type, in the column of the time."""
     times = [datetime(2026, 3, day, tzinfo=UTC) for day in days]
@@ -352,23 +308,44 @@ def test_start_and_end_are_those_of_all_files(
     assert declared("b") == (date(2026, 3, 1), date(2026, 3, 10))
 
 
-def test_files_whose_times_nobody_can_tell(tmp_path: Path, printed: Any) -> None:
-    clicks(Path("none/a.parquet"))
-    clicks(Path("years/a.parquet"), of=pa.array([-(2**61)], pa.timestamp("us")))
-    for folder in ("torn", "other"):
-        clicks(Path(folder, "a.parquet"), 1)
-    Path("torn/z.parquet").write_bytes(b"PAR1")
-    clicks(Path("other/z.parquet"), of=[5])
-    clicks(Path("more/100%=2026-03-01/a.parquet"), 1)
-    for origin, code, message in [
+@pytest.mark.parametrize(
+    ("origin", "code", "message"),
+    [
+        ("parquet://nothing.parquet", 1, "nothing.parquet does not exist"),
+        ("orc://a.orc", 1, "name a local file or folder: PATH, parquet://PATH, json"),
+        ("parquet://timeless.parquet", 1, "has no timestamp column"),
+        ("parquet://typeless.parquet", 1, "no column has a type"),
+        ("pat[tern].parquet", 1, "is read as a pattern: rename it"),
+        ("parquet://empty", 1, "contains no *.parquet file"),
+        ("parquet://broken.parquet", 3, "is not a file of kind parquet"),
         ("none", 1, "none: no row has a time"),
         ("years", 1, "years: no row has a time of the years 1000 to 8999"),
         ("torn", 3, "torn/z.parquet cannot be read"),
         ("other", 3, "other/z.parquet"),
-    ]:
-        _, err = printed("init", ".", "--from", origin, code=code)
-        assert message in err
-        assert "unexpected" not in err
+    ],
+)
+def test_files_that_no_source_can_come_from(
+    printed: Any, origin: str, code: int, message: str
+) -> None:
+    pq.write_table(table().select(["id", "no"]), "timeless.parquet")
+    pq.write_table(table().select(["raw"]), "typeless.parquet")
+    pq.write_table(table(), "pat[tern].parquet")
+    clicks(Path("none/a.parquet"))
+    clicks(Path("years/a.parquet"), of=pa.array([-(2**61)], pa.timestamp("us")))
+    for folder in ("torn", "other"):
+        clicks(Path(folder, "a.parquet"), 1)
+    for broken in ("broken.parquet", "torn/z.parquet"):
+        Path(broken).write_bytes(b"PAR1")
+    clicks(Path("other/z.parquet"), of=[5])
+    Path("empty").mkdir()
+    _, err = printed("init", "shop", "--from", origin, code=code)
+    assert message in err
+    assert "unexpected" not in err
+    assert not Path("shop").exists()
+
+
+def test_a_folder_that_only_looks_as_if_it_said_the_date(printed: Any) -> None:
+    clicks(Path("more/100%=2026-03-01/a.parquet"), 1)
     printed("init", ".", "--from", "more")
     assert "window_path" not in Path("config/sources/more.yaml").read_text()
 
@@ -383,13 +360,10 @@ def test_an_example_that_was_begun_is_finished(tmp_path: Path, printed: Any) -> 
     assert printed("init", ".")[0].count("rows.parquet") == 3
 
 
-def test_a_folder_that_is_a_file(tmp_path: Path, printed: Any) -> None:
+def test_calls_that_mean_nothing(tmp_path: Path, printed: Any) -> None:
+    _, err = printed("init", "shop", "--name", "views", code=1)
+    assert "--name 'views' names the source of --from" in err
+    assert not Path("shop").exists()
     (tmp_path / "shop").write_text("")
     _, err = printed("init", str(tmp_path / "shop"), code=1)
     assert err.startswith(f"error: {tmp_path}/shop is not a folder")
-
-
-def test_a_name_without_what_it_names(tmp_path: Path, printed: Any) -> None:
-    _, err = printed("init", str(tmp_path / "shop"), "--name", "views", code=1)
-    assert "--name 'views' names the source of --from" in err
-    assert not (tmp_path / "shop").exists()

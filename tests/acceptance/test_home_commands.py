@@ -63,7 +63,7 @@ def test_a_copy_of_a_home_that_trains_goes_on_training(project: Project, tmp_pat
         assert no_process_left(each)
 
 
-def test_damage_is_named_and_the_exit_code_says_so(project: Project) -> None:
+def test_damage_and_a_copy_into_the_home_are_named(project: Project) -> None:
     place = stored_of(project.home, "ads", FIRST, "steps")
     assert place is not None
     place.write_bytes(place.read_bytes()[:-1])
@@ -77,9 +77,6 @@ def test_damage_is_named_and_the_exit_code_says_so(project: Project) -> None:
     assert found["rows"]["links"] >= DAYS
     assert found["read_bytes"] > 0
     assert [fault["subject"]["kind"] for fault in found["faults"]] == ["steps"]
-
-
-def test_a_copy_into_the_home_is_one_line_and_exit_1(project: Project) -> None:
     done = project.forebay("home", "backup", str(project.home / "copy"), check=False)
     assert done.returncode == 1
     assert "name a folder outside" in done.stderr

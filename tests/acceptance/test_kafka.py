@@ -52,14 +52,6 @@ def failed(project: Project) -> Any:
     return done
 
 
-def poison(topic: Topic) -> int:
-    """Publish a message that does not decode to partition 1; its offset."""
-    offset = independent.kafka_ends(topic.bootstrap, topic.name)[1]
-    at = FIRST_DAY + timedelta(hours=23, minutes=59, seconds=30)
-    publish(topic.bootstrap, topic.name, [(POISON, at, 1)])
-    return offset
-
-
 def test_why_says_how_far_behind_each_partition_is(project: Project, topic: Topic) -> None:
     ends = independent.kafka_ends(topic.bootstrap, topic.name)
     told = project.forebay("why", "ads", WINDOW).stdout
@@ -67,10 +59,8 @@ def test_why_says_how_far_behind_each_partition_is(project: Project, topic: Topi
         count = f"{ends[partition]:,} messages after the sealed position, the oldest "
         assert f"clicks, partition {partition}: {count}" in told
     why = json.loads(project.forebay("why", "ads", WINDOW, "--output", "json").stdout)
-    assert [(each["partition"], each["count"]) for each in why["lags"]] == [
-        ("0", ends[0]),
-        ("1", ends[1]),
-    ]
+    lags = [(each["partition"], each["count"]) for each in why["lags"]]
+    assert lags == [("0", ends[0]), ("1", ends[1])]
     assert all(each["seconds"] > 0 for each in why["lags"])
 
 
@@ -79,15 +69,13 @@ def test_why_says_how_far_behind_each_partition_is(project: Project, topic: Topi
     "red with topic, partition and offset, or dead letters by policy",
 )
 def test_a_poison_message_is_red_and_named(project: Project, topic: Topic) -> None:
-    offset = poison(topic)
+    offset = independent.kafka_ends(topic.bootstrap, topic.name)[1]
+    at = FIRST_DAY + timedelta(hours=23, minutes=59, seconds=30)
+    publish(topic.bootstrap, topic.name, [(POISON, at, 1)])
     done = failed(project)
     assert done.returncode == 3, done.stderr
     assert f"topic {topic.name}, partition 1, offset {offset}" in done.stderr
     assert not serves(project.home, "ads")
-
-
-def test_a_poison_message_is_a_dead_letter_by_policy(project: Project, topic: Topic) -> None:
-    offset = poison(topic)
     project.write_source("clicks", topic_source(topic, bad_rows="dead_letter"))
     summary = project.run(WINDOW, WINDOW)
     source = summary["windows"][0]["sources"]["clicks"]
@@ -105,21 +93,17 @@ def test_a_poison_message_is_a_dead_letter_by_policy(project: Project, topic: To
     assert committed(project)[1] == offset + 1, "a dead letter is dealt with"
 
 
-@pytest.fixture
-def mute_port() -> Iterator[str]:
-    """Takes connections and never answers, as a broker that hangs."""
+def test_a_broker_that_hangs_is_red_in_bounded_time(tmp_path: Path) -> None:
+    """It takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-
-
-def test_a_broker_that_hangs_is_red_in_bounded_time(tmp_path: Path, mute_port: str) -> None:
-    project = ads_project(tmp_path, rows=10)
-    project.write_source("clicks", topic_source(Topic(mute_port, "clicks")))
-    started = time.monotonic()
-    done = failed(project)
+        mute = f"127.0.0.1:{server.getsockname()[1]}"
+        project = ads_project(tmp_path, rows=10)
+        project.write_source("clicks", topic_source(Topic(mute, "clicks")))
+        started = time.monotonic()
+        done = failed(project)
     assert time.monotonic() - started < BOUND_SECONDS
     assert done.returncode == 4, done.stderr
-    assert mute_port in done.stderr
+    assert mute in done.stderr
 
 
 def test_committed_offsets_are_sealed_ones_window_by_window(project: Project, topic: Topic) -> None:
@@ -182,15 +166,17 @@ def orders(hour: int, rows: int) -> Iterator[tuple[bytes, datetime, int]]:
         yield json.dumps(value).encode(), at, row % 2
 
 
-@pytest.fixture
-def returns(topic: Topic, tmp_path: Path) -> Project:
+@pytest.mark.usefixtures("jobs_here")
+def test_json_of_every_type_in_hourly_windows_by_record_timestamp(
+    topic: Topic, tmp_path: Path
+) -> None:
     for hour in range(HOURS):
         publish(topic.bootstrap, topic.name, orders(hour, 100 + 50 * hour))
-    project = Project(tmp_path, topic=topic)
+    returns = Project(tmp_path, topic=topic)
     options = {"bootstrap": topic.bootstrap, "topic": topic.name, "format": "json"}
-    project.write_source("orders", {"kind": "kafka", "options": options, "columns": JSON_COLUMNS})
+    returns.write_source("orders", {"kind": "kafka", "options": options, "columns": JSON_COLUMNS})
     bucketed = {"encode": "hash", "buckets": 16}
-    project.pipeline = {
+    returns.pipeline = {
         "dataset": {
             "window": "1h",
             "start": START.isoformat(),
@@ -210,13 +196,7 @@ def returns(topic: Topic, tmp_path: Path) -> Project:
         "model": {"kind": "count"},
         "train": {"paradigm": "stream"},
     }
-    project.write_pipeline()
-    return project
-
-
-def test_json_of_every_type_in_hourly_windows_by_record_timestamp(
-    returns: Project, topic: Topic
-) -> None:
+    returns.write_pipeline()
     checked = returns.forebay("check", "--connect")
     assert "no problems" in checked.stdout, checked.stdout
     summary = returns.run("2025-07-01T22", "2025-07-02T01")
@@ -235,16 +215,11 @@ def test_json_of_every_type_in_hourly_windows_by_record_timestamp(
         every.append(sums)
     assert summary["seen"]["orders"] == independent.added(*every)
 
-
-def test_a_value_of_another_type_is_red_and_named(returns: Project, topic: Topic) -> None:
     offset = independent.kafka_ends(topic.bootstrap, topic.name)[0]
-    at = START + timedelta(hours=HOURS)
     wrong = json.dumps({"order": "o", "items": "many", "kept": "no"}).encode()
-    publish(topic.bootstrap, topic.name, [(wrong, at, 0)])
-    done = returns.forebay(
-        "run", "ads", "--from", "2025-07-01T22", "--to", "2025-07-02T02", check=False
-    )
+    publish(topic.bootstrap, topic.name, [(wrong, START + timedelta(hours=HOURS), 0)])
+    last = "2025-07-02T02"
+    done = returns.forebay("run", "ads", "--from", last, "--to", last, check=False)
     assert done.returncode == 3, done.stderr
     assert f"topic {topic.name}, partition 0, offset {offset}" in done.stderr
     assert "'items' as int" in done.stderr
-    assert no_process_left(returns)

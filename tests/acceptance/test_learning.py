@@ -57,20 +57,7 @@ def test_towers_learn_beside_each_other_on_the_same_rows(tmp_path: Path) -> None
     assert len(summary["pooled"]["differences"]) == 3
     assert (Path(summary["model"]) / "saved_model.pb").is_file()
     assert str(served_of(project.home, "ads")[2]) == summary["model"]
-    judged_by_the_models_of_their_time(summary)
-    nothing_temporary_is_left(project)
-    why = project.forebay("why", "ads", "2026-03-03").stdout
-    assert f"mixture none so far, 0 of {ROWS:,} rows judged" in why
-
-
-def nothing_temporary_is_left(project: Project) -> None:
-    """TensorFlow writes the code that it generates among temporary files, and leaves it there."""
-    assert list((project.root / "temporary").iterdir()) == []
-    assert list(project.home.glob("jobs/*/temporary")) == []
-
-
-def judged_by_the_models_of_their_time(summary: dict[str, Any]) -> None:
-    """The first day has no model before it, and the batch rows of the last one still come."""
+    # The first day has no model before it, and the batch rows of the last one still come.
     first, second, third = (window["event"] for window in summary["windows"])
     assert (first["judged"], first["unjudged"]["before"], first["complete"]) == (0, ROWS, True)
     assert (second["judged"], second["rows"], second["complete"]) == (ROWS, ROWS, True)
@@ -87,6 +74,11 @@ def judged_by_the_models_of_their_time(summary: dict[str, Any]) -> None:
     served = json.loads((Path(summary["model"]) / "features.json").read_text())
     assert served["paradigm"] == gate["variant"]
     assert (gate["windows"], gate["rows"]) == ([], ROWS), "one seed takes three windows"
+    # TensorFlow writes the code that it generates among temporary files, and leaves it there.
+    assert list((project.root / "temporary").iterdir()) == []
+    assert list(project.home.glob("jobs/*/temporary")) == []
+    why = project.forebay("why", "ads", "2026-03-03").stdout
+    assert f"mixture none so far, 0 of {ROWS:,} rows judged" in why
 
 
 @pytest.mark.chaos
@@ -100,6 +92,7 @@ def test_nothing_is_learnt_from_labels_permuted_within_the_day(
         assert figures["auc_true"]["low"] <= 0.5 <= figures["auc_true"]["high"]
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_a_line_keeps_the_rivals_of_its_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

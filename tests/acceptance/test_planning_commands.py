@@ -10,13 +10,18 @@ from typing import Any
 
 import duckdb
 import pytest
-import yaml
 from support.jobs import request, store_job
 from support.links import link
 from support.model_lines import keep_checkpoint, mark_trained, record
-from support.projects import FIRST_DAY, Project, ads_project, history_source, rows_of_day
+from support.projects import (
+    FIRST_DAY,
+    Project,
+    ads_pipeline,
+    ads_project,
+    history_source,
+    rows_of_day,
+)
 
-from forebay.cli import run
 from forebay.config.load import load_project
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.log.writer import LogWriter
@@ -37,32 +42,28 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    found = Project(Path(shutil.copytree(written, tmp_path / "project")))
-    monkeypatch.chdir(found.root)
-    monkeypatch.setenv("FOREBAY_HOME", str(found.home))
-    return found
+def project(written: Path, tmp_path: Path) -> Project:
+    return Project(Path(shutil.copytree(written, tmp_path / "project")))
 
 
 class Caller:
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
+    def __init__(self, project: Project) -> None:
+        self.project = project
         self.errors = ""
 
     def text(self, *arguments: str, code: int = 0) -> str:
-        found = run(arguments)
-        captured = self.capsys.readouterr()
-        self.errors = captured.err
-        assert found == code, captured.out + captured.err
-        return captured.out
+        done = self.project.forebay(*arguments, check=False)
+        self.errors = done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self.text(*arguments, "--output", "json"))
 
 
 @pytest.fixture
-def forebay(capsys: pytest.CaptureFixture[str]) -> Caller:
-    return Caller(capsys)
+def forebay(project: Project) -> Caller:
+    return Caller(project)
 
 
 PLAN = ("plan", "ads", "--from", "2026-03-01", "--to", "2026-03-03")
@@ -89,12 +90,8 @@ def test_plan_equals_a_count_by_duckdb(project: Project, forebay: Caller) -> Non
     text = forebay.text(*PLAN)
     assert text.splitlines()[0].split() == [*keys, "offsets", "reason"]
     assert "3 windows, 3 of them planned before" in text
-
-
-def test_plan_prints_the_offsets_of_streams(project: Project, forebay: Caller) -> None:
-    """They count rows of a log, and each window begins where the one before ended."""
-    clicks = [row for row in forebay.json(*PLAN) if row["source"] == "clicks"]
-    lines = [line for line in forebay.text(*PLAN).splitlines() if " clicks " in line]
+    clicks = [row for row in rows if row["source"] == "clicks"]
+    lines = [line for line in text.splitlines() if " clicks " in line]
     for row, line in zip(clicks, lines, strict=True):
         assert line.endswith(" ".join(f"{p}:{a}-{b}" for p, (a, b) in row["offsets"].items()))
     for row, following in itertools.pairwise(clicks):
@@ -112,13 +109,10 @@ def test_plan_prints_the_first_of_many_partitions(project: Project, forebay: Cal
     assert line.endswith("and 12 more (--output json)")
 
 
-def test_plan_in_time_that_is_not_over(project: Project, forebay: Caller) -> None:
+def test_plan_of_what_is_not_there(project: Project, forebay: Caller) -> None:
     forebay.text("plan", "ads", "--from", "2199-01-01", "--to", "2199-01-01", code=2)
     assert "2199-01-01 is not over" in forebay.errors
     forebay.text("plan", "ads", "--from", "2026-02-01", "--to", "2026-02-01", code=1)
-
-
-def test_plan_where_a_file_was_forgotten(project: Project, forebay: Caller) -> None:
     project.write_source("history", history_source(options={"path": "data/histroy"}))
     forebay.text(*PLAN, code=3)
     assert "data/histroy does not exist" in forebay.errors
@@ -137,10 +131,8 @@ def test_plan_tells_when_trained_data_changed(project: Project, forebay: Caller)
 
 def test_sources(project: Project, forebay: Caller) -> None:
     found = forebay.json("sources")
-    declared = {each["source"]: each for each in found["sources"]}
-    assert set(declared) == {"history", "clicks"}
-    assert declared["history"]["kind"] == "parquet"
-    assert declared["history"]["pipelines"] == ["ads"]
+    declared = {each["source"]: (each["kind"], each["pipelines"]) for each in found["sources"]}
+    assert declared == {"history": ("parquet", ["ads"]), "clicks": ("log", ["ads"])}
     kinds = {each["kind"]: each for each in found["kinds"]}
     assert {"parquet", "log", "iceberg", "kafka", "memory"} <= set(kinds)
     assert kinds["kafka"]["cut_by"] == "publication time"
@@ -166,43 +158,27 @@ def test_preview(project: Project, forebay: Caller, source: str) -> None:
     assert forebay.text("preview", f"{source}@yesterday") == text, "as `why` names what two read"
 
 
-def test_preview_names_a_wrong_column(project: Project, forebay: Caller) -> None:
+def test_preview_names_a_wrong_column_and_a_wrong_source(project: Project, forebay: Caller) -> None:
     columns = {**history_source()["columns"], "pirce": "float"}
     project.write_source("history", history_source(columns=columns))
-    text = forebay.text("preview", "history", code=1)
-    assert "did you mean 'price'" in text
-
-
-def test_preview_of_a_source_that_is_not_declared(project: Project, forebay: Caller) -> None:
+    assert "did you mean 'price'" in forebay.text("preview", "history", code=1)
     forebay.text("preview", "histroy", code=1)
     assert "history" in forebay.errors
 
 
-def why(forebay: Caller, window: str = "2026-03-02") -> dict[str, Any]:
-    found = forebay.json("why", "ads", window)
-    assert found["window"] == window
-    return dict(found)
-
-
-def test_why_nobody_asked(project: Project, forebay: Caller) -> None:
-    found = why(forebay)
-    assert found["state"] == "not planned"
-    assert "forebay run ads --from 2026-03-02" in found["command"]
-    assert forebay.text("why", "ads", "2026-03-02").startswith("window 2026-03-02: not planned\n")
-
-
 def test_why_names_the_folder_that_it_read(project: Project, forebay: Caller) -> None:
+    assert forebay.text("why", "ads", "2026-03-02").startswith("window 2026-03-02: not planned\n")
     shutil.move(project.root / "config", project.root / "our config")
     found = forebay.json("why", "ads", "2026-03-02", "--config", "our config")
     command = "forebay run ads --from 2026-03-02 --to 2026-03-02 --config 'our config'"
-    assert found["command"] == command
+    assert (found["state"], found["command"]) == ("not planned", command)
 
 
 def test_why_planning_failed(project: Project, forebay: Caller) -> None:
     bad = project.files / "date=2026-03-01" / "bad.parquet"
     bad.write_bytes(b"nothing")
     forebay.text(*PLAN, code=3)
-    found = why(forebay)
+    found = forebay.json("why", "ads", "2026-03-02")
     assert found["state"] == "not planned"
     assert "bad.parquet cannot be read" in found["reason"]
 
@@ -225,38 +201,23 @@ def test_models_ls_calls_an_older_generation_replaced_and_not_stale(
     trained(project, "2026-03-02", 2, ("2026-03-01", 1))
     trained(project, "2026-03-01", 2, None)
     states = [row["state"] for row in forebay.json("models", "ls", "ads")]
-    assert states == [
-        "replaced",
-        "current",
-        "replaced",
-        "stale (built on generation 1 of 2026-03-01)",
-    ]
+    stale = "stale (built on generation 1 of 2026-03-01)"
+    assert states == ["replaced", "current", "replaced", stale]
 
 
 @pytest.mark.parametrize("command", [("why", "ads", "2026-03-01"), ("models", "ls", "ads")])
-def test_a_line_is_a_name(project: Project, forebay: Caller, command: tuple[str, ...]) -> None:
-    assert project.root.is_dir()
+def test_a_line_is_a_name(forebay: Caller, command: tuple[str, ...]) -> None:
     forebay.text(*command, "--line", "../main", code=1)
     assert "'--line': '../main': a name is" in forebay.errors
 
 
-def job(project: Project, state: str, **more: Any) -> JobFolder:
-    home = Home(project.home)
-    store_job(request(home, "ads-1", {"2026-03-02": 1}), state, **more)
-    return JobFolder(home.job("ads-1"))
-
-
-def test_why_running(project: Project, forebay: Caller) -> None:
+def test_forget_refuses_a_window_that_a_job_works_on(project: Project, forebay: Caller) -> None:
     forebay.text(*PLAN)
-    folder = job(project, "submitted")
-    lock = FileLock(folder.supervisor_lock)
+    home = Home(project.home)
+    store_job(request(home, "ads-1", {"2026-03-02": 1}), "submitted")
+    lock = FileLock(JobFolder(home.job("ads-1")).supervisor_lock)
     assert lock.acquire(1.0)  # its supervisor lives
-    assert why(forebay)["state"] == "running"
-    (folder.path / "progress.json").write_text(
-        json.dumps({"window": "2026-03-02", "windows_total": 1, "step": 12, "rows": {"clicks": 9}})
-    )
-    found = why(forebay)
-    assert "at step 12 of window 2026-03-02 (0 of 1 windows done; clicks 9 rows)" in found["reason"]
+    assert forebay.json("why", "ads", "2026-03-02")["state"] == "running"
     forebay.text("forget", "ads", "2026-03-02", code=4)
     assert "ads-1 is working on window 2026-03-02" in forebay.errors
     lock.release()
@@ -285,8 +246,7 @@ def test_forget_concerns_one_line(project: Project, forebay: Caller) -> None:
         record(ModelChain(home, "ads", line), link(key))
 
     def states(line: str) -> list[str]:
-        listed = forebay.json("models", "ls", "ads", "--line", line)
-        return [row["state"] for row in listed]
+        return [row["state"] for row in forebay.json("models", "ls", "ads", "--line", line)]
 
     def does(line: str) -> str:
         spans = ("--from", key, "--to", key, "--line", line)
@@ -311,10 +271,9 @@ def test_forget_concerns_one_line(project: Project, forebay: Caller) -> None:
 
 
 def test_without_dates_what_is_due_is_planned(project: Project, forebay: Caller) -> None:
-    file = project.root / "config/pipelines/ads.yaml"
-    pipeline = yaml.safe_load(file.read_text())
-    pipeline["dataset"]["end"] = "2026-03-04"
-    file.write_text(yaml.safe_dump(pipeline))
+    project.pipeline = ads_pipeline()
+    project.pipeline["dataset"]["end"] = "2026-03-04"
+    project.write_pipeline()
     days = {"2026-03-01", "2026-03-02", "2026-03-03"}
     assert {row["window"] for row in forebay.json("plan", "ads")} == days
     mark_trained(Ledger(Home(project.home), "ads"), "2026-03-01", 1)

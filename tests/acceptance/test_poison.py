@@ -95,25 +95,22 @@ def test_segments_and_a_row_group_are_dead_letters(tmp_path: Path) -> None:
     dead = sum(map(rows_in, poisons))
     assert_dead(summary, "clicks", dead, ROWS - dead)
     assert_dead(summary, "history", end - first, ROWS - (end - first))
+    name = Path(path).name
+    kept = f"not (filename like '%{name}' and file_row_number between {first} and {end - 1})"
+    day = f"date={FIRST_DAY - DAY:%Y-%m-%d}/*.parquet"
     assert summary["seen"] == {
         "clicks": without_segments(project, *poisons)["clicks"],
-        "history": without_rows(project, Path(path).name, first, end),
+        "history": independent.parquet_sums(project.files, kept, day),
     }
     shown = letters(project)
     assert sum(letter["rows"] for letter in shown) == dead + end - first
     assert all("SIGABRT" in letter["reason"] for letter in shown)
     by_file = {letter["file"]: letter for letter in shown}
-    (group,) = (by_file.pop(file) for file in [path])
+    group = by_file.pop(path)
     assert (group["source"], group["row_group"], group["row"]) == ("history", 3, first)
     assert by_file.keys() == {one.relative_to(project.log).as_posix() for one in poisons}
     assert code.deaths()[0] <= len(shown)
     assert no_process_left(project)
-
-
-def without_rows(project: Project, name: str, first: int, end: int) -> independent.Sums:
-    kept = f"not (filename like '%{name}' and file_row_number between {first} and {end - 1})"
-    day = f"date={FIRST_DAY - DAY:%Y-%m-%d}/*.parquet"
-    return independent.parquet_sums(project.files, kept, day)
 
 
 @pytest.mark.chaos
@@ -206,23 +203,17 @@ def test_messages_are_dead_letters_wherever_they_lie(
     summary = project.run(WINDOW, WINDOW)
     assert seconds_to_find(project) < FOUND_SECONDS
     assert_dead(summary, "clicks", 3, ROWS)
-    assert summary["seen"]["clicks"] == sums_without(topic)
+    parts = []
+    for record in independent.messages(topic.bootstrap, topic.name):
+        rows = pa.ipc.open_stream(record.value).read_all()
+        is_marked = MARKER in rows.column("user").to_pylist()
+        if FIRST_MS <= record.timestamp < END_MS and not is_marked:
+            parts.append(independent.message_row_ids(topic.name, record, rows.num_rows))
+    assert summary["seen"]["clicks"] == independent.sums(parts)
     places = {(each["partition"], each["offset"]) for each in letters(project)}
     assert {(0, 0), (1, middle)} < places
     assert len(places) == 3
     assert {each["topic"] for each in letters(project)} == {topic.name}
-
-
-def sums_without(topic: Topic) -> independent.Sums:
-    parts = []
-    for record in independent.messages(topic.bootstrap, topic.name):
-        if not FIRST_MS <= record.timestamp < END_MS:
-            continue
-        rows = pa.ipc.open_stream(record.value).read_all()
-        if MARKER in rows.column("user").to_pylist():
-            continue
-        parts.append(independent.message_row_ids(topic.name, record, rows.num_rows))
-    return independent.sums(parts)
 
 
 @pytest.mark.guarantee(

@@ -79,16 +79,12 @@ def test_pytorch(example: Callable[[str], dict[str, Any]], monkeypatch: pytest.M
 
 def test_a_checkpoint_continues(example: Callable[[str], dict[str, Any]], stored: Project) -> None:
     total = example("CHECKPOINT")["total"]
-    assert total == clicked(stored)
+    segments = [pa.ipc.open_file(each).read_all() for each in stored.log.glob("*/*.arrow")]
+    tables = [pq.read_table(stored.files), *segments]
+    assert total == sum(int(each.column("clicked").to_numpy().sum()) for each in tables)
     kept, _ = json.loads((stored.root / "checkpoint.json").read_text())
     assert kept == total
     assert example("CHECKPOINT")["total"] == total, "every row was counted before"
-
-
-def clicked(stored: Project) -> int:
-    segments = [pa.ipc.open_file(each).read_all() for each in stored.log.glob("*/*.arrow")]
-    tables = [pq.read_table(stored.files), *segments]
-    return sum(int(each.column("clicked").to_numpy().sum()) for each in tables)
 
 
 def stand_in() -> dict[str, ModuleType]:

@@ -96,10 +96,3 @@ def test_every_command_has_an_example() -> None:
     marks = ("console", "console kafka", "console airflow")
     shown = {shlex.split(line)[1] for mark in marks for line in examples(mark)}
     assert shown == set(COMMANDS)
-
-
-def test_the_targets_that_are_named_exist() -> None:
-    named = set(re.findall(r"`?make ([a-z-]+)", README.read_text()))
-    targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
-    assert named <= targets
-    assert "demo" in named

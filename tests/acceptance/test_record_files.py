@@ -18,6 +18,8 @@ from support.topic_changes import delete_before
 from forebay.cli import run
 from forebay.datatasks.sources.kafka.producer import publish_rows_json
 
+pytestmark = pytest.mark.usefixtures("jobs_here")
+
 PIPELINE = """\
 dataset:
   window: 1d
@@ -78,15 +80,12 @@ def test_a_topic_becomes_a_model(
     topic = Topic(kafka_bootstrap, new_topic())
     rows = [row for day in DAYS for row in rows_of_day(day, 200, 3).to_pylist()]
     publish_rows_json(topic.bootstrap, topic.name, [(row, row["at"], 0) for row in rows])
-    assert (
-        run(["init", ".", "--from", f"kafka://{topic.bootstrap}/{topic.name}", "--name", "views"])
-        == 0
-    )
+    place = f"kafka://{topic.bootstrap}/{topic.name}"
+    assert run(["init", ".", "--from", place, "--name", "views"]) == 0
     guessed = yaml.safe_load(Path("config/pipelines/views.yaml").read_text())["dataset"]
     assert (guessed["start"], guessed["label"]) == (date(2026, 3, 1), {"column": "clicked"})
     trained("stream")
     delete_before(topic, 1)
-    place = f"kafka://{topic.bootstrap}/{topic.name}"
     assert run(["init", ".", "--from", place, "--name", "later"]) == 0
     later = yaml.safe_load(Path("config/pipelines/later.yaml").read_text())["dataset"]
     assert later["start"] == date(2026, 3, 2), "retention has taken some of the first day"

@@ -3,67 +3,52 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.jobs_here import jobs_in_this_process
-from support.projects import Project, ads_project, called
+from support.projects import Project, ads_project
 from support.summaries import summary
+
+from forebay.cli import run
 
 Trained = tuple[Project, dict[str, Any]]
 
 
-def forebay(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return called(arguments, Path.cwd(), os.environ.copy())
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
-    path = tmp_path / "run.json"
+def test_a_summary_is_told_as_text_and_json_and_in_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, elsewhere = tmp_path / "run.json", tmp_path / "page.html"
     path.write_text(json.dumps(summary()))
-    return path
-
-
-def test_text_and_the_page_beside_the_summary(written: Path) -> None:
-    ended = forebay("report", str(written))
-    assert ended.returncode == 0, ended.stderr
-    lines = ended.stdout.splitlines()
-    page = written.with_suffix(".html")
-    assert lines[-1] == f"report  {page}"
+    assert run(["report", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"report  {path.with_suffix('.html')}"
     assert "window 2013-06-01  generation 1  batch 900  stream 900  dead 7" in lines
-    assert page.read_text().startswith("<!doctype html>")
-
-
-def test_json_and_a_page_elsewhere(written: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    ended = forebay("report", str(written), "--html", str(page), "--output", "json")
-    assert ended.returncode == 0, ended.stderr
-    value = json.loads(ended.stdout)
-    assert value["html"] == str(page)
+    assert path.with_suffix(".html").read_text().startswith("<!doctype html>")
+    assert run(["report", str(path), "--html", str(elsewhere), "--output", "json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert value["html"] == str(elsewhere)
     assert value["rows_agree"] is True
     assert [window["window"] for window in value["windows"]] == ["2013-06-01", "2013-06-02"]
-    assert page.exists()
+    assert elsewhere.exists()
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"windows": 3}', '{"windows": [{}]}'])
-def test_another_file_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+def test_another_file_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
     path = tmp_path / "other.json"
     path.write_text(content)
-    ended = forebay("report", str(path))
-    assert ended.returncode == 1
-    assert ended.stdout == ""
-    (line,) = ended.stderr.splitlines()
+    assert run(["report", str(path)]) == 1
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert shown.out == ""
     assert line.startswith(f"error: {path} is not a summary of `forebay run")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    ended = forebay("report", str(tmp_path / "gone.json"))
-    assert ended.returncode == 1
+    path.unlink()
+    assert run(["report", str(path)]) == 1
     way_out = "for windows of a pipeline add --from and --to"
-    assert ended.stderr == f"error: {tmp_path / 'gone.json'}: no such file; {way_out}\n"
+    assert capsys.readouterr().err == f"error: {path}: no such file; {way_out}\n"
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +72,8 @@ def test_windows_are_told_the_same_whoever_trained_them(trained: Trained) -> Non
     series = told["windows"][1]["series"]
     assert series["rows"]["clicks"][-1] == 600
     assert series["lag_seconds"][-1] == 0
-
-
-def test_a_part_of_the_windows(trained: Trained) -> None:
-    project, _ = trained
-    ended = project.forebay(
-        "report", "ads", "--from", "2026-03-02", "--to", "2026-03-02", "--output", "json"
-    )
-    value = json.loads(ended.stdout)
+    part = ("--from", "2026-03-02", "--to", "2026-03-02", "--output", "json")
+    value = json.loads(project.forebay("report", "ads", *part).stdout)
     assert [window["window"] for window in value["windows"]] == ["2026-03-02"]
     assert value["model"] == ""  # a run of several windows exports the last one's
 

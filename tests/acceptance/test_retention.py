@@ -64,7 +64,7 @@ def test_what_is_shown_goes_and_nothing_that_is_named(trained: Trained) -> None:
     assert gc(project)["windows"] == []
 
 
-def test_a_report_of_all_windows_is_what_it_was(trained: Trained) -> None:
+def test_a_report_stays_and_a_window_without_its_parent_is_refused(trained: Trained) -> None:
     project, before = trained
     gc(project)
     project.forebay("report", "ads", "--from", DAYS[0], "--to", DAYS[4])
@@ -79,11 +79,6 @@ def test_a_report_of_all_windows_is_what_it_was(trained: Trained) -> None:
     assert note.startswith("windows whose scores are no longer kept (job.windows_kept): 2")
     stages = project.forebay("stage", "evaluate", "ads", DAYS[1])
     assert json.loads(stages.stdout)["rows"]["history"] > 0
-
-
-def test_a_window_whose_parent_went_is_refused_before_it_is_planned(trained: Trained) -> None:
-    project, _ = trained
-    gc(project)
     again = ("run", "ads", "--from", DAYS[1], "--to", DAYS[1], "--reprocess")
     done = project.forebay(*again, check=False)
     assert done.returncode == 1

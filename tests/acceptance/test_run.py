@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.airflow_data import CLICKS, HISTORY
+from support.file_watch import watched
 from support.jobs import report_job
 from support.kill_cases import expected, expected_of
 from support.kills import no_process_left
@@ -19,7 +21,8 @@ pytestmark = pytest.mark.usefixtures("jobs_here")
 
 DAYS = 4
 ROWS = 3_000
-LAST = "2026-03-04"
+WINDOWS = [f"2026-03-0{day}" for day in range(1, DAYS + 1)]
+LAST = WINDOWS[-1]
 Trained = tuple[Project, dict[str, Any]]
 
 
@@ -32,28 +35,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
 def test_every_window_counts_what_an_independent_reader_counts(trained: Trained) -> None:
     project, summary = trained
-    assert [window["window"] for window in summary["windows"]] == [
-        "2026-03-01",
-        "2026-03-02",
-        "2026-03-03",
-        "2026-03-04",
-    ]
+    assert [window["window"] for window in summary["windows"]] == WINDOWS
     for day, window in enumerate(summary["windows"]):
         assert window["generation"] == 1
         assert window["resumed_from_step"] == 0
         assert window["reread_rows"] == 0
         for name, sums in expected(project, day).items():
             source = window["sources"][name]
-            assert source["planned_rows"] == sums["rows"]
-            assert source["served_rows"] == sums["rows"]
-            assert source["trained_rows"] == sums["rows"]
+            for rows in ("planned_rows", "served_rows", "trained_rows"):
+                assert source[rows] == sums["rows"]
             assert source["dead_letter_rows"] == 0
     assert summary["seen"] == expected_of(project, DAYS)
     assert no_process_left(project)
-
-
-def test_data_from_and_to_are_moved_by_the_offset(trained: Trained) -> None:
-    _, summary = trained
     sources = summary["windows"][0]["sources"]
     assert sources["history"]["data_from"].startswith("2026-02-28T00:00:00")
     assert sources["history"]["data_to"].startswith("2026-03-01T00:00:00")
@@ -63,8 +56,7 @@ def test_data_from_and_to_are_moved_by_the_offset(trained: Trained) -> None:
 def test_a_second_run_trains_nothing_twice(trained: Trained) -> None:
     project, first = trained
     again = project.run("2026-03-01", LAST)
-    assert again["trained_windows"] == []
-    assert again["reused_windows"] == ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"]
+    assert (again["trained_windows"], again["reused_windows"]) == ([], WINDOWS)
     assert again["seen"] == first["seen"]
     assert again["storage_calls"] == 0
 
@@ -130,3 +122,42 @@ def test_a_wrong_command_is_one_line_and_exit_1(
     assert done.returncode == 1
     assert text in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# Only `--reprocess` reads the data again: reads are counted by the kernel ------------------------
+
+
+def files_of(project: Project, day: int) -> set[str]:
+    start = FIRST_DAY + day * DAY
+    found = (each.files(project.root, start, start + DAY) for each in (HISTORY, CLICKS))
+    return set().union(*found)
+
+
+def test_every_file_is_read_once_and_those_of_a_window_when_it_is_reprocessed(
+    tmp_path: Path,
+) -> None:
+    project = ads_project(tmp_path, days=3, rows=ROWS)
+    with watched(project.root / "data") as reads:
+        trained = project.run(WINDOWS[0], WINDOWS[2])
+    everything = set().union(*(files_of(project, day) for day in range(3)))
+    assert len(everything) == 3 * (2 + 48)
+    assert set(reads.opened) == everything
+    assert {path for path in everything if path.endswith(".parquet")} <= set(reads.read)
+
+    with watched(project.root / "data") as reads:
+        project.run(WINDOWS[0], WINDOWS[2])
+    assert {*reads.opened, *reads.read} == set(), "folders are listed, to tell of changes"
+
+    key = WINDOWS[1]
+    with watched(project.root / "data") as reads:
+        summary = project.run(key, key, "--reprocess")
+    mine = files_of(project, 1)
+    assert set(reads.opened) >= mine
+    assert all(reads.read[path] > 0 for path in mine if path.endswith(".parquet"))
+    # Planning may look at any footer; rows are read of this window's files alone.
+    others = {path for path in reads.opened if path.endswith(".arrow")} - mine
+    partitions = [path.split("/")[-2] for path in others]
+    assert len(partitions) == len(set(partitions)), "one segment of each, for its checksum"
+    assert summary["windows"][0]["generation"] == 2
+    rows = [window["sources"] for window in (summary["windows"][0], trained["windows"][1])]
+    assert rows[0] == rows[1]

@@ -75,11 +75,10 @@ def write_hours(project: Project, day: datetime, seed: int) -> None:
         (folder / "_SUCCESS").touch()
     impressions = project.root / "data" / "impressions"
     impressions.mkdir(exist_ok=True)
+    step = ROWS_PER_DAY // 4
     for number in range(4):
-        step = ROWS_PER_DAY // 4
-        pq.write_table(
-            table.slice(number * step, step), impressions / f"{day.day}-{number}.parquet"
-        )
+        part = table.slice(number * step, step)
+        pq.write_table(part, impressions / f"{day.day}-{number}.parquet")
 
 
 class Caller:
@@ -118,11 +117,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return enter(ads_project(tmp_path / "project", days=3, rows=500), monkeypatch)
 
 
-@pytest.fixture
-def hourly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    return enter(hourly_project(tmp_path / "hourly"), monkeypatch)
-
-
 def enter(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(project.root)
     monkeypatch.setenv("FOREBAY_HOME", str(project.home))
@@ -148,8 +142,9 @@ def backfill(
 
 @pytest.mark.timeout(300)
 def test_48_windows_cost_one_scan_of_each_source_in_any_order(
-    hourly: Project, stage: Caller
+    tmp_path: Path, stage: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hourly = enter(hourly_project(tmp_path / "hourly"), monkeypatch)
     first_reads, first, sunk = backfill(stage, hourly, WINDOWS, 0)
     assert {result.state for result in first} == {"listed"}
     scans = [result for result in first if result.storage_calls]
@@ -162,9 +157,17 @@ def test_48_windows_cost_one_scan_of_each_source_in_any_order(
     assert len([path for path in first_reads.folders if path == "clicks"]) == 1
     assert Listings(Ledger(Home(hourly.home), "ads")).windows() == {}
     calls = sum(result.storage_calls for result in first)
-    assert_planned_alike(hourly, calls)
+    # `forebay plan`, with a home of its own, finds the same with as many calls.
+    other = hourly.root / "other"
+    done = Project(hourly.root, home_folder=other).forebay(
+        "plan", "ads", "--from", "2026-03-01", "--to", "2026-03-02"
+    )
+    assert f"48 windows, 0 of them planned before, {calls} storage calls" in done.stdout
+    ledger, planned = Ledger(Home(hourly.home), "ads"), Ledger(Home(other), "ads")
+    for window in WINDOWS:
+        assert planned.latest_plan(window) == ledger.latest_plan(window)
+        assert planned.tasks(window, 1).equals(ledger.tasks(window, 1))
 
-    ledger = Ledger(Home(hourly.home), "ads")
     for window in WINDOWS:
         mark_trained(ledger, window, 1)
     shuffled = random.Random(7).sample(WINDOWS, HOURS)
@@ -179,19 +182,6 @@ def test_48_windows_cost_one_scan_of_each_source_in_any_order(
     assert set(again_reads.read) == needed
     assert again_reads.folders == first_reads.folders
     assert {(each.generation, each.recorded) for each in sunk_again} == {(1, False)}
-
-
-def assert_planned_alike(project: Project, calls: int) -> None:
-    """`forebay plan`, with a home of its own, finds the same with as many calls."""
-    other = project.root / "other"
-    done = Project(project.root, home_folder=other).forebay(
-        "plan", "ads", "--from", "2026-03-01", "--to", "2026-03-02"
-    )
-    assert f"48 windows, 0 of them planned before, {calls} storage calls" in done.stdout
-    ledger, planned = Ledger(Home(project.home), "ads"), Ledger(Home(other), "ads")
-    for window in WINDOWS:
-        assert planned.latest_plan(window) == ledger.latest_plan(window)
-        assert planned.tasks(window, 1).equals(ledger.tasks(window, 1))
 
 
 def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
@@ -276,7 +266,7 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 
 
-def test_stages_stay_light(project: Project) -> None:
+def test_stages_a_run_and_its_judgement_stay_light(project: Project) -> None:
     asked = ("2026-03-01", "--asked-by", "r#0")
     stages = [
         ("timer", "ads", "2026-03-01"),
@@ -285,15 +275,9 @@ def test_stages_stay_light(project: Project) -> None:
         ("source", "ads", *asked, "clicks"),
         ("sink", "ads", *asked),
     ]
-    assert_light(project, [("stage", *stage) for stage in stages])
-
-
-def test_a_run_and_its_judgement_stay_light(project: Project) -> None:
     run = ("run", "ads", "--from", "2026-03-01", "--to", "2026-03-01")
-    assert_light(project, [run, ("stage", "evaluate", "ads", "2026-03-01")])
-
-
-def assert_light(project: Project, commands: list[tuple[str, ...]]) -> None:
+    evaluate = ("evaluate", "ads", "2026-03-01")
+    commands = [*(("stage", *stage) for stage in stages), run, ("stage", *evaluate)]
     done = subprocess.run(
         [sys.executable, "-P", "-c", COMMANDS, json.dumps(commands)],
         cwd=project.root,

@@ -52,11 +52,11 @@ def assert_speaks(seen: Capture) -> None:
 @pytest.mark.timeout(600)
 def test_a_run_and_what_is_asked_about_it(project: Project) -> None:
     before = see(project, "explain", "ads", *RANGE)
-    assert "defaults, as line main has trained nothing yet" in " ".join(before.text.split())
+    assert "defaults, as line main has trained nothing yet" in words(before)
     run = see(project, "run", "ads", *RANGE)
     assert run.exit_code == 0, run.text
     doing = ("reading pipeline ads", "planning: asking each source", "starting the job", "2/2 win")
-    places = [run.text.index(words) for words in doing]
+    places = [run.text.index(each) for each in doing]
     assert places == sorted(places)
     commands = (
         ("explain", "ads"),
@@ -119,12 +119,8 @@ def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path) -> None:
 
 def test_ctrl_c_before_there_is_a_job(project: Project) -> None:
     arguments = ("run", "ads", "--from", "2026-03-01", "--to", "2026-03-01", "--line", "other")
-    seen = see(
-        project,
-        *arguments,
-        name="run-interrupted-early",
-        interrupt=lambda text: "reading pipeline" in text,
-    )
+    name = "run-interrupted-early"
+    seen = see(project, *arguments, name=name, interrupt=lambda text: "reading pipeline" in text)
     # A shell calls both 130: Python ends by the signal when it came while a class was being made.
     assert seen.exit_code in {130, -signal.SIGINT}
     assert seen.lines[-2] == "interrupted: no job was started; the same command starts again"

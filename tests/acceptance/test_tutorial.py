@@ -92,15 +92,12 @@ def green_and_skipped(api: AirflowApi) -> str:
         assert time.monotonic() < deadline, runs
         time.sleep(1)
         runs = api.dag_runs("purchases")
-    asked, made = ({t["task_id"]: t["state"] for t in tasks_of(api, run)} for run in runs)
+    tasks = [api.task_instances("purchases", run["dag_run_id"]) for run in runs]
+    asked, made = ({task["task_id"]: task["state"] for task in each} for each in tasks)
     assert set(asked.values()) == {"success"}
     assert made.pop("timer") == "success"
     assert set(made.values()) == {"skipped"}
     return "\n".join(api.log("purchases", runs[1]["dag_run_id"], "timer"))
-
-
-def tasks_of(api: AirflowApi, run: dict[str, Any]) -> list[dict[str, Any]]:
-    return api.task_instances("purchases", run["dag_run_id"])
 
 
 def test_the_page_shows_what_each_command_prints() -> None:

@@ -52,7 +52,7 @@ def killed(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
-def test_both_heads_learn_in_each_window_after_the_first(runs: Runs) -> None:
+def test_both_heads_learn_and_a_guard_marks_what_it_holds_of_its_own_label(runs: Runs) -> None:
     """Else the other tests would compare nothing; what a row does not say is counted."""
     for head in ("delay_head_click", "delay_head_sale"):
         first, *others = delay_heads(runs.unkilled, head)
@@ -62,10 +62,7 @@ def test_both_heads_learn_in_each_window_after_the_first(runs: Runs) -> None:
     for learnt, *_ in metrics(runs.unkilled)[-1]:
         assert "click/label_not_known" not in learnt["history"]
         assert learnt["history"]["sale/label_not_known"] > DAY_ROWS // NULL_EVERY
-
-
-def test_a_guard_marks_what_it_holds_of_its_own_label(runs: Runs) -> None:
-    """Killed or not: what the join of the last window leaves out is part of what is compared."""
+    # What the join of the last window leaves out is part of what is compared.
     silent = SILENT_TO - SILENT_FROM
     most = silent // (2 * HOUR) * HOUR_ROWS
     held = held_rows(runs.unkilled, WINDOWS[1])

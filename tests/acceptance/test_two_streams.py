@@ -49,20 +49,6 @@ def declared(root: Path, source: dict[str, Any], **model: Any) -> Project:
     return project
 
 
-def of_log(root: Path, **model: Any) -> Project:
-    project = declared(root, clicks_source(), **model)
-    for number, day in enumerate(DAYS):
-        write_log(project.log, day, ROWS + number, seed=100 + number)
-    return project
-
-
-def of_files(root: Path) -> Project:
-    project = declared(root, history_source())
-    for number, day in enumerate(DAYS):
-        write_history(project.files, day, ROWS + number, seed=100 + number)
-    return project
-
-
 def trained(summary: dict[str, Any]) -> list[dict[str, int]]:
     return [
         {name: source["trained_rows"] for name, source in window["sources"].items()}
@@ -74,8 +60,11 @@ def trained(summary: dict[str, Any]) -> list[dict[str, int]]:
     "a dataset reads one source in several streams, each with its own offset",
     "nothing; each row is trained on once for each stream",
 )
+@pytest.mark.usefixtures("jobs_here")
 def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
-    project = of_log(tmp_path)
+    project = declared(tmp_path, clicks_source(), model="towers")
+    for number, day in enumerate(DAYS):
+        write_log(project.log, day, ROWS + number, seed=100 + number)
     summary = project.run(FIRST, LAST)
     assert trained(summary) == [
         {LIVE: ROWS + 1, YESTERDAY: ROWS},
@@ -90,13 +79,15 @@ def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
         summary["windows"][number]["sources"][name] for number, name in enumerate((LIVE, YESTERDAY))
     )
     assert live["offsets"] == yesterday["offsets"]
+    # A row's label is the same both times.
+    assert summary["pooled"]["label_completeness"]["share"] == 1
+    assert summary["windows"][0]["metrics"]["mixture"]["joined_rows"] == ROWS + 1
     # Segments are committed a minute before the end of each hour: the first 59 minutes after the
     # start of its day, the last one minute before the end.
     words = ["live 0h (measured -1h to 0h)", "yesterday 24h (measured 23h to 24h)"]
     assert summary["offset_words"] == words
     first = summary["windows"][0]["stream_offsets"]["yesterday"]
-    minute = 60.0
-    assert first["measured_seconds"] == [24 * 60 * minute - 59 * minute, 24 * 60 * minute + minute]
+    assert first["measured_seconds"] == [24 * 3600.0 - 59 * 60, 24 * 3600.0 + 60]
     why = project.forebay("why", "ads", FIRST).stdout
     assert f"offsets: {', '.join(words)}" in why
     report = project.forebay("report", "ads", "--from", FIRST, "--to", LAST).stdout
@@ -105,8 +96,11 @@ def test_a_log_is_trained_once_for_each_stream(tmp_path: Path) -> None:
     assert (trained(again), again["seen"]) == (trained(summary)[1:], summary["seen"])
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_files_are_trained_once_for_each_stream_and_compared_in_both(tmp_path: Path) -> None:
-    project = of_files(tmp_path)
+    project = declared(tmp_path, history_source())
+    for number, day in enumerate(DAYS):
+        write_history(project.files, day, ROWS + number, seed=100 + number)
     explained = json.loads(project.forebay("explain", "ads", "--output", "json").stdout)
     assert [each["source"] for each in explained["windows"]][:2] == [LIVE, YESTERDAY]
     summary = project.run(FIRST, LAST)
@@ -128,20 +122,10 @@ def test_files_are_trained_once_for_each_stream_and_compared_in_both(tmp_path: P
     assert trained(summary) == [{LIVE: ROWS + 2, YESTERDAY: ROWS + 1 + 5}]
 
 
-def test_a_mixture_learns_fresh_rows_and_the_same_rows_a_day_later(tmp_path: Path) -> None:
-    project = of_log(tmp_path, model="towers")
-    summary = project.run(FIRST, LAST)
-    assert trained(summary)[1] == {LIVE: ROWS + 2, YESTERDAY: ROWS + 1}
-    assert summary["seen"][YESTERDAY] == independent.log_sums(project.log, ms(0), ms(2))
-    # A row's label is the same both times.
-    assert summary["pooled"]["label_completeness"]["share"] == 1
-    assert summary["windows"][0]["metrics"]["mixture"]["joined_rows"] == ROWS + 1
-
-
+@pytest.mark.usefixtures("jobs_here")
 def test_dead_letters_say_which_stream_read_the_row(tmp_path: Path) -> None:
     project = declared(tmp_path, clicks_source(bad_rows="dead_letter", label_null="dead_letter"))
-    project.pipeline["dataset"]["label"]["positive"] = 1
-    project.pipeline["dataset"]["label"]["negative"] = 7
+    project.pipeline["dataset"]["label"] |= {"positive": 1, "negative": 7}
     project.write_pipeline()
     for number, day in enumerate(DAYS):
         write_log(project.log, day, ROWS, seed=100 + number)

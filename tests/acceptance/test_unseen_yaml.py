@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from support import independent
 from support.projects import Project
 
 START = datetime(2025, 7, 1, 22, tzinfo=UTC)
 HOURS = 4
 ROWS = 500
-
-
-def write(path: Path, value: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(value, sort_keys=False))
 
 
 def orders(hour: datetime, rows: int, more_columns: int) -> pa.Table:
@@ -46,10 +39,16 @@ def orders(hour: datetime, rows: int, more_columns: int) -> pa.Table:
     return pa.table(columns)
 
 
-def declare(project: Project, more_columns: int, model: str) -> None:
+def make(tmp_path: Path, *, more_columns: int = 0, model: str = "count") -> Project:
+    project = Project(tmp_path)
+    lake = tmp_path / "lake" / "orders"
+    lake.mkdir(parents=True)
+    for hour in range(HOURS):
+        table = orders(START + timedelta(hours=hour), ROWS, more_columns)
+        pq.write_table(table, lake / f"{hour}.parquet", row_group_size=100)
     names = [f"x{number}" for number in range(more_columns)]
-    write(
-        project.root / "our" / "sources" / "orders_lake.yaml",
+    project.write_source(
+        "orders_lake",
         {
             "kind": "parquet",
             "options": {"path": "lake/orders"},
@@ -68,51 +67,35 @@ def declare(project: Project, more_columns: int, model: str) -> None:
             "event_time": "placed",
         },
     )
-    write(
-        project.root / "our" / "pipelines" / "returns.yaml",
-        {
-            "dataset": {
-                "window": "1h",
-                "start": "2025-07-01T22:00:00Z",
-                "event_id": ["order", "country"],
-                "label": {"column": "kept", "positive": "no"},
-                "streams": {"all": {"sources": ["orders_lake"]}},
-                "features": {
-                    "country": {"encode": "vocabulary", "values": ["DE", "FR"], "dimension": 4},
-                    "items": {"encode": "hash", "buckets": 16},
-                    "total": {"encode": "bucketise", "boundaries": [0.2, 0.5]},
-                    "gift": {"encode": "hash", "buckets": 3},
-                    "codes": {"encode": "hash", "buckets": 8},
-                    "nothing": {"encode": "hash", "buckets": 8},
-                    "hour": {"column": "placed", "part": "hour", "encode": "hash", "buckets": 25},
-                    "pair": {"encode": "cross", "columns": ["country", "items"], "buckets": 64},
-                    **{name: {"encode": "numeric"} for name in names},
-                },
+    project.pipeline = {
+        "dataset": {
+            "window": "1h",
+            "start": "2025-07-01T22:00:00Z",
+            "event_id": ["order", "country"],
+            "label": {"column": "kept", "positive": "no"},
+            "streams": {"all": {"sources": ["orders_lake"]}},
+            "features": {
+                "country": {"encode": "vocabulary", "values": ["DE", "FR"], "dimension": 4},
+                "items": {"encode": "hash", "buckets": 16},
+                "total": {"encode": "bucketise", "boundaries": [0.2, 0.5]},
+                "gift": {"encode": "hash", "buckets": 3},
+                "codes": {"encode": "hash", "buckets": 8},
+                "nothing": {"encode": "hash", "buckets": 8},
+                "hour": {"column": "placed", "part": "hour", "encode": "hash", "buckets": 25},
+                "pair": {"encode": "cross", "columns": ["country", "items"], "buckets": 64},
+                **{name: {"encode": "numeric"} for name in names},
             },
-            "model": {"kind": model},
-            "train": {"paradigm": "batch"},
         },
-    )
-
-
-def make(tmp_path: Path, *, more_columns: int = 0, model: str = "count") -> Project:
-    project = Project(tmp_path)
-    lake = tmp_path / "lake" / "orders"
-    lake.mkdir(parents=True)
-    for hour in range(HOURS):
-        table = orders(START + timedelta(hours=hour), ROWS, more_columns)
-        pq.write_table(table, lake / f"{hour}.parquet", row_group_size=100)
-    declare(project, more_columns, model)
+        "model": {"kind": model},
+        "train": {"paradigm": "batch"},
+    }
+    project.write_pipeline()
+    (project.root / "config").rename(project.root / "our")
     return project
 
 
 def run(project: Project) -> dict[str, Any]:
-    summary = project.root / "facts.json"
-    project.forebay(
-        *("run", "returns", "--config", "our", "--from", "2025-07-01T22", "--to", "2025-07-02T01"),
-        *("--summary", str(summary)),
-    )
-    return json.loads(summary.read_text())
+    return project.run("2025-07-01T22", "2025-07-02T01", "--config", "our")
 
 
 def test_hourly_windows_of_300_columns_over_midnight(tmp_path: Path) -> None:
@@ -120,17 +103,12 @@ def test_hourly_windows_of_300_columns_over_midnight(tmp_path: Path) -> None:
     checked = project.forebay("check", "--config", "our")
     assert "no problems" in checked.stdout
     summary = run(project)
-    assert [window["window"] for window in summary["windows"]] == [
-        "2025-07-01T22",
-        "2025-07-01T23",
-        "2025-07-02T00",
-        "2025-07-02T01",
-    ]
+    windows = ["2025-07-01T22", "2025-07-01T23", "2025-07-02T00", "2025-07-02T01"]
+    assert [window["window"] for window in summary["windows"]] == windows
     for window in summary["windows"]:
         assert window["sources"]["orders_lake"]["trained_rows"] == ROWS
-    assert summary["seen"]["orders_lake"] == independent.parquet_sums(
-        project.root / "lake" / "orders"
-    )
+    lake = project.root / "lake" / "orders"
+    assert summary["seen"]["orders_lake"] == independent.parquet_sums(lake)
 
 
 @pytest.mark.usefixtures("jobs_here")

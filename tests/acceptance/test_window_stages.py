@@ -20,6 +20,7 @@ from support.projects import (
     history_source,
     write_history,
 )
+from support.there import there
 
 from forebay.config.load import load_project
 from forebay.config.specs.pipelines import PipelineSpec
@@ -31,7 +32,7 @@ from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link
+from forebay.executors.model_line.link import Link, Parent
 from forebay.executors.stages.evaluate import evaluate_window
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.results import EvaluateResult, PublishResult, SubmitResult
@@ -65,16 +66,9 @@ class Stages:
         return self.project.pipeline("ads")
 
     def plan(self, key: str) -> None:
-        window = self.pipeline.dataset.grid.parse(key)
-        plan_windows(
-            self.project.root,
-            self.pipeline,
-            self.project.sources,
-            self.ledger,
-            [window],
-            warm_start=None,
-            clock=lambda: NOW,
-        )
+        declared = (self.project.root, self.pipeline, self.project.sources)
+        windows = [self.pipeline.dataset.grid.parse(key)]
+        plan_windows(*declared, self.ledger, windows, warm_start=None, clock=lambda: NOW)
 
     def target(self, key: str) -> StageTarget:
         window = self.pipeline.dataset.grid.parse(key)
@@ -91,10 +85,8 @@ class Stages:
     def train(self, key: str, claim: str, *, again: bool = False) -> JobStatus:
         found = self.submit(key, claim, again=again)
         assert found.state == "submitted", found
-        handle = JobHandle(self.home, found.job_id, found.epoch)
-        status = handle.wait(120)
-        assert executors_registered(handle.folder.path, 1)
-        return status
+        self.handle = JobHandle(self.home, found.job_id, found.epoch)
+        return self.handle.wait(120)
 
     def evaluate(self, key: str) -> EvaluateResult:
         return evaluate_window(self.target(key))
@@ -103,9 +95,7 @@ class Stages:
         return publish_window(self.target(key), generation)
 
     def newest(self, key: str) -> Link:
-        link = self.chain.newest(key)
-        assert link is not None
-        return link
+        return there(self.chain.newest(key))
 
     def stale(self) -> list[str]:
         return [key for key in self.chain.windows() if self.chain.stale_reason(self.newest(key))]
@@ -122,6 +112,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
     for key in (FIRST, SECOND):
         made.plan(key)
         assert made.train(key, f"{key}#0").state == "succeeded"
+        assert executors_registered(made.handle.folder.path, 1)
     return made
 
 
@@ -133,16 +124,10 @@ def test_each_window_trains_what_an_independent_reader_counts(stages: Stages) ->
         assert found.generation == 1
         assert found.rows == {name: sums["rows"] for name, sums in counted.items()}
         assert found.rows_line.startswith("rows  planned = served = trained + dead")
-        document = stages.chain.judgement(stages.newest(key))
-        assert document is not None
+        document = there(stages.chain.judgement(stages.newest(key)))
         assert (document.window, document.rows_agree) == (key, True)
-    second = stages.newest(SECOND).parent
-    assert second is not None
-    assert (second.window, second.generation) == (FIRST, 1)
-
-
-def test_the_series_of_a_window_ends_with_all_its_rows(stages: Stages) -> None:
     link = stages.newest(SECOND)
+    assert link.parent == Parent(window=FIRST, generation=1)
     points = read_steps(store_of(stages.home).path(link.files["steps"]))
     assert points[-1].step == link.steps
     assert points[-1].rows == {name: link.trained(name).rows for name in points[-1].rows}
@@ -156,14 +141,8 @@ def test_the_job_exports_and_leaves_publication_to_its_stage(stages: Stages) -> 
     assert stages.publish(FIRST, 1).state == "published"
     assert stages.publish(SECOND, 1).state == "published"
     assert stages.publish(FIRST, 1).reason == f"window {SECOND} is later and serves"
-
-
-def test_what_is_trained_is_not_trained_again_unless_asked(stages: Stages) -> None:
     assert stages.submit(FIRST, f"{FIRST}#0").state == "trained"
     assert stages.submit(FIRST, "another#0").state == "trained"
-
-
-def test_people_see_these_jobs_as_any_other(stages: Stages) -> None:
     listed = stages.made.forebay("models", "ls", "ads", "--output", "json").stdout
     assert [row["window"] for row in json.loads(listed)] == [FIRST, SECOND]
     why = json.loads(stages.made.forebay("why", "ads", SECOND, "--output", "json").stdout)
@@ -181,9 +160,7 @@ def test_a_window_asked_for_again_is_read_again_and_makes_the_next_stale(stages:
 
     assert stages.train(SECOND, f"{SECOND}#1", again=True).state == "succeeded"
     assert stages.stale() == []
-    parent = stages.newest(SECOND).parent
-    assert parent is not None
-    assert (parent.window, parent.generation) == (FIRST, 2)
+    assert stages.newest(SECOND).parent == Parent(window=FIRST, generation=2)
     assert trained(stages.newest(SECOND)) == expected(stages.made, 1)
     assert stages.publish(SECOND, 2).state == "published"
 
@@ -202,6 +179,7 @@ def test_rows_that_do_not_agree_are_bad_data(stages: Stages) -> None:
     assert stages.evaluate(SECOND).generation == 2
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_the_first_window_of_a_line_trains_its_warm_start_too(tmp_path: Path) -> None:
     """When the line begins, and when both were forgotten; the next window comes alone."""
     pipeline = ads_pipeline()
@@ -238,8 +216,7 @@ def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Pa
     status = made.train(FIRST, "run#0")
     assert status.state == "failed"
     assert status.restarts["trainer"] == 0, "the same rows give the same result"
-    error = status.error
-    assert error is not None
+    error = there(status.error)
     assert (error.error, error.exit_code) == ("TrainingError", 3)
     assert f"window {FIRST}, step " in error.message
     assert "mixture" in error.message
@@ -251,6 +228,7 @@ def test_a_loss_that_is_not_finite_ends_the_job_and_names_the_place(tmp_path: Pa
     assert "not finite" in why["reason"]
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_a_job_that_comes_when_the_line_has_moved_leaves_no_gap(tmp_path: Path) -> None:
     """Both were submitted while the line had no model; the other one has begun it meanwhile."""
     made = Stages(ads_project(tmp_path, days=3, rows=200))
@@ -261,6 +239,6 @@ def test_a_job_that_comes_when_the_line_has_moved_leaves_no_gap(tmp_path: Path) 
     assert made.train(FIRST, "run#0").state == "succeeded"
     status = submit(made.home, late).wait(120)
     assert (status.state, made.chain.windows()) == ("failed", [FIRST])
-    assert status.error is not None
-    assert status.error.error == "ConfigError"
-    assert f"window {SECOND} is not trained yet" in status.error.message
+    error = there(status.error)
+    assert error.error == "ConfigError"
+    assert f"window {SECOND} is not trained yet" in error.message

@@ -11,7 +11,6 @@ import sysconfig
 import venv
 from pathlib import Path
 
-import pytest
 from support.typed_page import Command, File, steps
 from support.wheels import built_wheel, run
 
@@ -25,16 +24,15 @@ def files() -> list[File]:
     return [step for step in steps(PAGE) if isinstance(step, File)]
 
 
-@pytest.fixture
-def stranger(tmp_path: Path) -> dict[str, str]:
-    """The environment of somebody who has Forebay installed; other packages are borrowed."""
+def test_the_page_from_an_empty_folder(tmp_path: Path) -> None:
+    # The environment of somebody who has Forebay installed; other packages are borrowed.
     (tmp_path / "tree").mkdir()
     wheel = built_wheel(tmp_path / "tree")
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
     # Second on the path: what is installed in the new environment is found first.
     (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    environment = {
+    stranger = {
         **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         "PATH": f"{tmp_path / 'venv/bin'}:{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
@@ -43,11 +41,7 @@ def stranger(tmp_path: Path) -> dict[str, str]:
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
     python = str(tmp_path / "venv/bin/python")
-    run([python, "-m", "pip", "--quiet", "install", str(wheel)], tmp_path, **environment)
-    return environment
-
-
-def test_the_page_from_an_empty_folder(tmp_path: Path, stranger: dict[str, str]) -> None:
+    run([python, "-m", "pip", "--quiet", "install", str(wheel)], tmp_path, **stranger)
     folder = tmp_path / "forebay-sqlite"
     for file in files():
         file.write(folder)
@@ -79,13 +73,10 @@ def test_the_page_from_an_empty_folder(tmp_path: Path, stranger: dict[str, str])
     assert Path(where.strip()).is_relative_to(tmp_path / "venv")
 
 
-def test_a_source_is_few_lines() -> None:
+def test_the_class_is_few_lines_typed_and_clean(tmp_path: Path) -> None:
+    """Strict mypy and ruff's defaults have nothing to say about the page's code."""
     (module,) = [file for file in files() if file.name == "forebay_sqlite.py"]
     assert len(module.text.splitlines()) <= LINES_MAX
-
-
-def test_the_class_is_typed_and_clean(tmp_path: Path) -> None:
-    """Strict mypy and ruff's defaults have nothing to say about the page's code."""
     for file in files():
         if file.name.endswith(".py"):
             file.write(tmp_path)

@@ -14,7 +14,7 @@ TOOLS = tomllib.loads(TEXT)["tool"]
 IGNORES_MAX = 15
 
 
-def test_warnings_are_errors_with_few_exceptions() -> None:
+def test_warnings_are_errors_with_few_exceptions_each_for_a_reason() -> None:
     first, *ignored = TOOLS["pytest"]["ini_options"]["filterwarnings"]
     assert first == "error"
     assert len(ignored) <= IGNORES_MAX
@@ -24,9 +24,6 @@ def test_warnings_are_errors_with_few_exceptions() -> None:
         assert len(message) > 10, line
         assert category not in {"", "Warning", "Exception"}, line
         assert re.match(r"\(?[a-z]\w+", module), line
-
-
-def test_every_ignored_warning_has_its_reason() -> None:
     block = TEXT[TEXT.index("filterwarnings = [") :]
     lines = block[: block.index("\n]")].splitlines()[2:]
     without = [

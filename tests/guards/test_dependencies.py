@@ -103,11 +103,13 @@ def test_what_an_extra_names_is_imported_or_loaded_by_name(extras: set[str]) -> 
     assert extras - set(imported()) == by_name
 
 
-def test_every_locked_version_has_hashes() -> None:
+def test_every_locked_version_has_hashes_and_no_address() -> None:
     pinned = list(PINNED.finditer(LOCK))
     assert [found["name"] for found in pinned if "--hash=sha256:" not in found["hashes"]] == []
     entries = [line for line in LOCK.splitlines() if re.match(r"[^#\s]", line)]
     assert len(pinned) == len(entries) > len(declared()[""])
+    # It must work with every mirror, and say nothing about the one that made it.
+    assert re.findall(r"\w+://\S*|--(?:extra-)?index-url.*|--find-links.*|^.* @ .*", LOCK) == []
 
 
 def test_setup_takes_nothing_without_a_hash() -> None:
@@ -119,11 +121,6 @@ def test_setup_takes_nothing_without_a_hash() -> None:
     assert len(commands) == len(needed)
     for command, words in zip(commands, needed, strict=True):
         assert words in " ".join(command.split())
-
-
-def test_the_lock_names_no_address() -> None:
-    """It must work with every mirror, and say nothing about the one that made it."""
-    assert re.findall(r"\w+://\S*|--(?:extra-)?index-url.*|--find-links.*|^.* @ .*", LOCK) == []
 
 
 def test_the_lock_satisfies_pyproject_and_what_that_needs() -> None:

@@ -21,27 +21,18 @@ def steps(journey: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("journey", JOURNEYS)
-def test_steps_are_numbered_in_order_and_each_is_one_link(journey: str) -> None:
+def test_each_step_is_one_link_to_what_its_file_defines_and_none_goes_back(journey: str) -> None:
+    """A journey that returns to a file it has left would tell of a detour in the code."""
     found = steps(journey)
     assert [number for number, _ in found] == list(range(1, len(found) + 1))
     assert len(found) > 30
-    assert [step for _, step in found if len(LINK.findall(step)) != 1] == []
-
-
-@pytest.mark.parametrize("journey", JOURNEYS)
-def test_a_link_names_what_its_file_defines(journey: str) -> None:
-    for _, step in steps(journey):
-        ((name, file),) = LINK.findall(step)
+    links = [LINK.findall(step) for _, step in found]
+    assert [step for step, link in zip(found, links, strict=True) if len(link) != 1] == []
+    for ((name, file),) in links:
         defined = {
             node.name
             for node in ast.parse(Path(file).read_text()).body
             if isinstance(node, ast.FunctionDef | ast.ClassDef)
         }
         assert name in defined, f"{file} defines no {name}"
-
-
-@pytest.mark.parametrize("journey", JOURNEYS)
-def test_no_step_goes_back(journey: str) -> None:
-    """A journey that returns to a file it has left would tell of a detour in the code."""
-    files = [LINK.findall(step)[0][1] for _, step in steps(journey)]
-    assert len(files) == len(set(files))
+    assert len(links) == len({file for ((_, file),) in links})

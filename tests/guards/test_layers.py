@@ -50,9 +50,7 @@ def test_the_four_processes_stand_in_one_row() -> None:
     (apart,) = (contract for contract in CONTRACTS if contract["type"] == "independence")
     assert apart["modules"] == [f"forebay.executors.{name}" for name in processes]
     assert "ignore_imports" not in apart
-
-
-def test_features_queue_and_metrics_know_nothing_of_models() -> None:
+    # Features, queue and metrics know nothing of models.
     rows = layers_of("forebay.mixture")["layers"]
     assert rows.index("features | queue | metrics") > rows.index("models")
 

@@ -32,11 +32,8 @@ def test_a_key_without_a_meaning_is_found(schema: dict[str, Any]) -> None:
     assert keys_without_meaning(schema) == ["KafkaOptions.topic"]
 
 
-def test_defaults_are_those_of_the_place(schema: dict[str, Any]) -> None:
+def test_defaults_are_those_of_the_place_and_shown_whole(schema: dict[str, Any]) -> None:
     page = reference_page(schema)
     assert "`model.mixture.memory_tower.hidden` | list of integer, 1 to 65,536 | `[32, 16]`" in page
     assert "`model.mixture.adapt_tower.hidden` | list of integer, 1 to 65,536 | `[64, 32]`" in page
-
-
-def test_a_default_in_brackets_is_shown_whole() -> None:
     assert "| `[]` | `FOREBAY_ASKED` |" in manual_page()

@@ -38,14 +38,11 @@ def nodes(*kinds: type[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
                 yield f"{file}:{getattr(node, 'lineno', 0)}", node
 
 
-def test_files_are_small() -> None:
+def test_files_and_functions_are_small_and_modules_say_what_they_are() -> None:
     lines = {file: len(file.read_text().splitlines()) for file in SOURCES}
     assert len(lines) > 100  # or nothing was looked at
     assert statistics.median(lines.values()) < LINES_MEDIAN
     assert {file: count for file, count in lines.items() if count > LINES_MAX} == {}
-
-
-def test_functions_are_short() -> None:
     long = [
         (place, node.name)
         for place, node in nodes(ast.FunctionDef, ast.AsyncFunctionDef)
@@ -53,9 +50,6 @@ def test_functions_are_short() -> None:
         and (node.end_lineno or node.lineno) - node.lineno >= FUNCTION_LINES_MAX
     ]
     assert long == []
-
-
-def test_every_module_says_what_it_is() -> None:
     assert [str(file) for file, tree in TREES.items() if not ast.get_docstring(tree)] == []
 
 
@@ -87,6 +81,11 @@ def undescribed(tree: ast.Module) -> Iterator[str]:
 
 def test_no_exception_is_swallowed() -> None:
     """A handler does something; suppress() names the one error that is fine."""
+
+    def does_nothing(statement: ast.stmt) -> bool:
+        constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        return constant or isinstance(statement, ast.Pass)
+
     empty = [
         place
         for place, node in nodes(ast.ExceptHandler)
@@ -98,11 +97,6 @@ def test_no_exception_is_swallowed() -> None:
         if re.fullmatch(r"(contextlib\.)?suppress\(.*\b(Base)?Exception\b.*\)", ast.unparse(node))
     ]
     assert empty + broad == []
-
-
-def does_nothing(statement: ast.stmt) -> bool:
-    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return constant or isinstance(statement, ast.Pass)
 
 
 def test_no_code_asks_for_a_source_kind_by_name() -> None:

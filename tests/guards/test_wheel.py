@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import sysconfig
-import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -42,14 +41,11 @@ def test_everything_is_below_one_name(entries: set[str]) -> None:
     assert [entry for entry in entries if not entry.startswith(own)] == []
 
 
-def test_every_module_is_there(entries: set[str]) -> None:
+def test_every_module_and_data_file_is_there_and_no_yaml(entries: set[str]) -> None:
     links = [link for link in Path("forebay").iterdir() if link.is_symlink()]
     modules = {str(file) for file in Path("forebay").rglob("*.py")}
     modules |= {f"{link}/{file.relative_to(link)}" for link in links for file in link.rglob("*.py")}
     assert {entry for entry in entries if entry.endswith(".py")} == modules
-
-
-def test_data_files_are_there_and_no_yaml(entries: set[str]) -> None:
     assert entries >= DATA_FILES
     assert [entry for entry in entries if entry.endswith((".yaml", ".yml"))] == []
 
@@ -74,10 +70,3 @@ def test_it_works_where_the_readme_installs_it(wheel: Path, tmp_path: Path) -> N
     write(tmp_path / "config", declarations())
     checked = run([command, "check"], tmp_path, PYTHONPATH="")
     assert checked == "9 sources, 4 pipelines: no problems\n"
-
-
-def test_every_extra_is_in_the_lock_command() -> None:
-    """`make lock` takes all extras, so that one environment serves all tests."""
-    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    assert {"airflow", "train", "kafka", "report", "dev"} <= set(project["optional-dependencies"])
-    assert "--all-extras" in Path("Makefile").read_text()

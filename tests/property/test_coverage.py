@@ -23,14 +23,6 @@ instants = st.sampled_from([None, None, *range(-24, 200, 12)])
 declarations = st.tuples(instants, instants, st.sampled_from([0, 0, 0, 24, 12]))
 
 
-def declared(starts: int | None, ends: int | None) -> SourceSpec:
-    keys: dict[str, Any] = {}
-    for name, hours in (("starts", starts), ("ends", ends)):
-        if hours is not None:
-            keys[name] = BEGIN + hours * HOUR
-    return memory_source("a", **keys)
-
-
 def planned(day: int, source: SourceSpec, offset: int) -> WindowPlan:
     window = window_of(f"2026-03-{day + 1:02}")
     stream = {"sources": ["a"], "offset": f"{offset}h"}
@@ -38,10 +30,6 @@ def planned(day: int, source: SourceSpec, offset: int) -> WindowPlan:
     (share,) = shares_of(spec, {"a": source}, [window])["a"]
     values = {"window": window.key, "generation": 1, "start": window.start, "end": window.end}
     return WindowPlan.model_validate({**values, "sources": {"a": share.plan()}, "fingerprint": ""})
-
-
-def hours(first: datetime, end: datetime) -> list[int]:
-    return list(range((first - BEGIN) // HOUR, (end - BEGIN) // HOUR))
 
 
 @given(st.lists(declarations, min_size=2, max_size=8))
@@ -52,7 +40,9 @@ def test_each_hour_is_trained_once_or_declared_away(changes: list[tuple[Any, Any
     for starts, ends, offset in changes:
         if starts is not None and ends is not None and starts >= ends:
             continue
-        source = declared(starts, ends)
+        limits = {"starts": starts, "ends": ends}.items()
+        keys = {name: BEGIN + at * HOUR for name, at in limits if at is not None}
+        source = memory_source("a", **keys)
         plan = planned(day, source, offset)
         after = extended(covered, plan, plan.sources["a"])
         if covered is None:
@@ -64,7 +54,8 @@ def test_each_hour_is_trained_once_or_declared_away(changes: list[tuple[Any, Any
                 continue
         covered, held, day = after, (starts, ends, offset), day + 1
         if after.asked_from is not None and after.asked_to is not None:
-            trained.update(hours(after.asked_from, after.asked_to))
+            asked = [(each - BEGIN) // HOUR for each in (after.asked_from, after.asked_to)]
+            trained.update(range(*asked))
         assert set(trained.values()) <= {1}
         for hour in range(first, (covered.reached - BEGIN) // HOUR):
             away = (starts is not None and hour < starts) or (ends is not None and hour >= ends)

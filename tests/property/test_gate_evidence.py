@@ -7,7 +7,6 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.judged import HOUR, Event, write_judged
@@ -93,19 +92,6 @@ def test_handed_on_it_says_what_all_rows_say(
             assert known == evidence.windows
 
 
-@pytest.mark.parametrize("delay", [0, 2])
-def test_rows_that_come_with_one_window_are_read_once(tmp_path: Path, delay: int) -> None:
-    opened: list[str] = []
-    brought: list[list[Event]] = [
-        [(event, hour - delay + event / 40, event % 2) for event in range(30) if hour >= delay]
-        for hour in range(HOURS)
-    ]
-    windows, known = trained(tmp_path, brought, opened), list[KnownWindow]()
-    for last in range(1, HOURS + 1):
-        known = gather(windows[:last], delay + 1, known).windows
-        assert opened == [f"h{hour}" for hour in range(last)]
-
-
 def test_rows_of_one_hour_that_come_with_two_windows_read_two(tmp_path: Path) -> None:
     opened: list[str] = []
     brought: list[list[Event]] = [
@@ -122,7 +108,7 @@ def test_rows_of_one_hour_that_come_with_two_windows_read_two(tmp_path: Path) ->
 
 def test_what_is_handed_on_and_read_does_not_grow_with_the_line(tmp_path: Path) -> None:
     """A long line's gate looks at its newest windows: of each it reads the scores once."""
-    horizon, looked_at, hours = 2, 12, 120
+    horizon, looked_at, hours = 2, 12, 40
     brought: list[list[Event]] = [
         [(event, hour - 1 + event / 40, event % 2) for event in range(30) if hour]
         for hour in range(hours)

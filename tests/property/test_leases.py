@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -61,6 +62,11 @@ class _Executor:
     sequence: int = 0
     reading: dict[str, _Reading] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
+
+    @property
+    def who(self) -> dict[str, Any]:
+        known = self.registration
+        return {"executor": known.executor, "instance": known.instance, "epoch": self.epoch}
 
 
 @dataclass
@@ -331,13 +337,7 @@ class Crashes(RuleBasedStateMachine):
         member = self.state.member(known.executor, known.instance)
         self.state.assign_epoch(member)
         executor.sequence += 1
-        call = LeaseCall(
-            executor=known.executor,
-            instance=known.instance,
-            epoch=executor.epoch,
-            sequence=executor.sequence,
-            last=False,
-        )
+        call = LeaseCall(**executor.who, sequence=executor.sequence, last=False)
         reply = self.state.lease(member, call)
         if reply is None:
             return
@@ -378,14 +378,7 @@ class Crashes(RuleBasedStateMachine):
     def _beat_of(self, executor: _Executor) -> None:
         self._seen(executor)
         done, executor.done = executor.done, []
-        self.state.beat_of_executor(
-            ExecutorBeat(
-                executor=executor.registration.executor,
-                instance=executor.registration.instance,
-                epoch=executor.epoch,
-                done=done,
-            )
-        )
+        self.state.beat_of_executor(ExecutorBeat(**executor.who, done=done))
 
 
 TestCrashes = Crashes.TestCase

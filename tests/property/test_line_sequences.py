@@ -7,7 +7,6 @@ independent count says which rows each model has, and what a refusal may not cha
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from random import Random
 
@@ -69,16 +68,12 @@ def test_borders_of_a_log_that_was_moved_are_those_of_a_new_one(
     world = World(tmp_path, Random(1))
     world.clicks.write("2", day(1), 4)
     judge = Judge(world, Declared(tmp_path), borders={("data/clicks", "0"): {day(5): 24}})
-    before = ("data/clicks", "0", _us(day(5)), 24)
+    at, before = (int(day(number).timestamp()) * 10**6 for number in (2, 5))
     for found in (0, 8):
-        borders = [before, (log, "2", _us(day(2)), found)]
+        borders = [("data/clicks", "0", before, 24), (log, "2", at, found)]
         facts = {"borders": borders, "plans": [], "lines": {}}
         if found == offset:
             judge.look(facts, lambda _line, _link: pytest.fail("nothing is trained"))
             return
         with pytest.raises(Fault, match="a border is elsewhere"):
             judge.look(facts, lambda _line, _link: pytest.fail("nothing is trained"))
-
-
-def _us(instant: datetime) -> int:
-    return int(instant.timestamp()) * 10**6

@@ -86,14 +86,10 @@ def test_any_interleaving_of_windows_and_passes(data: Any) -> None:
         assert scans == len(NAMES)
         for number in data.draw(st.permutations(everything)):
             assert found.sink(number, model.by(number)).recorded
-        assert_planned_alike(found)
-
-
-def assert_planned_alike(found: Stages) -> None:
-    other = Ledger(Home(found.root / "other"), "ads")
-    windows = [found.window(number) for number in range(WINDOWS)]
-    declared = (found.root, found.pipeline, found.sources)
-    report = plan_windows(*declared, other, windows, warm_start=None, clock=lambda: found.now)
-    for plan in report.plans:
-        assert found.ledger.latest_plan(plan.window) == plan
-        assert found.ledger.tasks(plan.window, 1).equals(other.tasks(plan.window, 1))
+        other = Ledger(Home(found.root / "other"), "ads")
+        windows = [found.window(number) for number in range(WINDOWS)]
+        declared = (found.root, found.pipeline, found.sources)
+        report = plan_windows(*declared, other, windows, warm_start=None, clock=lambda: found.now)
+        for plan in report.plans:
+            assert found.ledger.latest_plan(plan.window) == plan
+            assert found.ledger.tasks(plan.window, 1).equals(other.tasks(plan.window, 1))
