@@ -1,4 +1,4 @@
-"""One owner's view of a job: read the status, wait for the end, cancel.
+"""One owner's view of a job: read the status, wait for the end, cancel, resize.
 
 A job is one supervisor process in its own session. Every submission and attachment gets an epoch
 that is higher than all before; an owner with an older one can read, but can no longer end anything.
@@ -7,6 +7,7 @@ that is higher than all before; an owner with an older one can read, but can no 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forebay.errors import InfrastructureError
@@ -25,6 +26,7 @@ LIVE_SECONDS = 0.2
 # A database that is away for longer fails the job, which then continues from its newest checkpoint.
 GONE_SECONDS = 600.0
 _CANCEL_DEADLINE_SECONDS = 30.0
+_RESIZE_SECONDS = 15.0
 _POLL_SECONDS = 0.02
 _POLL_MAX_SECONDS = 0.25
 
@@ -126,3 +128,28 @@ class JobHandle:
         finally:
             lock.release()
         return True
+
+
+def resize(job: StoredJob, role: str, changes: Mapping[str, float | None]) -> dict[str, str]:
+    """Change the limits of each process of a role, until the job ends.
+
+    By process, why they do not hold; empty where they do. changes: fields of `Resources`.
+
+    Raises:
+        UsageError: when the job has ended, or has no such role.
+        InfrastructureError: when its supervisor does not answer; what is wanted stays.
+    """
+    version = database_of(job.home).transact(
+        lambda rows: job_changes.resize(rows, job.job_id, role, changes)
+    )
+    job.folder.poke()
+    deadline = time.monotonic() + _RESIZE_SECONDS
+    while time.monotonic() < deadline:
+        status = stored_job(job.home, job.job_id).status
+        if status.acted_on >= version:
+            return {name: why for name, why in status.unmet.items() if name.startswith(f"{role}-")}
+        time.sleep(_POLL_MAX_SECONDS)
+    raise InfrastructureError(
+        f"the supervisor of job {job.job_id} has not answered within {_RESIZE_SECONDS:.0f} s; once "
+        "it does, these limits hold"
+    )

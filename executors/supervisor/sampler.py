@@ -20,7 +20,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Sampler:
-    """Writes measures beside the job. peaks: of memory, in bytes by process, over all its starts."""
+    """Writes measures beside the job.
+
+    peaks: of memory, in bytes by process, over all its starts.
+    """
 
     def __init__(self, job_dir: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
         self.peaks: dict[str, int] = {}

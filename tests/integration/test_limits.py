@@ -12,8 +12,7 @@ from sqlalchemy import update
 from support.toy_roles.jobs import SUPERVISOR, ToyJobs, eventually
 
 from forebay.errors import ConfigError, UsageError
-from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.resize import resize
+from forebay.executors.job.handle import JobHandle, resize
 from forebay.executors.job.submit import submit
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import jobs as table

@@ -205,7 +205,7 @@ def resize(
 
     The pipeline's job.roles.data and job.roles.trainer say what the next job begins with.
     """
-    from forebay.executors.job.resize import resize as resize_job
+    from forebay.executors.job.handle import resize as resize_job
 
     found = _job(job)
     unmet = resize_job(found, role, _limits(limits))

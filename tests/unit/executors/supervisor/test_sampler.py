@@ -1,0 +1,110 @@
+"""What is measured of a job's processes, and what that says."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.toy_roles.jobs import eventually
+
+from forebay.executors.job.folder import PROGRESS_NAME
+from forebay.executors.job.measures import (
+    MEASURES_NAME,
+    Measure,
+    ProcessMeasure,
+    newest_measure,
+    shares,
+)
+from forebay.executors.job.progress import Progress
+from forebay.executors.planes.base import Usage
+from forebay.executors.supervisor import sampler as module
+from forebay.executors.supervisor.sampler import Sampler
+
+
+def report(folder: Path, rows: int, wait: float, train: float) -> None:
+    phases = {"wait": wait, "train": train}
+    progress = Progress(rows={"clicks": rows}, phases_seconds=phases)
+    (folder / PROGRESS_NAME).write_text(progress.model_dump_json())
+
+
+def test_rates_are_of_the_interval_and_peaks_of_all_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    found = Sampler(tmp_path)
+    report(tmp_path, 100, 1.0, 1.0)
+    now[0] += 5
+    assert found.is_due()
+    found.sample({"data-0": Usage(cpu_seconds=3.0, memory_bytes=70, memory_peak_bytes=90)})
+    assert not found.is_due()
+    report(tmp_path, 1_100, 3.0, 3.5)
+    now[0] += 10
+    # It has started again meanwhile: its counters too.
+    found.sample({"data-0": Usage(cpu_seconds=2.0, throttled_seconds=1.0, memory_bytes=50)})
+    measure = newest_measure(tmp_path)
+    assert measure is not None
+    assert (measure.interval_seconds, measure.rows_per_second) == (10.0, {"clicks": 100.0})
+    assert measure.phases == {"wait": 0.2, "train": 0.25}
+    assert measure.processes == {
+        "data-0": ProcessMeasure(
+            cpu_cores=0.2, throttled_share=0.1, memory_bytes=50, memory_peak_bytes=90
+        )
+    }
+    assert found.peaks == {"data-0": 90}
+
+
+def test_a_long_job_keeps_all_of_its_time_in_a_small_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LINES_MAX", 8)
+    found = Sampler(tmp_path, interval_seconds=0.01)
+    for _ in range(30):
+        eventually(found.is_due)
+        found.sample({})
+    lines = (tmp_path / MEASURES_NAME).read_text().splitlines()
+    assert len(lines) < 8
+    at = [Measure.model_validate_json(line).at for line in lines]
+    assert at == sorted(at)
+    assert newest_measure(tmp_path) == Measure.model_validate_json(lines[-1])
+
+
+def test_what_cannot_be_stored_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / MEASURES_NAME).mkdir()
+    Sampler(tmp_path).sample({"data-0": Usage(cpu_seconds=1.0)})
+    assert "no measures of the last" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("phases", "cores", "word"),
+    [
+        ({}, 0.1, "starting"),
+        ({"seal": 0.4, "export": 0.3, "wait": 0.2}, 0.1, "storing"),
+        ({"train": 0.9, "wait": 0.05}, 1.0, "training"),
+        ({"train": 0.4, "wait": 0.6}, 1.0, "decoding"),
+        ({"train": 0.4, "wait": 0.6}, 0.1, "storage"),
+    ],
+)
+def test_one_word_for_what_holds_a_job_back(
+    phases: dict[str, float], cores: float, word: str
+) -> None:
+    processes = {"data-0": ProcessMeasure(cpu_cores=cores), "trainer-0": ProcessMeasure()}
+    measure = Measure(
+        at=datetime.now(UTC),
+        interval_seconds=5,
+        processes=processes,
+        phases=phases,
+        rows_per_second={},
+    )
+    assert measure.bottleneck.word == word
+
+
+def test_a_counter_that_began_again_counts_from_0() -> None:
+    assert shares({"wait": 9.0, "train": 1.0}, {"wait": 1.0, "train": 3.0}, 2.0) == {
+        "wait": 0.5,
+        "train": 1.0,
+    }
