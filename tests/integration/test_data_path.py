@@ -270,11 +270,11 @@ def test_reports_of_a_lost_lease_are_refused(path: DataPath) -> None:
     path.start("driver")
     client = DriverClient(path.job_dir, 60.0)  # it is starting
     registration = Registration(
-        executor=0, instance="new", started_ns=2, address="unix:data-0.0", pid=1
+        executor=0, instance="new", attempt=2, address="unix:data-0.0", pid=1
     )
     client.call("register", registration, Registered)
-    older = registration.model_copy(update={"instance": "old", "started_ns": 1})
-    with pytest.raises(FencedError, match="newer process"):
+    older = registration.model_copy(update={"instance": "old", "attempt": 1})
+    with pytest.raises(FencedError, match="attempt 2 is data executor 0 now"):
         client.call("register", older, Registered)
     failure = TaskFailure(
         executor=0,

@@ -67,7 +67,7 @@ class _Executor:
 class _Trainer:
     model: Counter[tuple[str, int]]
     sealed: Progress
-    number: int = 0
+    number: int
     session: int = 0
     sequence: int = 0
     version: int = 0
@@ -84,7 +84,7 @@ class Crashes(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="leases"))
         self.now = 0.0
-        self.started = 0
+        self.started = self.drivers = self.trainers = 0
         self.lengths: dict[str, int] = {}
         self.streams: dict[int, list[Frame]] = {}
         self.rows: dict[Frame, Rows] = {}
@@ -147,7 +147,7 @@ class Crashes(RuleBasedStateMachine):
         if old is not None and old.epoch:
             self.trainer.broken.add(old.epoch)
         registration = Registration(
-            executor=index, instance=f"i{self.started}", started_ns=self.started, address="a", pid=1
+            executor=index, instance=f"i{self.started}", attempt=self.started, address="a", pid=1
         )
         self.state.register(registration)
         self.executors[index] = _Executor(registration)
@@ -232,7 +232,6 @@ class Crashes(RuleBasedStateMachine):
         except NotKnownError:
             return
         session.served.seal(positions)
-        self.state.seal(session, 1)
 
     @rule()
     def trainer_is_killed(self) -> None:
@@ -294,11 +293,15 @@ class Crashes(RuleBasedStateMachine):
             return ServedWindow(self.ledger, window, generation, SOURCES, JobSpec())
 
         self.journal = Journal(self.folder / "journal" / "driver.jsonl")
-        self.state = DriverState(self.journal, served, TIMEOUT, lambda: self.now)
+        self.drivers += 1
+        self.state = DriverState(self.journal, self.drivers, served, TIMEOUT, lambda: self.now)
 
     def _start_trainer(self) -> None:
         positions, model = self.checkpoint
-        self.trainer = _Trainer(Counter(model), dict(positions), inbox=Inbox(positions))
+        self.trainers += 1
+        self.trainer = _Trainer(
+            Counter(model), dict(positions), self.trainers, inbox=Inbox(positions)
+        )
         self._open(positions)
 
     def _open(self, used: Progress) -> None:
@@ -313,7 +316,7 @@ class Crashes(RuleBasedStateMachine):
                 used=used,
             )
         )
-        trainer.number, trainer.session = session.trainer, session.number
+        trainer.session = session.number
         trainer.sequence = trainer.version = 0
         trainer.fenced.clear()
         trainer.broken.clear()

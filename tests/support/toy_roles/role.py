@@ -28,7 +28,8 @@ def main(role: str) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", type=Path, required=True)
     parser.add_argument("--lease-epoch", type=int)
-    parser.add_argument("--index", type=int, default=0)
+    parser.add_argument("--index", type=int, required=True)
+    parser.add_argument("--attempt", type=int, required=True)
     arguments = parser.parse_args()
     start_role(role, arguments.index, arguments.job)
     with role_exit(role, arguments.index, arguments.job):

@@ -98,8 +98,10 @@ class ReplayedReader:
     recorded: Recorded
     orders = (0, 0)  # no data executor comes or goes
 
-    def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
-        del layout, source_names
+    def __init__(
+        self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str], attempt: int
+    ) -> None:
+        del layout, source_names, attempt
         self._home = JobFolder(job_dir).home
         self._left: list[Frame] = []
         self._used: dict[str, TaskProgress] = {}

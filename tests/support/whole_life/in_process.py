@@ -9,7 +9,8 @@ from typing import Any
 
 from forebay.executors.job import submit
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.planes.base import Launch
+from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
+from forebay.executors.roles.table import ROLES
 from forebay.executors.supervisor import supervisor
 from forebay.executors.trainer import loop
 from forebay.executors.trainer.train import train
@@ -22,6 +23,8 @@ from support.whole_life.frames import Recorded, ReplayedReader
 class _Execution:
     """The trainer has ended when it was started; the others live on and do nothing."""
 
+    limits = Resized("applied")
+
     def __init__(self, role: str) -> None:
         identity = ProcessIdentity.of(os.getpid())
         assert identity is not None
@@ -31,6 +34,9 @@ class _Execution:
     def poll(self) -> int | None:
         return 0 if self._role == "trainer" else None
 
+    def ended(self) -> Ended:
+        return Ended(EndReason.EXIT, 0)
+
 
 class InProcessPlane:
     """Calls the trainer where others start it."""
@@ -38,7 +44,7 @@ class InProcessPlane:
     def start(self, launch: Launch) -> _Execution:
         if launch.role == "trainer":
             given = dict(zip(launch.command, launch.command[1:], strict=False))
-            train(Path(given["--job"]), int(given["--lease-epoch"]))
+            train(Path(given["--job"]), int(given["--attempt"]), int(given["--lease-epoch"]))
         return _Execution(launch.role)
 
     def stop(self, grace_seconds: float) -> None:
@@ -55,7 +61,7 @@ class _Ended:
 def _start(home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock) -> Any:
     """Stands where the supervisor's process is started; its lock is released by the submitter."""
     del home, command
-    supervisor.Supervisor(folder.path, InProcessPlane(), lock=os.dup(lock.descriptor)).run()
+    supervisor.Supervisor(folder.path, InProcessPlane(), ROLES, lock=os.dup(lock.descriptor)).run()
     return _Ended()
 
 
