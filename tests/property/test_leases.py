@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -21,7 +22,7 @@ from support.task_tables import record_tasks
 from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import Position, TaskProgress
-from forebay.errors import NotKnownError
+from forebay.errors import FencedError, NotKnownError
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
@@ -84,7 +85,7 @@ class Crashes(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="leases"))
         self.now = 0.0
-        self.started = self.drivers = self.trainers = 0
+        self.started = self.drivers = self.trainers = self.newest_session = 0
         self.lengths: dict[str, int] = {}
         self.streams: dict[int, list[Frame]] = {}
         self.rows: dict[Frame, Rows] = {}
@@ -237,6 +238,13 @@ class Crashes(RuleBasedStateMachine):
     def trainer_is_killed(self) -> None:
         self._start_trainer()
 
+    @precondition(lambda self: self.trainers > 1)
+    @rule()
+    def older_trainer_wakes_up(self) -> None:
+        """Whatever drivers came and went meanwhile."""
+        with pytest.raises(FencedError):
+            self._open({}, self.trainers - 1)
+
     # Driver ---------------------------------------------------------------------------------
 
     @rule()
@@ -304,11 +312,11 @@ class Crashes(RuleBasedStateMachine):
         )
         self._open(positions)
 
-    def _open(self, used: Progress) -> None:
+    def _open(self, used: Progress, number: int | None = None) -> None:
         trainer = self.trainer
         session = self.state.open(
             OpenWindow(
-                trainer=trainer.number,
+                trainer=number or trainer.number,
                 window=WINDOW,
                 generation=1,
                 step=0,
@@ -316,7 +324,8 @@ class Crashes(RuleBasedStateMachine):
                 used=used,
             )
         )
-        trainer.session = session.number
+        assert session.number > self.newest_session
+        self.newest_session = trainer.session = session.number
         trainer.sequence = trainer.version = 0
         trainer.fenced.clear()
         trainer.broken.clear()

@@ -33,14 +33,14 @@ def main(role: str) -> None:
     arguments = parser.parse_args()
     start_role(role, arguments.index, arguments.job)
     with role_exit(role, arguments.index, arguments.job):
-        act(next_word(f"{role}-{arguments.index}", arguments.job))
+        act(next_word(f"{role}-{arguments.index}", arguments.job, arguments.attempt))
 
 
-def next_word(name: str, job_dir: Path) -> str:
+def next_word(name: str, job_dir: Path, attempt: int) -> str:
     words = json.loads(Path(os.environ["FOREBAY_TOY_PLAN"]).read_text()).get(name, ["serve"])
     starts = job_dir / f"toy-{name}.starts"
     with starts.open("a") as stream:
-        stream.write(f"{os.getpid()} {sys.prefix}\n")
+        stream.write(f"{os.getpid()} {sys.prefix} {attempt}\n")
     return str(words[min(len(starts.read_text().splitlines()), len(words)) - 1])
 
 
