@@ -73,10 +73,7 @@ class DriverState:
         heartbeat_timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Recover the newest trainer and its failures from the journal; nothing else is trusted.
-
-        incarnation: the driver's own attempt.
-        """
+        """Recover the newest trainer from the journal. incarnation: the driver's own attempt."""
         self.incarnation = incarnation
         self._journal = journal
         self._open_window = open_window
@@ -93,8 +90,8 @@ class DriverState:
         """Register a data executor; an older process with its index loses it.
 
         Raises:
-            FencedError: when a newer process has the index, or, although no supervisor starts two
-                processes as one attempt, another one.
+            FencedError: when a newer process has it, or another one as this attempt (no
+                supervisor starts two).
         """
         known = self._members.get(call.executor)
         if known is not None:
@@ -298,9 +295,8 @@ class DriverState:
         return (self.incarnation << _NUMBER_BITS) + self._numbers
 
     def _check_trainer(self, number: int) -> None:
-        newest, *_ = self._opened
-        if number < newest:
-            raise FencedError(f"trainer {newest} has taken over from trainer {number}")
+        if number < self._opened[0]:
+            raise FencedError(f"trainer {self._opened[0]} has taken over from trainer {number}")
 
     def _lose(self, member: RegisteredExecutor) -> None:
         """No more rows of the member's epoch count: ask the trainer for a fence."""

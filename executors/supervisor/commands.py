@@ -24,10 +24,7 @@ _MALLOC = {
     # The same for Arrow's allocator, which would return them to the kernel after 10 ms.
     "MIMALLOC_PURGE_DELAY": "-1",
 }
-
-
-# More than a process is started under one supervisor.
-_STARTS = 65_536
+_STARTS = 65_536  # more than a process is started under one supervisor
 
 
 @dataclass(frozen=True)

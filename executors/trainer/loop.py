@@ -51,9 +51,8 @@ class WindowTrainer:
     ) -> None:
         """make_learner: called again if rows have to be judged. The numbers: as in `train`."""
         self._request = request
-        self._parts = parts = _parts_of(
-            job_dir, request, layout, make_learner, attempt, lease_epoch
-        )
+        parts = _parts_of(job_dir, request, layout, make_learner, attempt, lease_epoch)
+        self._parts = parts
         self._export = CheckedExport(request, layout, parts.learner, parts.progress)
         self._opener = WindowOpener(parts)
         self._steps = WindowSteps(parts)
